@@ -87,7 +87,7 @@ impl Follow {
         let FollowOptions { verify, max_record, start: (record, offset) } = *options;
         let follow = Follow {
             buffer: ReadBuffer::default(),
-            parser: Parser::whole_from(verify == Verify::Payload, max_record, record, offset),
+            parser: Parser::whole_from(verify, max_record, record, offset),
             name: path.into(),
             id,
             ended: false,

@@ -21,6 +21,8 @@ const VERSION: u64 = 1;
 const MAX: u64 = i64::MAX as u64;
 /// The value of the field `tail`, which a part has only if a torn tail is no error.
 const TOLERATE: &str = "tolerate";
+/// The value of the field `verify`, which a part has only if no checksum is verified.
+const UNVERIFIED: &str = "none";
 /// Maximum number of characters of a refused value in an error.
 const SHOWN: usize = 60;
 
@@ -75,6 +77,8 @@ pub struct Part {
     pub records: Option<u64>,
     /// The treatment of a torn tail of the shard: that of the dataset, which a reader of the part applies too.
     pub tail: Tail,
+    /// No checksum is verified: the dataset was opened with [`Verify::None`](crate::Verify::None), and so is the part.
+    pub(crate) unverified: bool,
     /// The version of an object of a store that has versions.
     version: Option<Box<str>>,
 }
@@ -115,6 +119,7 @@ impl Part {
             first: of.first,
             records: of.records,
             tail,
+            unverified: false,
             version: object.and_then(|object| object.version),
         };
         part.check()?;
@@ -172,9 +177,14 @@ impl Part {
             ("records", self.records.into()),
         ];
         let tail = (self.tail == Tail::Tolerate).then(|| ("tail", TOLERATE.into()));
+        let verify = self.unverified.then(|| ("verify", UNVERIFIED.into()));
         let version = self.version.as_deref().map(|version| ("version", version.into()));
-        let fields =
-            fields.into_iter().chain(tail).chain(version).map(|(name, value)| (name.to_owned(), value));
+        let fields = fields
+            .into_iter()
+            .chain(tail)
+            .chain(verify)
+            .chain(version)
+            .map(|(name, value)| (name.to_owned(), value));
         Value::Object(fields.collect()).to_string()
     }
 
@@ -213,6 +223,11 @@ impl Part {
             Some(Value::String(name)) if name == TOLERATE => Tail::Tolerate,
             Some(other) => return Err(invalid("tail", TOLERATE, other)),
         };
+        let unverified = match fields.remove("verify") {
+            None => false,
+            Some(Value::String(name)) if name == UNVERIFIED => true,
+            Some(other) => return Err(invalid("verify", UNVERIFIED, other)),
+        };
         let version = match fields.remove("version") {
             None => None,
             Some(Value::String(version)) => Some(version.into()),
@@ -230,6 +245,7 @@ impl Part {
             first: number(&mut fields, "first")?,
             records,
             tail,
+            unverified,
             version,
         };
         if let Some(other) = fields.keys().next() {

@@ -52,4 +52,10 @@ pub enum Verify {
     Payload,
     /// Only the 12-byte header. A stale offset is then an error and never returns wrong bytes.
     Header,
+    /// Nothing, for the files of writers that compute checksums wrongly: the lengths in the headers alone lead from record to record.
+    ///
+    /// Damage is not noticed, unless lengths do not end with the file, so [`Damage::Skip`] is refused. Indexes are kept in memory: each open scans the
+    /// shards, no index file is read, and none is written that a reader could take for a verified one. [`IndexMode::Require`] and
+    /// [`IndexMode::Rebuild`] are refused.
+    None,
 }

@@ -1,6 +1,6 @@
 //! Reading records in file order without an index: from plain, gzip and zlib files, standard input, or any reader.
 
-use crate::error::{At, CompressionError, Error, PartError, Result};
+use crate::error::{At, CompressionError, Error, OptionsError, PartError, Result};
 use crate::frame::{self, Event, OVERHEAD, Parser, Torn};
 use crate::io::inflate::CheckpointScan;
 use crate::io::sniff::{self, SNIFF_LEN};
@@ -168,6 +168,7 @@ impl StreamOptions {
         is_regular: bool,
         name: &Path,
     ) -> Result<Stream> {
+        self.check_policies()?;
         // Damage is left out of a file that can be read again: its bytes are read at offsets.
         if self.damage == Damage::Skip && is_regular {
             return self.sound(file, name).map_err(|e| e.in_file(name));
@@ -180,6 +181,7 @@ impl StreamOptions {
     /// # Errors
     /// I/O errors of the reader; [`CompressionError::Mismatch`] if the bytes do not have the specified compression.
     pub fn read(&self, reader: impl Read + Send + 'static, name: impl Into<PathBuf>) -> Result<Stream> {
+        self.check_policies()?;
         let name = name.into();
         let mut reader: Box<dyn Read + Send> = Box::new(reader);
         let first = sniff::first_bytes(&mut reader).map_err(|e| Error::from(e).in_file(&name))?;
@@ -191,6 +193,16 @@ impl StreamOptions {
             return Ok(self.start_sound(reader, first, name, compression));
         }
         Ok(self.start(reader, first, name, compression))
+    }
+
+    /// Damage is what checksums tell of.
+    fn check_policies(&self) -> Result<()> {
+        match (self.verify, self.damage) {
+            (Verify::None, Damage::Skip) => {
+                Err(OptionsError::Unverified { asked: "to leave out damage" }.into())
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Returns the compression of a file from that found in its first bytes.
@@ -276,6 +288,9 @@ impl StreamOptions {
         }
         let mut options = self.clone();
         options.damage = Damage::Raise;
+        if part.unverified {
+            options.verify = Verify::None;
+        }
         if part.tail == Tail::Tolerate {
             options.tail = Tail::Tolerate;
         }
@@ -284,8 +299,7 @@ impl StreamOptions {
             options.tail = Tail::Strict;
         }
         let mut records = options.framed(reader, first.clone(), compression);
-        let check = self.verify == Verify::Payload;
-        records.parser = Parser::whole_from(check, self.max_record, part.ordinal, bytes.start);
+        records.parser = Parser::whole_from(options.verify, self.max_record, part.ordinal, bytes.start);
         records.begin = part.ordinal;
         records.end = Some(PartEnd { records: part.records, to: bytes.end });
         records.again = again;
@@ -324,7 +338,7 @@ impl StreamOptions {
         FramedRecords {
             source,
             buffer: ReadBuffer::default(),
-            parser: Parser::whole(self.verify == Verify::Payload, self.max_record),
+            parser: Parser::whole(self.verify, self.max_record),
             more: true,
             begin: 0,
             end: None,
@@ -565,7 +579,7 @@ impl Stream {
             Ok(warning) => warning,
             Err(e) => {
                 let e = sniff::explain(error.unwrap_or(e), &self.first);
-                return Err(e.in_file(&self.name));
+                return Err(sniff::without_records(e).in_file(&self.name));
             }
         };
         self.warnings.extend(warning);

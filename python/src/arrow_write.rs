@@ -4,7 +4,7 @@ use crate::error::{BindingError, Result, arrow_failure};
 use crate::exit;
 use crate::foreign::ForeignStream;
 use crate::hooks;
-use crate::options::{Choice, argument};
+use crate::options::{Choice, Float64, argument};
 use crate::reshard::{self, ShardsOption, size_argument};
 use crate::tfds;
 use crate::wait::{self, Progress, Unit};
@@ -71,7 +71,11 @@ fn row_error(py: Python<'_>, e: &tfseek_arrow::Error, before: u64, part: &str) -
     let column = e.column.as_deref().map(|column| format!("column {column:?}: ")).unwrap_or_default();
     let row_text = row.map(|row| format!("row {row}: ")).unwrap_or_default();
     let raised = hooks::data_error(py).and_then(|class| {
-        let raised = class.call1((format!("{part}{row_text}{column}{}", e.kind),))?;
+        let hint = match e.kind {
+            tfseek_arrow::ErrorKind::Inexact(_) => " (float64=\"round\" stores the nearest float32)",
+            _ => "",
+        };
+        let raised = class.call1((format!("{part}{row_text}{column}{}{hint}", e.kind),))?;
         raised.setattr(pyo3::intern!(py, "row"), row)?;
         raised.setattr(pyo3::intern!(py, "feature"), e.column.as_deref())?;
         Ok(raised)
@@ -98,6 +102,7 @@ impl StreamRows {
         for (column, feature) in argument::<Vec<(String, String)>>(arguments, "rename")? {
             options = options.rename(column, feature);
         }
+        options.round_float64 = rounds(arguments)?;
         StreamRows::encoded(py, stream, |schema| Encoder::new(schema, &options))
     }
 
@@ -180,6 +185,8 @@ pub(crate) fn write_data_set(
     progress: Option<&Bound<'_, PyAny>>,
 ) -> Result<Vec<Written>> {
     let options = set_options(arguments)?;
+    let mut encoding = EncoderOptions::new();
+    encoding.round_float64 = rounds(arguments)?;
     let progress = Progress::new(py, progress, "writing", Unit::Records)?;
     let read = || -> std::result::Result<(SetMetadata, Features), TfdsError> {
         let metadata = SetMetadata::find(&features, None)?;
@@ -189,7 +196,8 @@ pub(crate) fn write_data_set(
     let (metadata, features) = py.detach(read).map_err(|e| tfds::failure(py, &e))?;
     let mut rows = Vec::new();
     for (name, stream, records) in splits {
-        let stream = StreamRows::encoded(py, &stream, |schema| Encoder::of_features(&features, schema))?;
+        let encoder = |schema: &ArrowSchema| Encoder::of_features(&features, schema, &encoding);
+        let stream = StreamRows::encoded(py, &stream, encoder)?;
         rows.push((name, stream, records));
     }
     let written = wait::run(py, progress, move |call| {
@@ -209,6 +217,12 @@ pub(crate) fn write_data_set(
     });
     exit::stop_at_exit(py);
     Ok(written?.map_err(|e| e.raise(py))?.into_iter().map(of_set).collect())
+}
+
+/// Returns true if numbers of float64 columns are rounded.
+fn rounds(arguments: &Bound<'_, PyDict>) -> Result<bool> {
+    let Choice::<Float64>(float64) = argument(arguments, "float64")?;
+    Ok(float64 == Float64::Round)
 }
 
 /// Returns the options of `tfseek.write`.

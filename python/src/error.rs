@@ -130,6 +130,8 @@ pub(crate) fn message(e: &Error) -> String {
         Some(Remedy::Rebuild) => format!("tfseek.build_index({}, rebuild=True) builds it again", path_of(e)),
         Some(Remedy::ReadWithoutMaps) => "io=\"pread\" reads without maps".into(),
         Some(Remedy::MaxRecord(len)) => format!("tfseek.open(.., max_record={len}) reads it"),
+        Some(Remedy::Unverified) => "verify=\"none\" reads it without checksums".into(),
+        Some(Remedy::LeaveOut) => "damage=\"skip\" leaves them out".into(),
         Some(Remedy::Unpack) => {
             format!("tfseek.unpack({}, out) makes an uncompressed file of it", path_of(e))
         }

@@ -194,6 +194,13 @@ pub(crate) enum ReadMode {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LoaderVerify(pub(crate) Verify, pub(crate) Verify);
 
+/// Treatment of numbers of float64 columns that float32 does not have.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Float64 {
+    Exact,
+    Round,
+}
+
 /// Type of `ds[i]`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KindOption {
@@ -234,8 +241,9 @@ choices! {
     }
     ClassLabels: "labels" { "names" => ClassLabels::Names, "numbers" => ClassLabels::Numbers }
     Tensors: "tensors" { "lists" => Tensors::Lists, "extension" => Tensors::Extension }
-    Verify: "verify" { "payload" => Verify::Payload, "header" => Verify::Header }
+    Verify: "verify" { "payload" => Verify::Payload, "header" => Verify::Header, "none" => Verify::None }
     Rounding: "rounding" { "closest" => Rounding::Closest, "pct1_dropremainder" => Rounding::Pct1DropRemainder }
+    Float64: "float64" { "exact" => Float64::Exact, "round" => Float64::Round }
     Tail: "tail" { "strict" => Tail::Strict, "tolerate" => Tail::Tolerate }
     Damage: "damage" { "raise" => Damage::Raise, "skip" => Damage::Skip }
     Pad: "pad" { "repeat" => Pad::Repeat, "zero" => Pad::Zero, "none" => Pad::None }
@@ -250,5 +258,6 @@ choices! {
         "payload" => LoaderVerify(Verify::Payload, Verify::Payload),
         "header" => LoaderVerify(Verify::Header, Verify::Header),
         "first_epoch" => LoaderVerify(Verify::Payload, Verify::Header),
+        "none" => LoaderVerify(Verify::None, Verify::None),
     }
 }

@@ -15,8 +15,9 @@ use tfseek::example::MessageKind;
 use tfseek_tfds::FoundFeatures;
 use tfseek_tools::{RecordChecks, VerifyOptions};
 
-/// Numbers of files, of sound files, of records, of payload bytes and of malformed records, and the errors in the order of the files.
-type Found<'py> = (usize, usize, u64, u64, u64, Vec<Bound<'py, PyAny>>);
+/// Numbers of files, of sound files, of records, of payload bytes and of malformed records, the errors in the order of the files, and the number of
+/// records of files with other checksums.
+type Found<'py> = (usize, usize, u64, u64, u64, Vec<Bound<'py, PyAny>>, u64);
 
 /// Verifies all records of all files. `tfseek.verify` calls it.
 #[pyfunction]
@@ -56,16 +57,18 @@ pub(crate) fn verify<'py>(
     })?;
     let (mut sound, mut records, mut payload_bytes, mut malformed) = (0, 0, 0, 0);
     let (files, mut errors) = (found.len(), Vec::new());
+    let mut unverified = 0;
     for file in found {
         sound += usize::from(file.is_sound());
         records += file.records;
         payload_bytes += file.payload_bytes;
         malformed += file.malformed;
+        unverified += file.unverified.unwrap_or(0);
         let faults = file.faults.into_iter().flat_map(|found| found.faults);
         let faults = faults.filter(|fault| !fault.kind.is_note()).map(|fault| fault.error);
         for e in file.first_malformed.into_iter().chain(faults).chain(file.damage) {
             errors.push(PyErr::from(BindingError::from(e)).into_value(py).into_bound(py).into_any());
         }
     }
-    Ok((files, sound, records, payload_bytes, malformed, errors))
+    Ok((files, sound, records, payload_bytes, malformed, errors, unverified))
 }

@@ -26,6 +26,12 @@ def run(*arguments: str | Path) -> bytes:
     return subprocess.run(command, check=True, capture_output=True).stdout
 
 
+def fails(*arguments: str | Path, code: int = 1) -> bytes:
+    done = subprocess.run([sys.executable, "-m", "tfseek", *map(str, arguments)], capture_output=True)
+    assert done.returncode == code, done.stderr
+    return done.stderr
+
+
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
     if b" convert " not in run("help"):
@@ -104,16 +110,42 @@ def test_files_of_pyarrow_and_polars(data: Path) -> None:
     frame.write_ipc(data / "p.arrow")
     frame.write_ipc(data / "q.arrow", compression="lz4")
     frame.write_ipc_stream(data / "p.arrows")
-    for name in ("b.feather", "b.parquet", "b.arrows", "c.arrow", "p.parquet", "p.arrow", "q.arrow", "p.arrows"):
+    frame.write_parquet(data / "z.parquet", compression="zstd")
+    frame.write_ipc(data / "z.arrow", compression="zstd")
+    # The format of a stream before 0.15, and streams that end without a mark.
+    options = pa.ipc.IpcWriteOptions(use_legacy_format=True, metadata_version=pa.ipc.MetadataVersion.V4)
+    with pa.ipc.new_stream(data / "l.arrows", table.schema, options=options) as writer:
+        writer.write_table(table)
+    (data / "m.arrows").write_bytes((data / "b.arrows").read_bytes()[:-8])
+    (data / "n.arrows").write_bytes((data / "l.arrows").read_bytes()[:-4])
+    names = ["b.feather", "b.parquet", "b.arrows", "c.arrow", "p.parquet", "p.arrow", "q.arrow", "p.arrows", "z.parquet", "z.arrow"]
+    for name in [*names, "l.arrows", "m.arrows", "n.arrows"]:
         run("convert", data / name, data / "back.tfrecord", "--force")
         assert digests(data / "back.tfrecord") == want, name
 
-    frame.write_parquet(data / "z.parquet", compression="zstd")
-    done = subprocess.run(
-        [sys.executable, "-m", "tfseek", "convert", data / "z.parquet", data / "z.tfrecord"], capture_output=True
-    )
-    assert done.returncode == 1 and b"zstd" in done.stderr and b"snappy" in done.stderr
-    assert not (data / "z.tfrecord").exists()
+    parquet.write_table(table, data / "r.parquet", compression="brotli")
+    assert b"reads no Brotli: write the file with zstd" in fails("convert", data / "r.parquet", data / "r.tfrecord")
+    assert not (data / "r.tfrecord").exists()
+
+
+def test_float64_columns(data: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    out = data / "d.tfrecord"
+    parquet.write_table(pa.table({"f": [0.5, 0.1], "l": [[0.1], [0.2, math.inf]]}), data / "d.parquet")
+    assert b"found 0.1 (`--float64 round` stores the nearest float32)" in fails("convert", data / "d.parquet", out)
+    run("convert", data / "d.parquet", out, "--float64", "round")
+    first, second = tfseek.open(out)
+    assert second["f"].tolist() == [np.float32(0.1)] and second["l"].tolist() == [np.float32(0.2), math.inf]
+    assert first["f"].tolist() == [0.5]
+    for options in ((), ("--float64", "round")):
+        parquet.write_table(pa.table({"f": [0.5, 1e39]}), data / "d.parquet")
+        found = fails("convert", data / "d.parquet", out, "--force", *options)
+        assert b'row 1 of the batch: column "f"' in found and b"from -3.4028235e38 to 3.4028235e38, found 1e39" in found
+    (data / "d.jsonl").write_text('{"f": 1e39}\n')
+    assert b"from -3.4028235e38 to 3.4028235e38, found 1e39" in fails("convert", data / "d.jsonl", out, "--force")
+    assert b"--float64: expected Parquet or Arrow" in fails("convert", data / "d.jsonl", out, "--float64", "round", code=2)
+    assert b"--float64: expected Parquet or Arrow" in fails("convert", data / "a.tfrecord", data / "x.jsonl", "--float64", "round", code=2)
 
 
 def test_pandas_rounds_no_integers(data: Path) -> None:

@@ -1,6 +1,12 @@
 """Datasets with damaged shards."""
 
+import gzip
 import pathlib
+import pickle
+import struct
+import subprocess
+import sys
+import zlib
 from typing import Any, Callable
 
 import pytest
@@ -197,3 +203,148 @@ def test_without_the_option_what_does_not_decode_is_an_error(tmp_path: pathlib.P
     for call in calls:
         with pytest.raises(tfseek.DataError, match="record 1 at byte "):
             call()
+
+
+PAYLOADS = [bytes(tfseek.Example({"label": i, "name": "x" * (i % 7)})) for i in range(40)]
+CRC32C = [0] * 256
+for _byte in range(256):
+    _crc = _byte
+    for _ in range(8):
+        _crc = _crc >> 1 ^ (0x82F63B78 if _crc & 1 else 0)
+    CRC32C[_byte] = _crc
+
+
+def crc32c(data: bytes) -> int:
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc = CRC32C[(crc ^ byte) & 255] ^ crc >> 8
+    return crc ^ 0xFFFFFFFF
+
+
+def masked(crc: int) -> int:
+    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+def signed(data: bytes) -> int:
+    crc = crc32c(data)
+    number = crc - (1 << 32) if crc >> 31 else crc
+    return ((number >> 15 | number << 17) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+def framed(checksum: Callable[[bytes], int]) -> bytes:
+    def record(payload: bytes) -> bytes:
+        length = struct.pack("<Q", len(payload))
+        return length + struct.pack("<I", checksum(length)) + payload + struct.pack("<I", checksum(payload))
+
+    return b"".join(map(record, PAYLOADS))
+
+
+def command(*arguments: Any) -> Any:
+    done = subprocess.run([sys.executable, "-m", "tfseek", *map(str, arguments)], capture_output=True, text=True)
+    return done
+
+
+@pytest.mark.parametrize(
+    ("checksum", "words"),
+    [
+        (lambda data: 0, "checksums that are zero"),
+        (lambda data: masked(zlib.crc32(data)), "checksums of CRC-32 in place of CRC32C"),
+        (zlib.crc32, "checksums of CRC-32 in place of CRC32C"),
+        (crc32c, "because the writer does not mask checksums"),
+        (signed, "because the writer masks checksums with a signed shift"),
+    ],
+)
+def test_writers_with_other_checksums(checksum: Callable[[bytes], int], words: str, tmp_path: pathlib.Path) -> None:
+    path, index = tmp_path / "a.tfrecord", tmp_path / "i"
+    path.write_bytes(framed(checksum))
+    with pytest.raises(tfseek.DataError, match=words) as raised:
+        tfseek.open(path, index_dir=index)[:].scan(["label"]).to_arrow()
+    assert 'verify="none" reads it without checksums' in str(raised.value) and "damage" not in str(raised.value)
+    ds = tfseek.open(path, verify="none", index_dir=index)
+    assert [bytes(record) for record in ds] == PAYLOADS == [bytes(record) for record in tfseek.stream(path, verify="none")]
+    spec = {"label": tfseek.FixedLenFeature([], "int64")}
+    for options in ({}, {"verify": "payload"}, {"verify": "header"}, {"threads": 0}):
+        loader = tfseek.Loader(ds, spec, batch_size=8, seed=1, **options)
+        assert sorted(label for batch in loader for label in batch["label"]) == list(range(40)), options
+    assert len(ds.filter("label >= 10")) == 30 and ds.scan(["label"], where="label < 3").to_arrow()["label"].to_pylist() == [0, 1, 2]
+    (share,) = ds.shares(1)
+    copies = [tfseek.Part.from_json(part.to_json()) for part in share]
+    assert [bytes(record) for record in tfseek.stream(part=copies)] == PAYLOADS
+    # No index is left that a later open takes for a verified one.
+    assert list(tmp_path.rglob("*.tfr?")) == []
+    with pytest.raises(tfseek.DataError, match=words):
+        list(tfseek.open(path, index_dir=index))
+    refused = {"index": ("require", "rebuild"), "damage": ("skip",)}
+    for name, values in refused.items():
+        for value in values:
+            with pytest.raises(ValueError, match="expected only what needs no checksums"):
+                tfseek.open(path, verify="none", **{name: value})
+
+    found = tfseek.verify(path)
+    assert not found and found.unverified == 40
+    done = command("verify", path)
+    assert done.returncode != 0 and "40 records by their lengths alone" in done.stderr and "--verify none" in done.stderr
+    assert "salvage" not in done.stderr
+    written = tmp_path / "b.tfrecord"
+    for arguments in (["head", path], ["reshard", path, "-o", written]):
+        assert command(*arguments, "--verify", "none").returncode == 0
+    assert [bytes(record) for record in tfseek.open(written, index="memory")] == PAYLOADS
+    assert tfseek.verify(written)
+
+
+def test_without_verification_a_wrong_length_is_still_an_error(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    data = bytearray(framed(lambda data: 0))
+    data[0] += 1
+    path.write_bytes(data)
+    with pytest.raises(tfseek.DataError, match="truncated|at most"):
+        tfseek.open(path, verify="none", tail="strict")
+    path.write_bytes(framed(lambda data: 0)[:-1])
+    with pytest.raises(tfseek.DataError, match="record 39 at byte .*truncated"):
+        tfseek.open(path, verify="none")
+    assert len(tfseek.open(path, verify="none", tail="tolerate")) == 39
+    path.write_bytes(gzip.compress(framed(lambda data: 0)))
+    assert [bytes(record) for record in tfseek.open(path, verify="none")] == PAYLOADS
+
+
+def test_files_without_a_sound_record(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    raw = framed(lambda data: masked(crc32c(data)))
+    deflate = zlib.compressobj(6, zlib.DEFLATED, -15)
+    block = struct.pack("<BB", 0x80 | len(raw) & 127, len(raw) >> 7) + b"".join(
+        bytes([len(part) - 1 << 2]) + part for part in (raw[i : i + 20] for i in range(0, len(raw), 20))
+    )
+    assert 128 <= len(raw) < 1 << 14
+    noise = bytes((i * i * 31 + i * 7 + 129) % 251 for i in range(4000))
+    files = {
+        "a message without": PAYLOADS[5],
+        "messages that follow their lengths": b"".join(bytes([len(payload)]) + payload for payload in PAYLOADS),
+        "raw deflate": deflate.compress(raw) + deflate.flush(),
+        "compressed with Snappy": struct.pack(">I", len(block)) + block,
+        "a pickle": pickle.dumps(list(range(500))),
+        "MXNet RecordIO": struct.pack("<II", 0xCED7230A, 36) + bytes(36),
+        "an LMDB database": bytes(16) + b"\xde\xc0\xef\xbe" + bytes(500),
+        "an MP4 video": b"\0\0\0\x20ftypisom" + bytes(500),
+        "bytes replaced": raw.decode("utf8", "replace").encode(),
+        "encoded as UTF-8": raw.decode("latin1").encode(),
+        "from LF to CRLF": raw.replace(b"\n", b"\r\n"),
+        "no sound record": noise,
+    }
+    for words, data in files.items():
+        path.write_bytes(data)
+        damages: list[Any] = ["raise", "skip"]
+        for damage in damages:
+            readers: list[Callable[[], Any]] = [
+                lambda: tfseek.open(path, damage=damage, index="memory"),
+                lambda: list(tfseek.stream(path, damage=damage)),
+            ]
+            for reader in readers[: 1 if words == "no sound record" and damage == "raise" else 2]:
+                with pytest.raises(tfseek.DataError, match=words) as raised:
+                    reader()
+                assert 'damage="skip"' not in str(raised.value), (words, damage)
+
+    lines = raw[: 16 + len(PAYLOADS[0])] + b"\n" + raw[16 + len(PAYLOADS[0]) :]
+    path.write_bytes(lines)
+    with pytest.raises(tfseek.DataError, match='with a line end after each record .*damage="skip" leaves them out'):
+        tfseek.open(path, index="memory")
+    assert len(tfseek.open(path, index="memory", damage="skip")) == 40 and "40 records" in command("verify", path).stdout

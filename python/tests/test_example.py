@@ -82,7 +82,7 @@ def test_arrays_outlive_everything(shards: str, labels: list[int]) -> None:
         (np.empty(0, dtype=np.int32), "int64", []),
         (0.1, "float", [float(np.float32(0.1))]),
         ([1, 2.5], "float", [1.0, 2.5]),
-        (1e300, "float", [float("inf")]),
+        (float("inf"), "float", [float("inf")]),
         (np.float16(1.5), "float", [1.5]),
         ("grüß", "bytes", ["grüß".encode()]),
         (b"\xff\x00", "bytes", [b"\xff\x00"]),
@@ -105,6 +105,8 @@ def test_coercions(value: Any, kind: Any, found: Any) -> None:
         ([], ValueError),
         (2**63, OverflowError),
         ([2**70], OverflowError),
+        (1e39, OverflowError),
+        (np.array([[0.5, -1e300]]), OverflowError),
         (1j, TypeError),
         ({"a": 1}, TypeError),
         (["a", 1.5], TypeError),
@@ -114,6 +116,13 @@ def test_coercions(value: Any, kind: Any, found: Any) -> None:
 def test_unsupported_feature_values(value: Any, error: type[Exception]) -> None:
     with pytest.raises(error, match="'x'"):
         tfseek.Example({"x": value})
+
+
+def test_a_picture_is_no_numbers() -> None:
+    image = pytest.importorskip("PIL.Image").new("RGB", (2, 2))
+    for value in (image, [image]):
+        with pytest.raises(TypeError, match="feature 'x': expected the bytes of a file, .* found a PIL image"):
+            tfseek.Example({"x": value})
 
 
 def test_malformed(tmp_path: pathlib.Path) -> None:

@@ -212,6 +212,25 @@ def test_batches_are_the_loaders(ds: tfseek.Dataset) -> None:
     assert "batch_size=48" in repr(batches)
 
 
+def test_the_specs_of_elements(ds: tfseek.Dataset) -> None:
+    spec = {
+        "label": tfseek.FixedLenFeature([], "int64"),
+        "emb": SPEC["emb"],
+        "name": tfseek.Optional("string", default=b""),
+        "no": tfseek.Optional("int64", default=0),
+    }
+    for options in ({"batch_size": 4}, {"global_batch_size": 8, "world_size": 2, "rank": 1, "ids": "id"}):
+        batches = tfseek.grain.IterDataset(ds, spec, **options)
+        found = grain.experimental.get_element_spec(batches)
+        first = next(iter(batches))
+        assert {name: (column.shape, column.dtype) for name, column in found.items()} == {
+            name: (column.shape, column.dtype) for name, column in first.items()
+        }
+    ragged = tfseek.grain.IterDataset(ds, {"x": tfseek.RaggedFeature("int64")}, batch_size=4)
+    with pytest.raises(NotImplementedError, match="feature 'x': expected a column of fixed shape, found ragged"):
+        grain.experimental.get_element_spec(ragged)
+
+
 def test_an_iterator_ends_with_its_epoch(whole: tfseek.Dataset) -> None:
     want = [labels_of(batch) for batch in tfseek.Loader(whole, FIXED, batch_size=300, seed=1, epoch=3)]
     iterator = iter(tfseek.grain.IterDataset(whole, FIXED, batch_size=300, seed=1, epoch=3))

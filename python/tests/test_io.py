@@ -34,6 +34,40 @@ def test_compression_types() -> None:
         tf.io.TFRecordOptions("GZIP", window_bits=9)  # type: ignore[arg-type]
 
 
+def test_the_string_of_a_compression_type() -> None:
+    string = tf.io.TFRecordOptions.get_compression_type_string
+    types = tf.io.TFRecordCompressionType
+    assert [string(value) for value in (None, "", types.NONE)] == [""] * 3
+    assert [string(value) for value in ("GZIP", types.GZIP, tf.io.TFRecordOptions("GZIP"))] == ["GZIP"] * 3
+    with pytest.raises(ValueError, match="compression_type: expected 'GZIP'"):
+        string("LZ4")
+
+
+def test_a_closed_writer_is_not_flushed(tmp_path: pathlib.Path) -> None:
+    writer = tf.io.TFRecordWriter(tmp_path / "a.tfrecord")
+    writer.flush()
+    writer.close()
+    with pytest.raises(tf.Error, match="the writer is closed"):
+        writer.flush()
+    with pytest.raises(tf.Error, match="the writer is closed"):
+        writer.write(b"x")
+
+
+def test_an_iterator_repeats_its_error(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    with tf.io.TFRecordWriter(path) as writer:
+        for i in range(4):
+            writer.write(bytes([i] * 9))
+    data = bytearray(path.read_bytes())
+    data[2 * 25 + 12] ^= 1
+    path.write_bytes(data)
+    records = tf.io.tf_record_iterator(path)
+    assert [next(records) for _ in range(2)] == [bytes([i] * 9) for i in range(2)]
+    for _ in range(3):
+        with pytest.raises(tf.DataError, match="record 2 at byte 50"):
+            next(records)
+
+
 def test_a_writer_that_is_not_closed_keeps_its_records(tmp_path: pathlib.Path) -> None:
     writer = tf.io.TFRecordWriter(str(tmp_path / "x"))
     writer.write(b"a")

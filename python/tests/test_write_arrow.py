@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import tfseek
+from tfseek import _tasks
 
 pa = pytest.importorskip("pyarrow")
 
@@ -173,6 +174,22 @@ def test_types(tmp_path: pathlib.Path) -> None:
             assert values.tolist() == [{"i": 1, "f": 0.5, "s": b"x"}[name[0]]], name
     assert first["tensor"].tolist() == first["nested"].tolist() == [1, 2, 3, 4]
     assert first["view"].tolist() == [1, 2]
+
+
+def test_float64(tmp_path: pathlib.Path) -> None:
+    data = pa.table({"f": [0.5, 0.1], "l": [[], [1e-50, np.nan]]})
+    with pytest.raises(tfseek.DataError, match=r'row 1: column "f": .*found 0.1 \(float64="round" stores the nearest float32\)'):
+        tfseek.write(data, tmp_path / "a")
+    first, second = tfseek.stream(tfseek.write(data, tmp_path / "a", float64="round").path)
+    assert second["f"].tolist() == [np.float32(0.1)] and second["l"][0] == 0 and np.isnan(second["l"][1])
+    for value in (1e39, -1e300):
+        with pytest.raises(tfseek.DataError, match=f"to 3.4028235e38, found {value:.0e}".replace("+", "")):
+            tfseek.write(pa.table({"f": [value]}), tmp_path / "a", float64="round", force=True)
+    with pytest.raises(ValueError, match="float64: expected"):
+        tfseek.write(data, tmp_path / "b", float64="cast")  # type: ignore[call-overload]
+    job = _tasks.begin(tmp_path / "t", float64="round")
+    _tasks.finish(job, [_tasks.write_stream(job, 0, data)])
+    assert [row["f"].tolist() for row in tfseek.open(tmp_path / "t@1.tfrecord")] == [[0.5], [np.float32(0.1)]]
 
 
 def test_feature_lists_and_names(tmp_path: pathlib.Path) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Literal, Protocol, Union
 
 IndexMode = Literal["auto", "require", "memory", "rebuild"]
-Verify = Literal["payload", "header"]
-LoaderVerify = Literal["payload", "header", "first_epoch"]
+Verify = Literal["payload", "header", "none"]
+LoaderVerify = Literal["payload", "header", "first_epoch", "none"]
 Io = Literal["auto", "map", "pread"]
 Kind = Literal["auto", "example", "sequence_example", "bytes"]
 Tail = Literal["strict", "tolerate"]
@@ -24,6 +24,7 @@ LastBatch = Literal["short", "pad", "drop", "continuous"]
 MissingValue = Literal["default", "none"]
 Resize = Literal["bilinear", "area"]
 Crop = Literal["center", "random_resized"]
+Float64 = Literal["exact", "round"]
 Rounding = Literal["closest", "pct1_dropremainder"]
 Pad = Literal["repeat", "zero", "none"]
 Nan = Literal["raise", "skip"]

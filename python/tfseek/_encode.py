@@ -45,15 +45,22 @@ def _part(name: str, value: Any) -> Part:
             raise ValueError(f"feature {name!r}: an empty list has no kind; give an empty array with a dtype, or None")
         if any(isinstance(item, (str, bytes, bytearray, memoryview)) for item in value):
             return ("bytes", [_bytes(name, item) for item in value])
+    first = value[0] if isinstance(value, (list, tuple)) else value
+    # NumPy would make numbers of its pixels.
+    if type(first).__module__.partition(".")[0] == "PIL":
+        raise TypeError(f"feature {name!r}: expected the bytes of a file, such as image.save(buffer, 'PNG') writes, found a PIL image")
     array = np.asarray(value)
     if array.dtype == object or (array.dtype.kind == "f" and isinstance(_first_leaf(value), (int, np.integer))):
         array = _integers(name, value, array)
     if array.dtype.kind in "SU" or array.dtype == object:
         return ("bytes", [_bytes(name, item) for item in array.ravel().tolist()])
     if array.dtype.kind == "f":
-        # Values beyond the range of float32 become infinity, as in protobuf.
         with np.errstate(over="ignore"):
-            return ("float", array.astype("<f4").tobytes())
+            floats = array.astype("<f4")
+        lost = np.isinf(floats) & np.isfinite(array)
+        if lost.any():
+            raise OverflowError(f"feature {name!r}: {array[lost].flat[0]} does not fit into a float32")
+        return ("float", floats.tobytes())
     if array.dtype.kind in "iub":
         if array.dtype.kind == "u" and array.size and int(array.max()) > _INT64_MAX:
             raise OverflowError(f"feature {name!r}: {array.max()} does not fit into an int64")

@@ -211,6 +211,15 @@ class Image:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "size", None if self.size is None else _frozen(self.size))
+        if self.size is not None and (not isinstance(self.size, tuple) or len(self.size) != 2):
+            found = self.size[0] if isinstance(self.size, tuple) and len(self.size) == 1 else self.size
+            raise _spec_error(None, f"Image: size: expected height and width such as (224, 224), found {found!r}")
+        # Contradictions between the arguments, too, are errors where the spec is made, and not where it is used.
+        try:
+            Schema.from_json(to_json({"": self}, None, None))
+        except SpecError as e:
+            _, _, reason = str(e).rpartition("invalid schema: ")
+            raise _spec_error(None, f"Image: {reason}") from None
 
 
 #: Names are ``str`` or ``bytes``.
@@ -441,6 +450,8 @@ def _frozen(shape: Any) -> Any:
 
 def _shape(name: str, shape: Any) -> list[int]:
     shape = _frozen(shape)
+    if shape is None or (isinstance(shape, tuple) and None in shape):
+        raise TypeError(f"feature {name!r}: shape: expected integers ([] for one value; VarLenFeature or RaggedFeature for any number), found {shape!r}")
     if not isinstance(shape, tuple):
         raise TypeError(f"feature {name!r}: shape: expected a list of integers, found {shape!r}")
     return [_integer(name, "shape", dimension) for dimension in shape]

@@ -137,7 +137,7 @@ class Loader(Generic[Batch]):
     threads: number of threads that produce batches. 0: none. Default: one, and more, up to one per processor, while the consumer waits for
         batches and more threads bring more of them. Batches do not depend on it.
     batches_ahead, memory, look_ahead: limits of prepared batches, of payload bytes in flight, and of bytes requested in advance.
-    verify: ``"payload"``, ``"header"`` or ``"first_epoch"``. Default: as the dataset.
+    verify: ``"payload"``, ``"header"``, ``"first_epoch"`` or ``"none"``. Default: as the dataset.
     damage: ``"raise"``: a record that is damaged or does not fit the spec raises. ``"skip"``: it is left out, listed in ``skipped``, and counted in ``skipped_total``.
         On one rank the records that follow take its place. On several ranks and workers, with ``bucket_by`` and in a mix the rank's nearest sound
         row is repeated as padding (see ``mask``).

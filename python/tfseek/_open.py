@@ -85,7 +85,8 @@ def open(
     index: ``"auto"`` uses existing indexes and builds missing ones; ``"require"`` builds none; ``"memory"`` neither reads nor writes
         index files; ``"rebuild"`` scans all shards again.
     index_dir: a folder for index files. It is searched first, and new index files are written to it.
-    verify: the checksums verified on each access: ``"payload"`` (header and payload, as TensorFlow) or ``"header"``.
+    verify: the checksums verified on each access: ``"payload"`` (header and payload, as TensorFlow), ``"header"``, or ``"none"``, for the files of a
+        writer whose checksums are wrong. Damage is then not noticed, and each open scans all lengths, as no index file is read or written.
     io: ``"auto"`` uses maps, or positional reads if the process cannot have enough maps; ``"map"``; ``"pread"`` (positional reads).
     columns: features whose columns are loaded now, for ``ds.column(feature)`` and ``ds.filter(condition)``. Missing column files are
         built in one scan. By default a column is loaded at its first use.

@@ -145,7 +145,7 @@ def scan(
         PyArrow, and with it pandas, converts no lists of views. Copy them if batches are sent to other processes or written.
     tensors: ``"lists"``: nested lists of fixed lengths for ``FixedLenFeature``; ``"extension"``: the type ``arrow.fixed_shape_tensor``.
     batch_rows: number of rows of a batch; by default as many as have about 32 MiB of records, at most 8192.
-    verify: the checksums verified: ``"payload"`` (header and payload) or ``"header"``. By default those that :func:`tfseek.open` chose.
+    verify: the checksums verified: ``"payload"`` (header and payload), ``"header"`` or ``"none"``. By default those that :func:`tfseek.open` chose.
     storage_options: options of the stores of parts at URLs, as for :func:`tfseek.open`. By default the process logs in by its environment. A pickled
         scan has none of them.
 

@@ -66,7 +66,7 @@ def stream(
         are read, in order; anything else is an error. A shard that was replaced raises :class:`tfseek.SidecarError`.
     compression: ``"auto"`` detects the compression of each file from its first bytes; with ``"none"``, ``"gzip"`` or ``"zlib"``
         another compression is an error.
-    verify: the checksums verified: ``"payload"`` (header and payload) or ``"header"``.
+    verify: the checksums verified: ``"payload"`` (header and payload), ``"header"``, or ``"none"``, as for :func:`tfseek.open`.
     kind: type of the records: ``"example"``, ``"sequence_example"``, ``"bytes"``, or ``"auto"``, which inspects the first records.
     tail: ``"strict"``: a torn tail is an error; ``"tolerate"``: the file ends at its last whole record, with a :class:`tfseek.Warning`. A cut
         trailer of a gzip or zlib file, and other bytes after its end, are a torn tail too.
@@ -215,6 +215,8 @@ class Verification:
     malformed: int
     #: for each file the first damage, and the first record that does not decode; each with ``.path``, ``.record`` and ``.offset``
     errors: list[Error]
+    #: number of records, by their lengths alone, in files whose writer computed all checksums in another way: ``verify="none"`` reads them
+    unverified: int = 0
 
     @property
     def ok(self) -> bool:

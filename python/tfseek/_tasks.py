@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypedDict, Union
 
 from . import _tfseek
-from ._choices import Compression
+from ._choices import Compression, Float64
 from ._tfseek import Example, SequenceExample
 from ._write_arrow import encoding
 
@@ -31,6 +31,7 @@ class Encoding(TypedDict, total=False):
 
     feature_lists: list[str]
     rename: dict[str, str]
+    float64: Float64
 
 
 class TaskFile(TypedDict):
@@ -54,7 +55,7 @@ class Job:
     out: str
     compression: Compression
     force: bool
-    #: options of the encoder: ``feature_lists`` and ``rename``
+    #: options of the encoder: ``feature_lists``, ``rename`` and ``float64``
     encoding: Mapping[str, Any] = field(default_factory=dict)
     name: str = field(default_factory=lambda: uuid.uuid4().hex)
 
@@ -79,7 +80,7 @@ def begin(path: Union[str, "os.PathLike[str]"], compression: Compression = "none
 
 def write_stream(job: Job, task: Union[int, str], stream: Any) -> TaskFile:
     """Writes the rows of a table or a stream as the file of a task, as :func:`tfseek.write` does."""
-    arguments = {**encoding(**{"feature_lists": (), "rename": None, **job.encoding}), **_attempt(job, task)}
+    arguments = {**encoding(**job.encoding), **_attempt(job, task)}
     return _file(_tfseek.write_task(stream, arguments))
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Optional, Union, overload
 
 from . import _tfds, _tfseek
-from ._choices import Compression
+from ._choices import Compression, Float64
 from ._progress import Progress
 
 #: What states the features of a data set of TensorFlow Datasets: its folder, or the opened data set.
@@ -37,6 +37,7 @@ def write(
     shards: Optional[Union[int, str]] = None,
     feature_lists: Union[str, Iterable[str]] = (),
     rename: Optional[Mapping[str, str]] = None,
+    float64: Float64 = "exact",
     compression: Optional[Compression] = None,
     members: Optional[Union[int, str]] = None,
     index: bool = False,
@@ -51,6 +52,7 @@ def write(
     out: Union[str, "os.PathLike[str]"],
     *,
     shards: Optional[Union[int, str]] = None,
+    float64: Float64 = "exact",
     index: bool = False,
     features: FeaturesOf,
     progress: Progress = None,
@@ -62,6 +64,7 @@ def write(
     shards: Optional[Union[int, str]] = None,
     feature_lists: Union[str, Iterable[str]] = (),
     rename: Optional[Mapping[str, str]] = None,
+    float64: Float64 = "exact",
     compression: Optional[Compression] = None,
     members: Optional[Union[int, str]] = None,
     index: bool = False,
@@ -78,18 +81,19 @@ def write(
 
     Each column is a feature with its name. A null is an absent feature, and an empty list a feature without values. Integers and booleans
     become int64, floats float, text and byte strings bytes. Lists and tensors of fixed shape are flattened, dictionaries are looked up. A value that
-    would change is an error: an integer above 2^63 - 1, and a float64 that float32 does not have exactly. So are a null inside
+    would change is an error: an integer above 2^63 - 1, and a float64 that float32 does not have exactly (``float64``). So are a null inside
     a list, and columns of other types, for example times.
 
     With ``features``, ``stream`` is a dict of streams, the splits, and ``out`` becomes the folder of a data set that TensorFlow Datasets and :func:`tfseek.tfds.open` read. Its
     features and its description are those of another data set: an opened one, or its folder. Columns are those of :meth:`tfseek.tfds.Dataset.scan`: structs for dicts, lists for
     sequences and shapes, names or numbers for labels, and the bytes of files for pictures. ``out`` is new or empty, and may end in a number of shards of each
-    split (``new/mnist/3.0.1@8``). The result is a dict of the splits. The options ``shards``, ``index`` and ``progress`` have their meaning; others are refused.
+    split (``new/mnist/3.0.1@8``). The result is a dict of the splits. The options ``shards``, ``float64``, ``index`` and ``progress`` have their meaning; others are refused.
 
     shards: the number of shards, or their size as text (``"200MB"``), for ``out`` without a number. Shards have equal numbers of records, or
         about equal sizes.
     feature_lists: columns of lists that become feature lists, with a step for each item. The records are then SequenceExamples.
     rename: other names for the features of columns.
+    float64: ``"round"`` stores the nearest float32 of each number of float64 columns. One that would become infinite stays an error.
     compression: ``"none"``, ``"gzip"`` or ``"zlib"``; by default the suffix of ``out`` decides (``.gz``, ``.zz``).
     members: size of the members of gzip files. By default a file has one member.
     index: also writes an index of each file.
@@ -115,11 +119,11 @@ def write(
         for name, given in (("feature_lists", feature_lists), ("rename", rename), ("rows", rows is not None)):
             if given:
                 raise ValueError(f"{name}: expected no such option with features=, found one")
-        return _write_splits(stream, features, arguments, progress)
+        return _write_splits(stream, features, {**arguments, "float64": float64}, progress)
     if isinstance(stream, Mapping):
         found = type(stream).__name__
         raise TypeError(f"stream: expected an object with the method __arrow_c_stream__, or features= with a dict of splits, found {found}")
-    arguments.update(encoding(feature_lists, rename), rows=known_rows(stream) if rows is None else rows)
+    arguments.update(encoding(feature_lists, rename, float64), rows=known_rows(stream) if rows is None else rows)
     return WrittenSet(*_tfseek.write_stream(stream, arguments, progress))
 
 
@@ -133,11 +137,12 @@ def _write_splits(splits: Any, features: FeaturesOf, arguments: dict[str, Any], 
     return {name: WrittenSet(*part) for name, part in zip(splits, written)}
 
 
-def encoding(feature_lists: Union[str, Iterable[str]], rename: Optional[Mapping[str, str]]) -> dict[str, Any]:
+def encoding(feature_lists: Union[str, Iterable[str]] = (), rename: Optional[Mapping[str, str]] = None, float64: Float64 = "exact") -> dict[str, Any]:
     """Returns the arguments of an encoder."""
     return {
         "feature_lists": [feature_lists] if isinstance(feature_lists, str) else list(feature_lists),
         "rename": list((rename or {}).items()),
+        "float64": float64,
     }
 
 

@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
+import json
 import operator
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Optional, Union
 
 import grain
+import numpy as np
 
 from ._choices import BytesAs
 from ._errors import OrderError
@@ -19,7 +21,7 @@ from ._loader import Loader, loader_of
 from ._mix import Mix
 from ._tfds import Dataset as TfdsDataset
 from ._tfds import source_of
-from ._tfseek import Dataset, TfdsDecoder
+from ._tfseek import Dataset, Schema, TfdsDecoder
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -110,6 +112,18 @@ class IterDataset(grain.IterDataset):
     def __iter__(self) -> Any:
         return _Iterator(self._loader(), self._options.get("repeat", False))
 
+    @property
+    def _element_spec(self) -> dict[str, Any]:
+        """The columns of a whole batch, for ``grain.experimental.get_element_spec``. It knows no ``transform``, and only columns of fixed shape."""
+        if not isinstance(self._schema, Schema) or self._schema.is_sequence or "transform" in self._options:
+            raise NotImplementedError("element_spec: expected a spec of Examples and no transform")
+        rows = self._options.get("batch_size") or self._options["global_batch_size"] // (self._options.get("world_size") or 1)
+        features = json.loads(self._schema.to_json())["features"]
+        columns = {name: _column_spec(name, spec, rows) for name, spec in features.items()}
+        if "ids" in self._options:
+            columns[self._options["ids"]] = _column_spec("", {"type": "fixed", "dtype": "int64"}, rows)
+        return columns
+
     def set_slice(self, sl: slice, sequential_slice: bool = False) -> None:
         """Restricts this copy to the steps of one worker. grain calls it in each worker."""
         if sequential_slice:
@@ -123,6 +137,17 @@ class IterDataset(grain.IterDataset):
     def __repr__(self) -> str:
         options = "".join(f", {name}={value!r}" for name, value in self._options.items())
         return f"tfseek.grain.IterDataset({self._ds!r}{options})"
+
+
+def _column_spec(name: str, spec: dict[str, Any], rows: int) -> Any:
+    kind = spec["type"]
+    shape: Any = spec.get("shape", [])
+    if kind == "image" and spec.get("size") is not None:
+        shape = [*spec["size"], spec["channels"]]
+    elif kind == "image" or None in shape or not (kind in ("fixed", "raw", "tensor") or (kind == "optional" and spec.get("default") is not None)):
+        raise NotImplementedError(f"element_spec: feature {name!r}: expected a column of fixed shape, found {kind}")
+    dtype = spec["dtype"]
+    return grain.experimental.ShapeDtypeStruct(shape=(rows, *shape), dtype=np.dtype(object if dtype == "string" else dtype))
 
 
 class _Iterator(grain.DatasetIterator):

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from . import _parse, _tensor
 from ._choices import Compression, StreamCompression
+from ._errors import Error
 from ._features import (
     Features,
     FixedLenFeature,
@@ -103,6 +104,12 @@ class TFRecordOptions:
         self.compression_type: Union[str, int, None] = compression_type
         self.compression_level = compression_level
 
+    @classmethod
+    def get_compression_type_string(cls, options: Union[TFRecordOptions, str, int, None]) -> str:
+        """Returns ``"GZIP"``, ``"ZLIB"`` or ``""``."""
+        found = _COMPRESSION[cls(options).compression_type]
+        return "" if found is None else found.upper()
+
 
 Options = Union[TFRecordOptions, str, None]
 
@@ -132,7 +139,9 @@ class TFRecordWriter:
         self._writer.write(record)
 
     def flush(self) -> None:
-        """Does nothing: the records are in the file when it is closed."""
+        """Does nothing while the writer is open: the records are in the file when it is closed."""
+        if not self._open:
+            raise Error("the writer is closed")
 
     def close(self) -> None:
         """Completes the file. Closing again does nothing."""
@@ -159,9 +168,31 @@ class TFRecordWriter:
 
 
 def tf_record_iterator(path: Union[str, os.PathLike[str]], options: Options = None) -> Iterator[bytes]:
-    """Returns an iterator over the records of a file. Without ``options`` the compression is detected."""
+    """Returns an iterator over the records of a file. Without ``options`` the compression is detected. It repeats its error."""
     compression: StreamCompression = "auto" if options is None else _COMPRESSION[_options(options).compression_type] or "none"
-    return iter(stream(path, kind="bytes", compression=compression))
+    return _RecordIterator(stream(path, kind="bytes", compression=compression))
+
+
+class _RecordIterator:
+    """The records of a file. A loop that goes on after an error would take the end for that of the file, so the error is raised again."""
+
+    def __init__(self, records: Iterable[bytes]) -> None:
+        self._records = iter(records)
+        self._error: Optional[Exception] = None
+
+    def __iter__(self) -> _RecordIterator:
+        return self
+
+    def __next__(self) -> bytes:
+        if self._error is not None:
+            raise self._error
+        try:
+            return next(self._records)
+        except StopIteration:
+            raise
+        except Exception as e:
+            self._error = e
+            raise
 
 
 def parse_example(serialized: Iterable[Payload], features: Features, example_names: Any = None, name: Any = None) -> dict[str, Any]:

@@ -55,7 +55,8 @@ impl BatchParser {
                         [(a, one), (b, two)].map(|(plan, column)| plan.schema.features().get(&*column.key));
                     let [Some(x), Some(y)] = specs else { return Ok(()) };
                     if !is_alike(x, y) {
-                        (&one.name, "has another shape, type or padding in another source of the mix")
+                        let e = Error::from(ErrorKind::Spec(difference(x, y).into()));
+                        return Err(e.feature(one.name.as_bytes()));
                     } else {
                         columns.0.next();
                         columns.1.next();
@@ -164,6 +165,33 @@ fn is_alike(a: &FeatureSpec, b: &FeatureSpec) -> bool {
         }
         (a, b) => a == b,
     }
+}
+
+/// Tells in what two specs differ.
+fn difference(first: &FeatureSpec, other: &FeatureSpec) -> String {
+    use FeatureSpec as F;
+    let form = |spec: &FeatureSpec| spec.name().to_owned();
+    let dtype = |spec: &FeatureSpec| match spec {
+        F::Raw { dtype, .. } | F::Tensor { dtype, .. } => dtype.to_string(),
+        spec => spec.dtype().to_string(),
+    };
+    let shape = |spec: &FeatureSpec| match spec {
+        F::FixedLen { shape, .. } | F::FixedLenSequence { shape, .. } => format!("{shape:?}"),
+        F::Raw { shape, .. } | F::Tensor { shape, .. } => format!("{shape:?}"),
+        F::Sparse { size, .. } => format!("{size:?}"),
+        F::Image(image) => format!("{image:?}"),
+        _ => String::new(),
+    };
+    let facts: [(&str, &dyn Fn(&FeatureSpec) -> String); 3] =
+        [("type", &dtype), ("form", &form), ("shape", &shape)];
+    let differs = |(what, of): &(&str, &dyn Fn(&FeatureSpec) -> String)| {
+        let [one, two] = [first, other].map(|spec| of(spec));
+        (one != two).then(|| format!("has the {what} {two}, and {one} in the first source"))
+    };
+    facts
+        .iter()
+        .find_map(differs)
+        .unwrap_or_else(|| "has another default or partition than in the first source".into())
 }
 
 fn merged_column(

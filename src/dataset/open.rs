@@ -7,11 +7,11 @@ use super::mapped::Mapped;
 use super::options::DatasetOptions;
 use super::shard::{Access, IndexSource, ShardFile};
 use super::shards::ShardSet;
-use crate::error::{ErrorKind, PathsError, Result};
+use crate::error::{ErrorKind, OptionsError, PathsError, Result};
 use crate::index::{self, Index, IndexOptions, Pack, Work};
 use crate::io::{Compression, Map, Promise, Region, threads, url_of};
 use crate::paths::{self, IntoPaths};
-use crate::policy::{Damage, Tail};
+use crate::policy::{Damage, IndexMode, Tail, Verify};
 use crate::warning::Warning;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -107,23 +107,44 @@ impl DatasetOptions {
     /// # Errors
     /// The first corrupt record, with its location. The path of the first region is `<memory 0>`.
     pub fn open_regions(&self, regions: impl IntoIterator<Item = Region>) -> Result<Mapped> {
-        let work = Work::new(self.index.progress.as_ref());
+        let DatasetOptions { index: options, .. } = self.checked()?;
+        let work = Work::new(options.progress.as_ref());
         let (mut shards, mut warnings) = (Vec::new(), Vec::new());
         for (k, region) in regions.into_iter().enumerate() {
             let path = PathBuf::from(format!("<memory {k}>"));
-            let index = index::index_bytes(&region, &self.index, &work);
+            let index = index::index_bytes(&region, &options, &work);
             let index = work.end(index.map_err(|e| e.in_file(&path)))?;
-            warnings.extend(index::warning(&path, &index, &self.index)?);
+            warnings.extend(index::warning(&path, &index, &options)?);
             let (len, access) = (index.len(), Access::Memory(region));
-            shards.push(ShardFile::new(path, len, IndexSource::Index(index), access, self.max_record));
+            let file = ShardFile::new(path, len, IndexSource::Index(index), access, self.max_record);
+            shards.push(file.unverified(options.unverified));
         }
         let set = ShardSet::new(shards, self.verify)?;
-        Ok(Mapped::new(Dataset::new(set, warnings, self.index.clone())))
+        Ok(Mapped::new(Dataset::new(set, warnings, options)))
+    }
+
+    /// Returns the options with which shards are opened. Without verification no index file is read or written, because a reader that
+    /// verifies would trust it.
+    fn checked(&self) -> Result<DatasetOptions> {
+        let mut options = self.clone();
+        if self.verify == Verify::None {
+            let asked = match (self.index.mode, self.index.damage) {
+                (IndexMode::Require, _) => Some("an existing index"),
+                (IndexMode::Rebuild, _) => Some("a new index file"),
+                (_, Damage::Skip) => Some("to leave out damage"),
+                _ => None,
+            };
+            if let Some(asked) = asked {
+                return Err(OptionsError::Unverified { asked }.into());
+            }
+            (options.index.mode, options.index.unverified) = (IndexMode::Memory, true);
+        }
+        Ok(options)
     }
 
     /// Opens shards. The dataset keeps the paths and the options.
     pub(super) fn build(&self, paths: Vec<PathBuf>, promise: Option<Promise>) -> Result<Dataset> {
-        let dataset = self.resolve_and_build(&paths, promise).map_err(paths::explained)?;
+        let dataset = self.checked()?.resolve_and_build(&paths, promise).map_err(paths::explained)?;
         Ok(dataset.with_origin(Origin { paths, options: self.clone(), promise }))
     }
 
@@ -171,7 +192,8 @@ impl DatasetOptions {
         let shards = paths.into_iter().zip(found.indexes);
         let shards = shards.map(|(path, index)| {
             let access = access(&path, index.compression());
-            ShardFile::new(path, index.len(), IndexSource::Index(index), access, self.max_record)
+            let file = ShardFile::new(path, index.len(), IndexSource::Index(index), access, self.max_record);
+            file.unverified(options.unverified)
         });
         let set = ShardSet::new(shards.collect(), self.verify)?;
         warnings.extend(found.warnings);

@@ -65,6 +65,7 @@ pub(crate) struct ShardFile {
     records: Range<u64>,
     /// Maximum payload bytes of a record. Access to a longer record is an error.
     max_record: u64,
+    unverified: bool,
     index: IndexSource,
     access: Access,
     opened: OnceLock<Opened>,
@@ -110,13 +111,23 @@ impl ShardFile {
         max_record: u64,
     ) -> ShardFile {
         let file = RecordFile { path, region: OnceLock::new() };
-        ShardFile { file, total: len, records: 0..len, max_record, index, access, opened: OnceLock::new() }
+        let opened = OnceLock::new();
+        ShardFile { file, total: len, records: 0..len, max_record, unverified: false, index, access, opened }
+    }
+
+    /// Sets whether records are returned without verification, whatever a caller asks for: the shard was opened with [`Verify::None`].
+    pub(super) fn unverified(self, unverified: bool) -> ShardFile {
+        ShardFile { unverified, ..self }
     }
 
     /// Returns a shard of records that are made when they are read.
     pub(super) fn derived(records: Arc<dyn DerivedRecords>) -> ShardFile {
         let len = records.len();
         ShardFile::new(PathBuf::new(), len, IndexSource::Nothing, Access::Derived(records), MAX_RECORD)
+    }
+
+    pub(super) fn is_unverified(&self) -> bool {
+        self.unverified
     }
 
     /// Returns the records that are made when they are read. `None` for a file or an object.
@@ -136,7 +147,8 @@ impl ShardFile {
     /// Returns the same shard with all records of the file.
     pub(crate) fn whole(&self) -> ShardFile {
         let (path, index) = (self.file.path.clone(), self.index.clone());
-        ShardFile::new(path, self.total, index, self.access.clone(), self.max_record)
+        let file = ShardFile::new(path, self.total, index, self.access.clone(), self.max_record);
+        file.unverified(self.unverified)
     }
 
     /// Returns the same shard with these of its records. They are counted among those that belong to this dataset.
@@ -593,7 +605,14 @@ impl ShardFile {
         let (here, len) = (span.offset.wrapping_sub(start), span.payload_len);
         match frame::payload_at(bytes, here, len, verify == Verify::Payload) {
             Some(payload) => Ok(Record::of_file(payload, &self.file, i, span.offset)),
-            None => Err(frame::payload_fault(bytes, here, len).at(At::new(&self.file.path, i, span.offset))),
+            None => {
+                let at = At::new(&self.file.path, i, span.offset);
+                if !self.unverified && verify != Verify::None {
+                    return Err(frame::payload_fault(bytes, here, len).at(at));
+                }
+                let payload = frame::unverified_payload(bytes, here, len).map_err(|e| e.at(at))?;
+                Ok(Record::of_file(payload, &self.file, i, span.offset))
+            }
         }
     }
 }

@@ -180,7 +180,9 @@ impl<'d> Axis<'d> {
             let path = unit.file.path();
             let object = self.storage.known_object(path);
             let part = object.and_then(|object| Part::new(path, &unit.header, of, self.tail, object));
-            parts.push(part.map_err(|e| e.in_file(path))?);
+            let mut part = part.map_err(|e| e.in_file(path))?;
+            part.unverified = unit.file.is_unverified();
+            parts.push(part);
         }
         Ok(parts)
     }

@@ -184,6 +184,11 @@ impl ErrorKind {
             ErrorKind::TooMany { what: DIFFERENT_KEYS | BYTES_OF_KEYS, .. } => Remedy::FewerRecords,
             ErrorKind::NotTfRecord { remedy, .. } => *remedy,
             ErrorKind::OtherKind { .. } => Remedy::SequenceExamples,
+            ErrorKind::CorruptLength { computed, stored } | ErrorKind::CorruptData { computed, stored }
+                if other_checksum(*computed, *stored).is_some() =>
+            {
+                Remedy::Unverified
+            }
             _ => return None,
         })
     }
@@ -211,7 +216,9 @@ impl ErrorKind {
             | ErrorKind::WrongLen { .. }
             | ErrorKind::OutOfRange { .. }
             | ErrorKind::Paths(_)
-            | ErrorKind::Encode(EncodeError::DuplicateKey | EncodeError::Int64Range { .. })
+            | ErrorKind::Encode(
+                EncodeError::DuplicateKey | EncodeError::Int64Range { .. } | EncodeError::FloatRange { .. },
+            )
             | ErrorKind::Spec(_)
             | ErrorKind::Order(_)
             | ErrorKind::Part(PartError::Invalid { .. } | PartError::Zero { .. })
@@ -244,6 +251,22 @@ impl ErrorKind {
 pub(crate) const DIFFERENT_KEYS: &str = "different keys";
 pub(crate) const BYTES_OF_KEYS: &str = "bytes of different keys";
 
+/// Tells how the writer computes checksums wrongly, if that explains the stored one. Both are masked.
+fn other_checksum(computed: u32, stored: u32) -> Option<&'static str> {
+    /// The mask is a rotation by 15 bits to the right, and this number.
+    const DELTA: u32 = 0xa282_ead8;
+    let crc = computed.wrapping_sub(DELTA).rotate_left(15);
+    let signed = (crc.cast_signed() >> 15).cast_unsigned() | crc << 17;
+    match stored {
+        _ if stored == computed => None,
+        _ if stored == crc => Some(", because the writer does not mask checksums"),
+        _ if stored == signed.wrapping_add(DELTA) => {
+            Some(", because the writer masks checksums with a signed shift")
+        }
+        _ => None,
+    }
+}
+
 impl fmt::Display for ErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -252,10 +275,12 @@ impl fmt::Display for ErrorKind {
                 write!(f, "truncated: expected a record of {need} bytes, found {have}")
             }
             ErrorKind::CorruptLength { computed, stored } => {
-                write!(f, "length crc32c: expected {stored:#010x}, found {computed:#010x}")
+                write!(f, "length crc32c: expected {stored:#010x}, found {computed:#010x}")?;
+                other_checksum(*computed, *stored).map_or(Ok(()), |how| f.write_str(how))
             }
             ErrorKind::CorruptData { computed, stored } => {
-                write!(f, "payload crc32c: expected {stored:#010x}, found {computed:#010x}")
+                write!(f, "payload crc32c: expected {stored:#010x}, found {computed:#010x}")?;
+                other_checksum(*computed, *stored).map_or(Ok(()), |how| f.write_str(how))
             }
             ErrorKind::Wire { reason, offset } => {
                 write!(f, "malformed message at payload byte {offset}: {reason}")
@@ -268,7 +293,12 @@ impl fmt::Display for ErrorKind {
                 "no record has this feature in its context: it is a feature list, and feature lists have no columns",
             ),
             ErrorKind::UnknownFeature { nearest: Some(nearest), .. } => {
-                write!(f, "no record has a value of this feature; the nearest name is \"{}\"", nearest.escape_debug())
+                let nearest = nearest.escape_debug();
+                write!(f, "no record has a value of this feature; the nearest name is \"{nearest}\"")?;
+                match nearest.to_string().starts_with("steps/") {
+                    true => write!(f, ", whose values a condition tests with `any({nearest})`"),
+                    false => Ok(()),
+                }
             }
             ErrorKind::UnknownFeature { keys, .. } if keys.is_empty() => {
                 f.write_str("no record has a value of this feature; the first records have no features")

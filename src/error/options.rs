@@ -35,6 +35,11 @@ pub enum OptionsError {
     },
     /// Classes of a float feature were requested. Classes are defined for int64 and bytes features.
     FloatClasses,
+    /// Nothing is verified, and what was asked for besides needs checksums.
+    Unverified {
+        /// What was asked for.
+        asked: &'static str,
+    },
     /// A filter was applied to given columns, and the column of this feature is not one of them.
     ColumnNotGiven,
 }
@@ -56,6 +61,12 @@ impl fmt::Display for OptionsError {
             }
             OptionsError::FloatClasses => {
                 f.write_str("expected int64 or bytes values for classes, found float")
+            }
+            OptionsError::Unverified { asked } => {
+                write!(
+                    f,
+                    "expected only what needs no checksums with `verify` none, found a request for {asked}"
+                )
             }
             OptionsError::ColumnNotGiven => {
                 f.write_str("the filter uses this feature, but its column was not given")

@@ -215,6 +215,11 @@ pub enum EncodeError {
         /// Value of the integer.
         value: u128,
     },
+    /// A finite number beyond the range of `f32` cannot be stored in a float list.
+    FloatRange {
+        /// The number.
+        value: Box<str>,
+    },
     /// The writer is closed.
     Closed,
     /// An earlier write failed, so nothing more is written.
@@ -343,6 +348,7 @@ impl fmt::Display for EncodeError {
         match self {
             EncodeError::DuplicateKey => f.write_str("the key is given twice"),
             EncodeError::Int64Range { value } => write!(f, "{value} does not fit into an int64"),
+            EncodeError::FloatRange { value } => write!(f, "{value} does not fit into a float32"),
             EncodeError::Closed => f.write_str("the writer is closed"),
             EncodeError::Failed => f.write_str("an earlier write failed, so nothing more is written"),
             EncodeError::Forked => {

@@ -53,6 +53,16 @@ pub enum Remedy<'a> {
     PutBack(&'a Path),
     /// Read the records as SequenceExamples: [`MessageKind::SequenceExample`](crate::example::MessageKind::SequenceExample).
     SequenceExamples,
+    /// Read the records without verification, because their writer computed the checksums in another way: [`Verify::None`](crate::Verify::None).
+    Unverified,
+    /// Leave out what is between the records: [`Damage::Skip`](crate::Damage::Skip).
+    LeaveOut,
+    /// Write each of the messages, which follow their lengths, as a record.
+    Delimited,
+    /// Write the message as a record.
+    WriteRecords,
+    /// Find out how the file was written and copied. No record of it can be read.
+    NoRecords,
     /// Specify no compression, or the compression of the file.
     Compression,
 }

@@ -58,7 +58,7 @@ fn check(rejected: &Option<Rejected>) -> Result<()> {
 
 /// Builds an Example.
 ///
-/// A call may be rejected, for a duplicate key or an integer beyond int64. [`encode`](ExampleBuilder::encode) returns the error of the
+/// A call may be rejected, for a duplicate key, an integer beyond int64 or a float beyond `f32`. [`encode`](ExampleBuilder::encode) returns the error of the
 /// first rejected call, so a chain of calls needs only one `?`.
 ///
 /// ```
@@ -128,10 +128,13 @@ macro_rules! features {
                 }
             }
 
-            #[doc = concat!("Adds a float feature", $whose, ".")]
+            #[doc = concat!("Adds a float feature", $whose, ". A finite number that an `f32` does not reach is rejected.")]
             #[must_use]
             pub fn float(self, key: impl Into<String>, values: impl IntoIterator<Item: ToFloat>) -> $builder {
-                self.feature(key, FeatureBuf::float(values))
+                match FeatureBuf::float(values) {
+                    Ok(feature) => self.feature(key, feature),
+                    Err(e) => self.note_rejection(Err((key.into(), e))),
+                }
             }
 
             #[doc = concat!("Adds a bytes feature", $whose, ".")]
@@ -363,16 +366,25 @@ mod tests {
 
     #[test]
     fn float_conversions() {
-        assert_eq!(FeatureBuf::float([0.1f64]), FeatureBuf::Float(vec![0.1]));
-        assert_eq!(
-            FeatureBuf::float([1e39, -1e39, 1e-50]),
-            FeatureBuf::Float(vec![f32::INFINITY, f32::NEG_INFINITY, 0.0])
-        );
-        assert_eq!(FeatureBuf::float([true, false]), FeatureBuf::Float(vec![1.0, 0.0]));
-        assert_eq!(FeatureBuf::float(&vec![u64::MAX]), FeatureBuf::Float(vec![18_446_744_073_709_551_615.0]));
+        let floats = |f: Result<FeatureBuf, EncodeError>| match f.unwrap() {
+            FeatureBuf::Float(v) => v,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(floats(FeatureBuf::float([0.1f64, 1e-50])), [0.1, 0.0]);
+        let infinite = [f64::INFINITY, f64::NEG_INFINITY];
+        assert_eq!(floats(FeatureBuf::float(infinite)), [f32::INFINITY, f32::NEG_INFINITY]);
+        // The largest number that is rounded down to a float.
+        let largest = f64::from(f32::MAX) + 2f64.powi(102);
+        assert_eq!(floats(FeatureBuf::float([largest])), [f32::MAX]);
+        for value in [1e39, -1e39, largest + 2f64.powi(102)] {
+            let e = builder().float("x", [0.5, value]).encode().unwrap_err();
+            assert_eq!(e.to_string(), format!("feature \"x\": {value:e} does not fit into a float32"));
+        }
+        assert_eq!(floats(FeatureBuf::float([true, false])), [1.0, 0.0]);
+        assert_eq!(floats(FeatureBuf::float(&vec![u64::MAX])), [18_446_744_073_709_551_615.0]);
         // Converted through f64. 2^60 + 2^36 is halfway between two f32, and x is above it by 1, which f64 rounds off.
         let x = (1i64 << 60) + (1 << 36) + 1;
-        assert_eq!(FeatureBuf::float([x]), FeatureBuf::Float(vec![(1i64 << 60) as f32]));
+        assert_eq!(floats(FeatureBuf::float([x])), [(1i64 << 60) as f32]);
         assert_ne!(x as f32, (1i64 << 60) as f32);
     }
 

@@ -30,8 +30,11 @@ impl FeatureBuf {
     }
 
     /// Creates a float list. Values are rounded as described for [`ToFloat`].
-    pub(crate) fn float(values: impl IntoIterator<Item: ToFloat>) -> FeatureBuf {
-        FeatureBuf::Float(values.into_iter().map(ToFloat::to_float).collect())
+    ///
+    /// # Errors
+    /// [`EncodeError::FloatRange`] for a finite number that would become infinite.
+    pub(crate) fn float(values: impl IntoIterator<Item: ToFloat>) -> Result<FeatureBuf, EncodeError> {
+        values.into_iter().map(ToFloat::to_float).collect::<Result<_, _>>().map(FeatureBuf::Float)
     }
 
     /// Creates an int64 list.

@@ -22,15 +22,18 @@ pub trait ToInt64 {
 
 /// A type that can be put into a float list: `f32`, `f64`, integers and `bool`.
 ///
-/// An `f64` is rounded to the nearest `f32`, or to infinity beyond its range. Integers are converted through `f64`. Python's protobuf
-/// does the same, including the double rounding.
+/// An `f64` is rounded to the nearest `f32`. Integers are converted through `f64`. Python's protobuf does the same, including the double
+/// rounding, but stores infinity for a number beyond the range of `f32`, which is refused here.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be put into a float list",
     note = "`f32`, `f64`, integers of up to 64 bits and `bool` can"
 )]
 pub trait ToFloat {
     /// Returns the value as an `f32`.
-    fn to_float(self) -> f32;
+    ///
+    /// # Errors
+    /// [`EncodeError::FloatRange`] for a finite number that would become infinite.
+    fn to_float(self) -> Result<f32, EncodeError>;
 }
 
 macro_rules! ints {
@@ -44,8 +47,9 @@ macro_rules! ints {
         }
         impl ToFloat for $t {
             #[inline]
-            fn to_float(self) -> f32 {
-                self as f64 as f32
+            fn to_float(self) -> Result<f32, EncodeError> {
+                // No integer here is beyond the range.
+                Ok(self as f64 as f32)
             }
         }
     )*};
@@ -60,21 +64,26 @@ impl ToInt64 for bool {
 }
 impl ToFloat for bool {
     #[inline]
-    fn to_float(self) -> f32 {
-        self.into()
+    fn to_float(self) -> Result<f32, EncodeError> {
+        Ok(self.into())
     }
 }
 
 impl ToFloat for f32 {
     #[inline]
-    fn to_float(self) -> f32 {
-        self
+    fn to_float(self) -> Result<f32, EncodeError> {
+        Ok(self)
     }
 }
 impl ToFloat for f64 {
     #[inline]
-    fn to_float(self) -> f32 {
-        self as f32
+    fn to_float(self) -> Result<f32, EncodeError> {
+        match self as f32 {
+            float if float.is_infinite() && self.is_finite() => {
+                Err(EncodeError::FloatRange { value: format!("{self:e}").into() })
+            }
+            float => Ok(float),
+        }
     }
 }
 
@@ -124,7 +133,7 @@ impl<T: ToInt64 + Copy> ToInt64 for &T {
 }
 impl<T: ToFloat + Copy> ToFloat for &T {
     #[inline]
-    fn to_float(self) -> f32 {
+    fn to_float(self) -> Result<f32, EncodeError> {
         (*self).to_float()
     }
 }

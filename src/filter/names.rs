@@ -20,7 +20,9 @@ impl Filter {
         for name in unseen {
             let reason = match nearest(name, keys.iter().map(|key| &**key)) {
                 _ if lists.contains(name) => "it is a feature list, and conditions test features".to_owned(),
-                Some(near) => format!("the nearest name is \"{}\"", near.escape_debug()),
+                Some(near) => {
+                    format!("the nearest name is \"{}\"{}", near.escape_debug(), of_steps(name, near))
+                }
                 None => continue,
             };
             let mut operands = self.tests().iter().flat_map(FeatureTest::operands);
@@ -32,6 +34,14 @@ impl Filter {
             );
         }
         Ok(())
+    }
+}
+
+/// Adds to the name of a feature of steps how a condition tests it.
+fn of_steps(name: &str, near: &str) -> String {
+    match near.strip_prefix("steps/") {
+        Some(step) if step == name => format!(", whose values `any({})` tests", near.escape_debug()),
+        _ => String::new(),
     }
 }
 
@@ -65,6 +75,12 @@ pub fn nearest<'n>(name: &str, names: impl IntoIterator<Item = &'n str>) -> Opti
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn features_of_steps() {
+        assert_eq!(of_steps("reward", "steps/reward"), ", whose values `any(steps/reward)` tests");
+        assert_eq!([of_steps("rewards", "steps/reward"), of_steps("label", "image/label")], ["", ""]);
+    }
 
     #[test]
     fn nearest_key() {

@@ -2,6 +2,7 @@
 
 use crate::crc::{self, LenCrc, WithLenCrc, with_len_crc};
 use crate::error::{At, Error, ErrorKind, IndexError, Result};
+use crate::policy::Verify;
 use byteorder::{LE, WriteBytesExt};
 use std::fmt;
 use std::hint::black_box;
@@ -152,7 +153,7 @@ struct Frames<'a> {
 impl<'a> Frames<'a> {
     fn step(&mut self) -> Result<(u64, &'a [u8])> {
         let rest = self.bytes.get(self.pos..).unwrap_or_default();
-        match first_record(rest, true, u64::MAX)? {
+        match first_record(rest, Verify::Payload, u64::MAX)? {
             FirstRecord::Whole(payload) => {
                 let record = (self.pos as u64, payload);
                 #[expect(
@@ -202,36 +203,45 @@ pub(crate) fn needed_len(header: Option<RecordHeader>) -> u64 {
     header.map_or(HEADER_LEN as u64, RecordHeader::record_len)
 }
 
-/// Parses the record at the start of `bytes`. Its payload is checked if `check` is set.
+/// Parses the record at the start of `bytes`, and verifies these checksums.
 ///
 /// # Errors
 /// [`ErrorKind::CorruptLength`], [`ErrorKind::CorruptData`]. The order of the checks: header crc, limit, presence of the body,
 /// payload crc.
 #[inline(always)]
-pub(crate) fn first_record(bytes: &[u8], check: bool, max_payload: u64) -> Result<FirstRecord<'_>> {
+pub(crate) fn first_record(bytes: &[u8], verify: Verify, max_payload: u64) -> Result<FirstRecord<'_>> {
     struct First<'a> {
         bytes: &'a [u8],
-        check: bool,
+        verify: Verify,
         max_payload: u64,
     }
     impl<'a> WithLenCrc for First<'a> {
         type Out = Result<FirstRecord<'a>>;
         #[inline(always)]
         fn run(self, crc: impl LenCrc) -> Self::Out {
-            first_record_by(crc, self.bytes, self.check, self.max_payload)
+            first_record_by(crc, self.bytes, self.verify, self.max_payload)
         }
     }
-    with_len_crc(First { bytes, check, max_payload })
+    with_len_crc(First { bytes, verify, max_payload })
 }
 
 #[inline(always)]
-fn first_record_by(crc: impl LenCrc, bytes: &[u8], check: bool, max_payload: u64) -> Result<FirstRecord<'_>> {
+fn first_record_by(
+    crc: impl LenCrc,
+    bytes: &[u8],
+    verify: Verify,
+    max_payload: u64,
+) -> Result<FirstRecord<'_>> {
     let Some((header, body)) = bytes.split_first_chunk::<HEADER_LEN>() else {
         return Ok(FirstRecord::Partial(None));
     };
     // The crc of the length is checked before the presence of the payload: a flipped bit in the length is then a corrupt length,
     // and not a file that seems to end too early.
-    let header = RecordHeader::check(header, crc::mask(crc.crc(split_header(header).0)))?;
+    let len = split_header(header).0;
+    let header = match RecordHeader::check(header, crc::mask(crc.crc(len))) {
+        Err(_) if verify == Verify::None => RecordHeader { payload_len: len },
+        checked => checked?,
+    };
     if header.payload_len > max_payload {
         return Ok(FirstRecord::TooLong(header));
     }
@@ -247,7 +257,7 @@ fn first_record_by(crc: impl LenCrc, bytes: &[u8], check: bool, max_payload: u64
     let Some(footer) = rest.first_chunk::<FOOTER_LEN>() else {
         return Ok(FirstRecord::Partial(Some(header)));
     };
-    if check {
+    if verify == Verify::Payload {
         // The footer is loaded after the payload. It is not in the caches before, and an earlier load would stop the processor until it is.
         let computed = crc.append(0, payload);
         check_footer(computed, *footer)?;
@@ -278,6 +288,21 @@ pub(crate) fn payload_at(bytes: &[u8], offset: u64, payload_len: u64, check: boo
         is_header_of(header, crc::masked_len(split_header(header).0), payload.len())
     };
     sound.then_some(payload)
+}
+
+/// Returns the payload of the record at byte `offset`, whose checksums are not verified.
+///
+/// # Errors
+/// Bytes are missing, or the header has another length.
+#[cold]
+pub(crate) fn unverified_payload(bytes: &[u8], offset: u64, payload_len: u64) -> Result<&[u8]> {
+    let Some((header, payload, _)) = record_fields(bytes, offset, payload_len) else {
+        return Err(payload_fault(bytes, offset, payload_len));
+    };
+    match split_header(header).0 {
+        stored if stored == payload_len => Ok(payload),
+        stored => Err(IndexError::LengthMismatch { indexed: payload_len, stored }.into()),
+    }
 }
 
 /// Compares a header with the length of its record's payload, and with the masked crc of its length.

@@ -25,7 +25,7 @@ pub(crate) use checks::put_header;
 pub use checks::{FOOTER_LEN, HEADER_LEN, OVERHEAD, frames, put_record};
 pub(crate) use checks::{
     RecordHeader, check_header, payload_at, payload_fault, payload_is_sound, split_header,
-    starts_with_record, truncated, whole_len,
+    starts_with_record, truncated, unverified_payload, whole_len,
 };
 pub(crate) use parser::{Event, Parser, Torn};
 pub use salvage::{Salvage, SalvageStep};

@@ -5,6 +5,7 @@ use super::checks::{
 };
 use crate::crc::crc32c_append;
 use crate::error::{At, ErrorKind, Result};
+use crate::policy::Verify;
 
 /// Bytes of a record above the limit that must be present before the record is rejected. A stream that ends within them is
 /// truncated, whatever length its last header states.
@@ -22,7 +23,7 @@ const MIN_PRESENT: u64 = 256 << 10;
 pub(crate) struct Parser {
     /// True for a scanning parser.
     scans: bool,
-    check: bool,
+    verify: Verify,
     max_payload: u64,
     records: u64,
     offset: u64,
@@ -68,19 +69,19 @@ pub(crate) struct Torn {
 }
 
 impl Parser {
-    /// Creates a parser of whole records with payloads of at most `max_payload` bytes, which are checked if `check` is set.
-    pub(crate) fn whole(check: bool, max_payload: u64) -> Parser {
-        Parser { scans: false, check, max_payload, records: 0, offset: 0, partial: None }
+    /// Creates a parser of whole records with payloads of at most `max_payload` bytes, with these checksums.
+    pub(crate) fn whole(verify: Verify, max_payload: u64) -> Parser {
+        Parser { scans: false, verify, max_payload, records: 0, offset: 0, partial: None }
     }
 
     /// Creates a parser of whole records that starts after `records` records, at byte `offset`.
-    pub(crate) fn whole_from(check: bool, max_payload: u64, records: u64, offset: u64) -> Parser {
-        Parser { records, offset, ..Parser::whole(check, max_payload) }
+    pub(crate) fn whole_from(verify: Verify, max_payload: u64, records: u64, offset: u64) -> Parser {
+        Parser { records, offset, ..Parser::whole(verify, max_payload) }
     }
 
     /// Creates a scanning parser that starts after `records` records, at byte `offset`.
-    pub(crate) fn scanning(check: bool, records: u64, offset: u64) -> Parser {
-        Parser { scans: true, check, max_payload: u64::MAX, records, offset, partial: None }
+    pub(crate) fn scanning(verify: Verify, records: u64, offset: u64) -> Parser {
+        Parser { scans: true, verify, max_payload: u64::MAX, records, offset, partial: None }
     }
 
     /// Returns the number of records so far, which is the ordinal of the next one.
@@ -110,7 +111,7 @@ impl Parser {
         if self.partial.is_some() {
             return self.next_piece(bytes, more);
         }
-        match first_record(bytes, self.check, self.max_payload)? {
+        match first_record(bytes, self.verify, self.max_payload)? {
             FirstRecord::Whole(payload) => {
                 #[expect(
                     clippy::arithmetic_side_effects,
@@ -158,7 +159,7 @@ impl Parser {
         match header {
             _ if !more && bytes.is_empty() => Event::End,
             _ if !more => Event::Torn(Torn { need, have }),
-            Some(_) if self.scans && !self.check => Event::Skip(need),
+            Some(_) if self.scans && self.verify != Verify::Payload => Event::Skip(need),
             Some(header) if self.scans => {
                 let payload = bytes.get(HEADER_LEN..).unwrap_or_default();
                 let mut partial = PartialPayload { header, taken: 0, crc: 0 };
@@ -294,8 +295,8 @@ mod tests {
     fn check_agreement(file: &[u8]) {
         let want = run_slice(file);
         for chunk in [1, 5, 13, 1000] {
-            assert_eq!(run(Parser::whole(true, u64::MAX), file, chunk), want);
-            assert_eq!(run(Parser::scanning(true, 0, 0), file, chunk), want);
+            assert_eq!(run(Parser::whole(Verify::Payload, u64::MAX), file, chunk), want);
+            assert_eq!(run(Parser::scanning(Verify::Payload, 0, 0), file, chunk), want);
         }
     }
 
@@ -314,7 +315,7 @@ mod tests {
         for cut in 0..=file.len() {
             check_agreement(&file[..cut]);
             let want = run_slice(&file[..cut]);
-            assert_eq!(run(Parser::scanning(false, 0, 0), &file[..cut], 5), want);
+            assert_eq!(run(Parser::scanning(Verify::Header, 0, 0), &file[..cut], 5), want);
         }
         for bit in 0..file.len() * 8 {
             let mut bad = file.clone();
@@ -330,7 +331,7 @@ mod tests {
             put_header(&mut bad, len).unwrap();
             check_agreement(&bad);
             let want = run_slice(&bad);
-            assert_eq!(run(Parser::scanning(false, 0, 0), &bad, 7), want);
+            assert_eq!(run(Parser::scanning(Verify::Header, 0, 0), &bad, 7), want);
         }
     }
 
@@ -339,11 +340,14 @@ mod tests {
         let mut file = Vec::new();
         put_record(&mut file, &[1; 9]).unwrap();
         put_record(&mut file, &[2; 300]).unwrap();
-        let refused = run(Parser::whole(true, 299), &file, 10).unwrap_err();
+        let refused = run(Parser::whole(Verify::Payload, 299), &file, 10).unwrap_err();
         assert_eq!((refused.0, refused.1), (Some(1), Some(25)));
         assert!(refused.2.contains("300"), "{}", refused.2);
         let torn = Event::Torn(Torn { need: 316, have: 315 });
-        assert_eq!(run(Parser::whole(true, 299), &file[..file.len() - 1], 10), Ok((vec![0], torn)));
+        assert_eq!(
+            run(Parser::whole(Verify::Payload, 299), &file[..file.len() - 1], 10),
+            Ok((vec![0], torn))
+        );
     }
 
     #[test]
@@ -352,7 +356,7 @@ mod tests {
         let at = bad.len() - 6;
         bad[at] ^= 1;
         let offsets = vec![0, 16, 33, 51];
-        assert_eq!(run(Parser::whole(false, u64::MAX), &bad, 3), Ok((offsets, Event::End)));
-        assert!(run(Parser::whole(true, u64::MAX), &bad, 3).is_err());
+        assert_eq!(run(Parser::whole(Verify::Header, u64::MAX), &bad, 3), Ok((offsets, Event::End)));
+        assert!(run(Parser::whole(Verify::Payload, u64::MAX), &bad, 3).is_err());
     }
 }

@@ -3,6 +3,7 @@
 use super::checks::{FirstRecord, HEADER_LEN, OVERHEAD, RecordHeader, first_record, needed_len, truncated};
 use super::search::{find_header, sound_len};
 use crate::error::{At, Error, ErrorKind};
+use crate::policy::Verify;
 
 /// A parser of a record stream that continues after damage.
 ///
@@ -205,7 +206,7 @@ impl Salvage {
 
     /// Parses the record at the start of `bytes`.
     fn first<'a>(&self, bytes: &'a [u8]) -> crate::error::Result<FirstRecord<'a>> {
-        let first = first_record(bytes, true, self.max_payload);
+        let first = first_record(bytes, Verify::Payload, self.max_payload);
         #[cfg(test)]
         if matches!(&first, Ok(FirstRecord::Whole(_)) | Err(_)) {
             let len = sound_len(bytes).unwrap_or_default() as u64;

@@ -9,7 +9,9 @@ use super::losses::Losses;
 use super::options::IndexOptions;
 use super::progress::Work;
 use super::salvage::{salvage_file, salvage_inflated};
-use super::scan::{FileReader, SPARSE, SPARSE_OBJECT, ScanOutcome, ScanStart, scan_inflated, scan_sparsely};
+use super::scan::{
+    FileReader, SPARSE, SPARSE_OBJECT, ScanOutcome, ScanStart, scan_inflated, scan_lengths, scan_sparsely,
+};
 use super::sidecar::Sidecar;
 use super::store::NamedShard;
 use super::table::{Table, TableBuilder};
@@ -20,7 +22,7 @@ use crate::io::{
     Compression, Map, OpenedShard, ReadRange, Region, Sequential, Source, Stamp, is_corrupt, open_regular,
     sniff, threads,
 };
-use crate::policy::Damage;
+use crate::policy::{Damage, Verify};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -107,7 +109,7 @@ impl<S: Source> ShardScan<'_, S> {
         });
         let (mut checkpoints, mut lengths, mut losses) = (None, None, Losses::default());
         let whole = match compression {
-            Compression::None if options.damage == Damage::Raise => whole()?,
+            Compression::None if options.damage == Damage::Raise && !options.unverified => whole()?,
             _ => None,
         };
         let (scan, fps) = match (compression.format(), whole) {
@@ -116,6 +118,11 @@ impl<S: Source> ShardScan<'_, S> {
                 lengths = salvaged.lengths;
                 let fps = fingerprints(file, salvaged.outcome.end)?;
                 (salvaged.outcome, fps)
+            }
+            (None, _) if options.unverified => {
+                let scan = scan_lengths(file, stamp.size, start, Verify::None, sparse, work)?;
+                let fps = fingerprints(file, scan.end)?;
+                (scan, fps)
             }
             (None, Some(all)) => {
                 let bytes = usize::try_from(stamp.size).ok().and_then(|size| all.get(..size)).unwrap_or(&all);
@@ -145,7 +152,12 @@ impl<S: Source> ShardScan<'_, S> {
                     None => CheckpointScan::new(bytes(0), format, spacing),
                 };
                 let mut inflated = inflated.tolerant(options.allows_torn());
-                let mut scan = scan_inflated(&mut inflated, start, payloads, work)?;
+                let verify = match (options.unverified, payloads) {
+                    (true, _) => Verify::None,
+                    (false, true) => Verify::Payload,
+                    (false, false) => Verify::Header,
+                };
+                let mut scan = scan_inflated(&mut inflated, start, verify, work)?;
                 losses.inflated = scan.torn.map_or(0, |torn| torn.have);
                 if let Some(left) = inflated.left_out() {
                     losses.bytes = left;
@@ -211,15 +223,21 @@ fn assemble(
 
 /// Scans a shard in memory into an index. The index is not saved.
 pub(crate) fn index_bytes(bytes: &[u8], options: &IndexOptions, work: &Work) -> Result<Index> {
-    let hint = |e: Error| sniff::explain(e, bytes.get(..sniff::SNIFF_LEN).unwrap_or(bytes));
+    let hint = |e: Error| {
+        let e = sniff::explain(e, bytes.get(..sniff::SNIFF_LEN).unwrap_or(bytes));
+        if options.damage == Damage::Skip { sniff::without_records(e) } else { e }
+    };
     let size = bytes.len() as u64;
     let (scan, lengths) = if options.damage == Damage::Skip {
         let salvaged = salvage_file(&bytes, size, ScanStart::default(), None, work).map_err(hint)?;
         (salvaged.outcome, salvaged.lengths)
     } else {
-        let payloads = options.checks_payloads();
         let threads = threads::threads(options.threads)?;
-        let scan = scan_chunks(bytes, ScanStart::default(), payloads, threads, work);
+        let start = ScanStart::default();
+        let scan = match options.unverified {
+            true => scan_lengths(&bytes, size, start, Verify::None, u64::MAX, work),
+            false => scan_chunks(bytes, start, options.checks_payloads(), threads, work),
+        };
         (scan.map_err(hint)?, None)
     };
     let fps = fingerprints(bytes, scan.end)?;

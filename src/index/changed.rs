@@ -7,6 +7,7 @@ use super::scan::{FileReader, ScanStart, scan_file, scan_inflated};
 use crate::error::{Error, Result};
 use crate::io::inflate::CheckpointScan;
 use crate::io::{Source, Stamp};
+use crate::policy::Verify;
 
 /// Checks that the indexed bytes are still at the start of a shard, which may have grown. Always compares the fingerprints.
 ///
@@ -45,7 +46,7 @@ fn verify(known: &IndexHeader, file: &dyn Source) -> Result<()> {
         Some(format) => {
             let bytes = FileReader::new(file, 0..known.data_size, &work);
             let mut inflated = CheckpointScan::new(bytes, format, u64::MAX).tolerant(true);
-            scan_inflated(&mut inflated, start, true, &work).map(drop)
+            scan_inflated(&mut inflated, start, Verify::Payload, &work).map(drop)
         }
     }
 }

@@ -16,18 +16,19 @@ use super::store::{
 };
 use super::table::TableBuilder;
 use crate::error::{At, Error, ErrorKind, IndexError, Result};
-use crate::frame::{HEADER_LEN, RecordHeader, Torn};
+use crate::frame::{HEADER_LEN, RecordHeader, Salvage, Torn};
 use crate::io::threads;
 use crate::io::{
-    Compression, HiddenFolder, Inflate, ReadRange, Stamp, TMP_PREFIX, check_regular, file_type_name, folder,
-    join, read_exact_at, sniff, url_of,
+    Compression, HiddenFolder, Inflate, ReadRange, SalvageItem, SalvageReader, Source, Stamp, TMP_PREFIX,
+    check_regular, file_type_name, folder, join, read_exact_at, sniff, url_of,
 };
 use crate::paths;
-use crate::policy::IndexMode;
+use crate::policy::{Damage, IndexMode};
 use crate::warning::Warning;
+use crate::wire::MAX_LEN;
 use std::collections::HashMap;
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
@@ -367,6 +368,34 @@ impl IndexFiles<'_> {
     }
 }
 
+/// Number of first bytes of a shard that may explain its damage.
+const EXPLAINED: u64 = 64 << 10;
+/// Number of first bytes of a shard, or of an object, in which a sound record is searched for.
+const SEARCHED: u64 = 64 << 20;
+const SEARCHED_OBJECT: u64 = 1 << 20;
+
+fn bytes_of(reader: impl Read, len: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    reader.take(len).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Returns false if a shard has no sound record, and does not begin like one: a length that fits is probably that of a damaged record.
+fn may_have_records(file: &dyn Source, first: &[u8], options: &IndexOptions) -> bool {
+    if first.first_chunk().is_some_and(|len| u64::from_le_bytes(*len) <= file.len()) {
+        return true;
+    }
+    let most = if options.storage.has_store() { SEARCHED_OBJECT } else { SEARCHED };
+    let len = file.len();
+    let mut reader = SalvageReader::plain(file, len.min(most), Salvage::new(MAX_LEN));
+    while let Ok(Some(item)) = reader.next() {
+        if let SalvageItem::Record { .. } = item {
+            return true;
+        }
+    }
+    len > most
+}
+
 /// Adds the path to an error. If the first record is damaged, also adds the kind of file that the shard seems to be.
 #[cold]
 fn explain(e: Error, shard: NamedShard<'_>, options: &IndexOptions) -> Error {
@@ -380,7 +409,13 @@ fn explain(e: Error, shard: NamedShard<'_>, options: &IndexOptions) -> Error {
     let Ok(first) = sniff::first_bytes(bytes()) else { return e };
     let compression = sniff::compression(&first);
     match compression.format() {
-        None => sniff::explain(e, &first),
+        None => {
+            let Ok(first) = bytes_of(bytes(), EXPLAINED) else { return e };
+            let e = sniff::explain(e, &first);
+            let is_no_record = sniff::is_unexplained(&e)
+                && (options.damage == Damage::Skip || !may_have_records(file, &first, options));
+            if is_no_record { sniff::without_records(e) } else { e }
+        }
         // The start of the content decides. A damaged stream has an error of its own.
         Some(format) => match sniff::first_bytes(Inflate::new(bytes(), compression)) {
             Ok(first) => sniff::explain_inflated(e, format, &first),

@@ -30,6 +30,8 @@ pub struct IndexOptions {
     pub(crate) trust_columns: bool,
     pub(crate) tail: Tail,
     pub(crate) damage: Damage,
+    /// The lengths in headers are not verified.
+    pub(crate) unverified: bool,
     pub(crate) rest: Option<PathBuf>,
     pub(crate) checkpoint_every: u64,
     pub(crate) threads: Option<usize>,
@@ -55,6 +57,7 @@ impl Default for IndexOptions {
             trust_columns: false,
             tail: Tail::Strict,
             damage: Damage::Raise,
+            unverified: false,
             rest: None,
             checkpoint_every: SPACING,
             threads: None,

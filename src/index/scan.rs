@@ -14,6 +14,7 @@ use crate::crc::{self, LenCrc, WithLenCrc, with_len_crc};
 use crate::error::{Error, Result};
 use crate::frame::{Event, HEADER_LEN, OVERHEAD, Parser, Torn, payload_is_sound, split_header, whole_len};
 use crate::io::{ReadRange, Source, read_exact_at};
+use crate::policy::Verify;
 use std::io::Read;
 use std::ops::Range;
 
@@ -108,9 +109,14 @@ pub(super) enum Reached {
     Record(ScanStart),
 }
 
+/// Returns the checksums that a scan verifies.
+fn verified(payloads: bool) -> Verify {
+    if payloads { Verify::Payload } else { Verify::Header }
+}
+
 /// Scans to the end of the stream.
-fn scan(bytes: impl ScanBytes, start: ScanStart, payloads: bool) -> Result<ScanOutcome> {
-    Ok(match scan_until(bytes, start, payloads, u64::MAX)? {
+fn scan(bytes: impl ScanBytes, start: ScanStart, verify: Verify) -> Result<ScanOutcome> {
+    Ok(match scan_until(bytes, start, verify, u64::MAX)? {
         Reached::End(outcome) => outcome,
         Reached::Record(ScanStart { offsets, at }) => ScanOutcome { offsets, end: at, torn: None },
     })
@@ -119,9 +125,9 @@ fn scan(bytes: impl ScanBytes, start: ScanStart, payloads: bool) -> Result<ScanO
 /// Scans to the first record at byte `until` or after it, or to the end of the stream. [`WholeRecords`] handles whole records in the
 /// buffer; the parser handles the next one, which is torn, corrupt or not fully buffered.
 #[expect(clippy::arithmetic_side_effects, reason = "the table of offsets only grows")]
-fn scan_until<B: ScanBytes>(mut bytes: B, start: ScanStart, payloads: bool, until: u64) -> Result<Reached> {
+fn scan_until<B: ScanBytes>(mut bytes: B, start: ScanStart, verify: Verify, until: u64) -> Result<Reached> {
     let ScanStart { mut offsets, at } = start;
-    let mut parser = Parser::scanning(payloads, offsets.len(), at);
+    let mut parser = Parser::scanning(verify, offsets.len(), at);
     let mut more = true;
     let located = |e: Error, parser: &Parser| if B::LOCATES_ERRORS { e.at(parser.at()) } else { e };
     loop {
@@ -132,7 +138,7 @@ fn scan_until<B: ScanBytes>(mut bytes: B, start: ScanStart, payloads: bool, unti
         }
         if buffered.len() >= OVERHEAD && !parser.is_inside() {
             let before = offsets.len();
-            let scanned = if payloads {
+            let scanned = if verify == Verify::Payload {
                 with_len_crc(WholeRecords::<true> { bytes: buffered, offset, offsets: &mut offsets })
             } else {
                 with_len_crc(WholeRecords::<false> { bytes: buffered, offset, offsets: &mut offsets })
@@ -186,7 +192,7 @@ fn scan_until<B: ScanBytes>(mut bytes: B, start: ScanStart, payloads: bool, unti
 
 /// Scans a shard in memory by one chain of headers.
 pub(crate) fn scan_slice(bytes: &[u8], start: ScanStart, payloads: bool, work: &Work) -> Result<ScanOutcome> {
-    scan(SliceBytes::new(bytes, start.at, usize::MAX, work), start, payloads)
+    scan(SliceBytes::new(bytes, start.at, usize::MAX, work), start, verified(payloads))
 }
 
 /// Scans a shard in memory like [`scan_slice`], and stops at the first record at byte `until` or after it.
@@ -197,7 +203,7 @@ pub(super) fn scan_slice_until(
     until: usize,
     work: &Work,
 ) -> Result<Reached> {
-    scan_until(SliceBytes::new(bytes, start.at, until, work), start, payloads, until as u64)
+    scan_until(SliceBytes::new(bytes, start.at, until, work), start, verified(payloads), until as u64)
 }
 
 /// A slice with a window of [`REPORT`] bytes. Progress is reported between two windows.
@@ -297,6 +303,18 @@ pub(super) fn scan_sparsely(
         let reader = ReadRange { file, at: start.at, end: size };
         return scan_stream(reader, start, true, work);
     }
+    scan_lengths(file, size, start, Verify::Header, sparse, work)
+}
+
+/// Scans like [`scan_sparsely`], without the payloads, and verifies these checksums.
+pub(super) fn scan_lengths(
+    file: &(impl Source + ?Sized),
+    size: u64,
+    start: ScanStart,
+    verify: Verify,
+    sparse: u64,
+    work: &Work,
+) -> Result<ScanOutcome> {
     let pos = start.at;
     let windows = FileWindows {
         file,
@@ -309,7 +327,7 @@ pub(super) fn scan_sparsely(
         reported: pos,
         work,
     };
-    scan(windows, start, false)
+    scan(windows, start, verify)
 }
 
 /// The first `size` bytes of a file, with a buffered window.
@@ -458,17 +476,17 @@ pub(crate) fn scan_stream(
     payloads: bool,
     work: &Work,
 ) -> Result<ScanOutcome> {
-    scan(BufferedBytes::new(stream, true, work), start, payloads)
+    scan(BufferedBytes::new(stream, true, work), start, verified(payloads))
 }
 
 /// Scans a record stream like [`scan_stream`]. Its bytes are not counted: the reader of the compressed file reports progress.
 pub(crate) fn scan_inflated(
     stream: impl Read,
     start: ScanStart,
-    payloads: bool,
+    verify: Verify,
     work: &Work,
 ) -> Result<ScanOutcome> {
-    scan(BufferedBytes::new(stream, false, work), start, payloads)
+    scan(BufferedBytes::new(stream, false, work), start, verify)
 }
 
 /// A reader with a buffer.
@@ -615,7 +633,7 @@ mod tests {
 
     /// Scans by the parser alone, without [`WholeRecords`].
     fn by_parser(bytes: &[u8], payloads: bool) -> Outcome {
-        let mut parser = Parser::whole(payloads, u64::MAX);
+        let mut parser = Parser::whole(verified(payloads), u64::MAX);
         let (mut offsets, mut pos) = (Vec::new(), 0);
         loop {
             let at = parser.offset();

@@ -31,6 +31,7 @@ mod store;
 mod system;
 pub(crate) mod threads;
 mod traffic;
+mod unframed;
 mod url;
 mod watched;
 

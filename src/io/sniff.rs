@@ -2,6 +2,7 @@
 
 use super::compression::{CompressedFormat, Compression};
 use super::inflate::{first_inflated, first_record, inflates_to_records};
+use super::unframed;
 use crate::error::{CompressionError, Error, ErrorKind, Remedy};
 use crate::frame::starts_with_record;
 use crate::image::image_format;
@@ -78,7 +79,18 @@ const MAGICS: &[Magic] = &[
     (0, b"\x89TFRC", "a tfseek column file", Remedy::OpenShard),
     (0, b"\x89TFRP", "a tfseek pack", Remedy::OpenPack),
     (0, b"\x7fELF", "a program", Remedy::Convert),
+    (0, b"\x80\x03]", "a pickle", PICKLE),
+    (0, b"\x80\x03}", "a pickle", PICKLE),
+    (0, b"\x80\x03c", "a pickle", PICKLE),
+    (0, b"\x80\x04\x95", "a pickle", PICKLE),
+    (0, b"\x80\x05\x95", "a pickle", PICKLE),
+    (16, b"\xde\xc0\xef\xbe", "an LMDB database", Remedy::ReadWith("lmdb")),
+    (0, b"\x0a\x23\xd7\xce", "MXNet RecordIO", Remedy::ReadWith("mxnet.recordio")),
 ];
+
+/// The first letters of the brands of videos in MP4 and QuickTime files. Pictures have others.
+const VIDEOS: [&[u8]; 8] = [b"iso", b"mp4", b"avc1", b"M4V", b"qt  ", b"dash", b"3g", b"MSNV"];
+const PICKLE: Remedy<'static> = Remedy::ReadWith("pickle.load, if you trust who wrote it");
 
 /// Returns the format of the file that begins with `first`. `None` if it is unknown or TFRecord.
 pub(crate) fn looks_like(first: &[u8]) -> Option<LooksLike> {
@@ -88,6 +100,10 @@ pub(crate) fn looks_like(first: &[u8]) -> Option<LooksLike> {
     let magic = MAGICS.iter().find(|(at, magic, ..)| first.get(*at..).is_some_and(|b| b.starts_with(magic)));
     if let Some(&(.., what, remedy)) = magic {
         return Some(LooksLike { what, remedy });
+    }
+    let brand = first.get(8..12).filter(|_| first.get(4..8) == Some(b"ftyp"));
+    if brand.is_some_and(|brand| VIDEOS.iter().any(|video| brand.starts_with(video))) {
+        return Some(LooksLike { what: "an MP4 video", remedy: Remedy::Convert });
     }
     if let Some(format) = image_format(first) {
         let what = match format {
@@ -107,7 +123,7 @@ pub(crate) fn looks_like(first: &[u8]) -> Option<LooksLike> {
         // The file was never written, or is a sparse copy that lost its content.
         return Some(LooksLike { what: "zeros", remedy: Remedy::FetchAgain });
     }
-    text(first)
+    text(first).or_else(|| unframed::seems(first))
 }
 
 fn text(first: &[u8]) -> Option<LooksLike> {
@@ -137,24 +153,51 @@ fn is_text(first: &[u8]) -> bool {
     !whole.is_empty() && !whole.chars().any(|c| c.is_control() && !matches!(c, '\t' | '\n' | '\r' | '\x0c'))
 }
 
-/// Replaces an error in the first record by the file's actual format, if the first bytes show that it is not a TFRecord file. Returns
-/// other errors unchanged.
+/// Replaces an error in the first record by the file's actual format, if the first bytes show that it is not a TFRecord file, and an error of a
+/// later one by what was done to line ends. Returns other errors unchanged.
 #[cold]
 pub(crate) fn explain(e: Error, first: &[u8]) -> Error {
-    let location = e.location();
-    let at_start = location.record.unwrap_or(0) == 0 && location.offset.unwrap_or(0) == 0;
-    if !at_start || !matches!(e.kind(), ErrorKind::CorruptLength { .. } | ErrorKind::Truncated { .. }) {
+    let is_framing = matches!(e.kind(), ErrorKind::CorruptLength { .. } | ErrorKind::Truncated { .. });
+    if e.kind().remedy().is_some() || !is_framing && !matches!(e.kind(), ErrorKind::CorruptData { .. }) {
         return e;
     }
-    let kind = match (compression(first).format(), looks_like(first)) {
-        (None, None) => match compressed_twice(first) {
+    let at_start = is_framing && is_first_record(&e);
+    let found = if at_start { looks_like(first) } else { None };
+    let found = found.or_else(|| unframed::line_ends(first, e.location().offset.unwrap_or(0)));
+    let kind = match (compression(first).format().filter(|_| at_start), found) {
+        (None, None) => match at_start.then(|| compressed_twice(first)).flatten() {
             Some(twice) => ErrorKind::Compression(twice),
             None => return e,
         },
         (None, Some(LooksLike { what, remedy })) => ErrorKind::NotTfRecord { looks_like: what, remedy },
         (Some(format), _) => ErrorKind::Compressed { format: format.name() },
     };
-    match &location.path {
+    located(kind, &e)
+}
+
+/// Returns true for an error of the first record of a file.
+fn is_first_record(e: &Error) -> bool {
+    e.location().record.unwrap_or(0) == 0 && e.location().offset.unwrap_or(0) == 0
+}
+
+/// Returns true for damage of the first record that [`explain`] leaves as it is.
+pub(crate) fn is_unexplained(e: &Error) -> bool {
+    let is_damage = matches!(e.kind(), ErrorKind::CorruptLength { .. } | ErrorKind::CorruptData { .. });
+    is_damage && is_first_record(e) && e.kind().remedy().is_none()
+}
+
+/// Replaces damage of the first record that is not explained: there is no sound record after it.
+#[cold]
+pub(crate) fn without_records(e: Error) -> Error {
+    if !is_unexplained(&e) {
+        return e;
+    }
+    located(ErrorKind::NotTfRecord { looks_like: "no sound record", remedy: Remedy::NoRecords }, &e)
+}
+
+/// Returns an error of this kind in the file of another one.
+fn located(kind: ErrorKind, e: &Error) -> Error {
+    match &e.location().path {
         Some(path) => Error::new(kind).in_file(path),
         None => Error::new(kind),
     }
@@ -241,6 +284,10 @@ mod tests {
             (b"[1, 2, 3]\n", "JSON"),
             (b"id,name\n1,caf\xc3\xa9\n1,caf\xc3", "text"),
             (&[0; 64], "zeros"),
+            (b"\0\0\0\x20ftypisom\0\0\x02\0", "an MP4 video"),
+            (b"\0\0\0\x1cftypavif\0\0\0\0avifmif1", "an image"),
+            (b"\x80\x04\x95\x0f\0\0\0\0\0\0\0]", "a pickle"),
+            (b"\x0a\x23\xd7\xce\x24\0\0\0", "MXNet RecordIO"),
         ] {
             assert_eq!(looks_like(first).map(|l| l.what), Some(expected));
         }

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::PathBuf;
-use tfseek::error::IndexError;
+use tfseek::error::{IndexError, Remedy};
 use tfseek::frame::{Salvage, SalvageStep, put_record};
 use tfseek::index::*;
 use tfseek::io::Region;
@@ -237,10 +237,15 @@ fn torn_tails_and_files_without_records() {
     let index = index_of(&bad, &skip()).unwrap();
     assert_eq!((index.len(), index.has_gaps(), gaps(&index)), (2, true, vec![(42, 63)]));
     assert_eq!(torn_bytes(&index), 21);
-    // Without a sound record the first damage is an error, as it is for `salvage`.
+    // Without a sound record there is nothing that could be left out.
     let mut one = equal(1, 5);
     one[14] ^= 1;
-    let e = index_of(&one, &skip()).unwrap_err();
+    for damaged in [one.clone(), vec![7; 3000]] {
+        let e = index_of(&damaged, &skip()).unwrap_err();
+        assert_eq!(e.kind().to_string(), "expected a TFRecord file, found no sound record");
+        assert_eq!(e.kind().remedy(), Some(Remedy::NoRecords));
+    }
+    let e = index_of(&one, &options().check_payloads(true)).unwrap_err();
     assert!(matches!(e.kind(), ErrorKind::CorruptData { .. }), "{e}");
     let e = index_of(b"{\"a\": [1, 2, 3], \"b\": 7}", &skip()).unwrap_err();
     assert!(matches!(e.kind(), ErrorKind::NotTfRecord { .. }), "{e}");

@@ -44,6 +44,9 @@ pub enum ErrorKind {
     },
     /// A value of a record batch cannot be a value of a feature, or a label has no name.
     Value(Box<str>),
+    /// A Float64 of a record batch that the type of the feature does not have exactly, so it is stored only if
+    /// [`EncoderOptions::round_float64`](crate::EncoderOptions::round_float64) is set.
+    Inexact(Box<str>),
     /// A record was not read, parsed, encoded or written, or there is not enough memory for its values.
     Record(tfseek::Error),
     /// Arrow refused an array.
@@ -149,9 +152,10 @@ impl fmt::Display for Error {
 impl fmt::Display for ErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ErrorKind::Schema(reason) | ErrorKind::Batch(reason) | ErrorKind::Value(reason) => {
-                f.write_str(reason)
-            }
+            ErrorKind::Schema(reason)
+            | ErrorKind::Batch(reason)
+            | ErrorKind::Value(reason)
+            | ErrorKind::Inexact(reason) => f.write_str(reason),
             ErrorKind::Text { valid, len } => {
                 write!(f, "expected text in UTF-8, found {len} bytes that are not UTF-8 at byte {valid}")
             }

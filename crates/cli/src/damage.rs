@@ -18,7 +18,7 @@ pub(crate) enum Reading {
 /// Adds to an error of damage which records are sound. Other failures are returned as they are.
 pub(crate) fn explain(failure: Failure, reading: Reading) -> Failure {
     let Failure::Error(e) = failure else { return failure };
-    let Some(sound) = e.location().record else { return e.into() };
+    let Some(sound) = e.location().record.filter(|_| e.kind().remedy().is_none()) else { return e.into() };
     let state = match e.kind() {
         ErrorKind::CorruptData { .. } | ErrorKind::CorruptLength { .. } => "the record is damaged",
         ErrorKind::Truncated { .. } => "the record is damaged: the file ends inside it",

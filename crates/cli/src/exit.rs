@@ -77,6 +77,9 @@ impl Failure {
     /// already.
     pub(crate) fn explained(&self, can_skip: bool) -> String {
         let (Failure::Error(e) | Failure::Noted(e, _)) = self else { return self.to_string() };
+        if e.kind().remedy() == Some(Remedy::Unverified) {
+            return message(e);
+        }
         let hint = match (e.kind(), can_skip) {
             (ErrorKind::Truncated { .. }, _) => TOLERATE,
             (ErrorKind::Wire { .. }, true) => "`--damage skip` leaves it out",
@@ -109,6 +112,8 @@ pub(crate) fn message(e: &Error) -> String {
         Some(Remedy::Rebuild) => "`tfseek index --rebuild` builds it again".into(),
         Some(Remedy::ReadWithoutMaps) => "`--io pread` reads without maps".into(),
         Some(Remedy::MaxRecord(len)) => format!("`--max-record {len}` reads it"),
+        Some(Remedy::Unverified) => "`--verify none` reads it without checksums".into(),
+        Some(Remedy::LeaveOut) => "`--damage skip` leaves them out".into(),
         Some(Remedy::Unpack) => "`tfseek unpack` makes an uncompressed file of it".into(),
         Some(Remedy::FewerRecords) => {
             "if keys are data, no schema describes the records; infer from fewer records with `-n`, or write the schema \
@@ -172,6 +177,9 @@ pub fn common_hint(remedy: &Remedy<'_>) -> Option<String> {
         Remedy::OpenShard => "open the shard it belongs to".into(),
         Remedy::OpenPack => "open it under a name that ends in .tfrp".into(),
         Remedy::PutBack(_) => "repeat the run, or move the old files back to their folder".into(),
+        Remedy::Delimited => "the command `tfseek convert --bare` writes them as records".into(),
+        Remedy::WriteRecords => "write each message as a record, for example with tfseek.Writer".into(),
+        Remedy::NoRecords => "none of it can be read: find out how it was written and copied".into(),
         Remedy::Compression => "it is compressed; specify its compression, or none".into(),
         _ => return None,
     })

@@ -39,6 +39,13 @@ pub enum ConvertError {
         /// The expected data, and those that were found.
         reason: String,
     },
+    /// A float64 that would change, which [`ImportOptions::round_float64`](crate::ImportOptions::round_float64) allows.
+    Inexact {
+        /// Path of the file.
+        path: PathBuf,
+        /// The place, and the number.
+        reason: String,
+    },
     /// A writer of the caller failed.
     Sink(io::Error),
     /// A record could not be read from JSON.
@@ -82,7 +89,11 @@ impl ConvertError {
     fn of_table(path: &Path, e: &dyn StdError) -> ConvertError {
         let mut reason = e.to_string();
         if ["Disabled feature", "zstd IPC"].iter().any(|words| reason.contains(words)) {
-            reason += " (this build reads no zstd and no Brotli: write the file with snappy, gzip or lz4)";
+            reason += if cfg!(feature = "zstd") {
+                " (tfseek reads no Brotli: write the file with zstd, snappy, gzip or lz4)"
+            } else {
+                " (this build reads no zstd and no Brotli: write the file with snappy, gzip or lz4)"
+            };
         }
         ConvertError::data(path, reason)
     }
@@ -121,7 +132,9 @@ impl fmt::Display for ConvertError {
             #[cfg(feature = "tables")]
             ConvertError::DataSet(e) => e.fmt(f),
             ConvertError::Records(reason) => f.write_str(reason),
-            ConvertError::Data { path, reason } => write!(f, "{}: {reason}", path.display()),
+            ConvertError::Data { path, reason } | ConvertError::Inexact { path, reason } => {
+                write!(f, "{}: {reason}", path.display())
+            }
             ConvertError::Sink(e) => e.fmt(f),
             ConvertError::Json { path, error } => write!(f, "{}: {error}", path.display()),
         }
@@ -137,7 +150,10 @@ impl std::error::Error for ConvertError {
             ConvertError::DataSet(e) => Some(e),
             ConvertError::Json { error, .. } => Some(error),
             ConvertError::Sink(e) => Some(e),
-            ConvertError::Options(_) | ConvertError::Records(_) | ConvertError::Data { .. } => None,
+            ConvertError::Options(_)
+            | ConvertError::Records(_)
+            | ConvertError::Data { .. }
+            | ConvertError::Inexact { .. } => None,
         }
     }
 }

@@ -37,24 +37,32 @@ impl<'a> MessageStart<'a> {
     }
 
     /// Checks the buffers of the message, and returns the length of its body. `read` reads 8 bytes of the body at an offset, `None` beyond its end.
-    /// A message that cannot be parsed has no buffers here: the reader refuses it.
+    /// `None` for a message that cannot be parsed: the reader refuses it.
     ///
     /// # Errors
-    /// A text about the first buffer that states too many bytes. I/O errors of `read`.
+    /// A text about the first buffer that states too many bytes, or about a schema of values that are in another byte order, which the reader does
+    /// not refuse in streams. I/O errors of `read`.
     pub(crate) fn check(
         &self,
         mut read: impl FnMut(u64) -> io::Result<Option<[u8; 8]>>,
-    ) -> io::Result<Result<u64, String>> {
-        let Ok(message) = root_as_message(self.metadata) else { return Ok(Ok(0)) };
+    ) -> io::Result<Result<Option<u64>, String>> {
+        let Ok(message) = root_as_message(self.metadata) else { return Ok(Ok(None)) };
         let body = u64::try_from(message.bodyLength()).unwrap_or(u64::MAX);
         let batch = match message.header_type() {
             MessageHeader::RecordBatch => message.header_as_record_batch(),
             MessageHeader::DictionaryBatch => message.header_as_dictionary_batch().and_then(|d| d.data()),
+            MessageHeader::Schema => {
+                let order = message.header_as_schema().map(|schema| schema.endianness());
+                if order.is_some_and(|order| !order.equals_to_target_endianness()) {
+                    return Ok(Err("values in another byte order".to_owned()));
+                }
+                None
+            }
             _ => None,
         };
         Ok(match batch {
-            Some(batch) => check_batch(batch, &mut read)?.map_or(Ok(body), Err),
-            None => Ok(body),
+            Some(batch) => check_batch(batch, &mut read)?.map_or(Ok(Some(body)), Err),
+            None => Ok(Some(body)),
         })
     }
 }

@@ -21,7 +21,7 @@ use std::sync::Arc;
 const MAGIC: &[u8; 6] = b"ARROW1";
 /// The first bytes of a file in the format before Arrow IPC.
 const FEATHER_1: &[u8; 4] = b"FEA1";
-/// The end of a stream.
+/// The mark at the end of a stream, which writers may leave out. That of the legacy format is its last four bytes.
 const END: [u8; 8] = [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0];
 /// Number of bytes of a stream that are read at once.
 const CHUNK: u64 = 1 << 20;
@@ -50,6 +50,8 @@ pub(crate) struct StreamRows {
     first: Option<RecordBatch>,
     /// Number of bytes that are not read yet.
     left: u64,
+    /// True for a stream without an end mark whose end was not reached yet.
+    is_open: bool,
 }
 
 impl IpcRows {
@@ -66,10 +68,6 @@ impl IpcRows {
         }
         if start.starts_with(MAGIC) {
             return FileRows::open(file, len, path).map(IpcRows::File);
-        }
-        let end = len.saturating_sub(END.len() as u64);
-        if bytes_at(&mut file, end, END.len() as u64).map_err(io)? != END {
-            return Err(expected(path, "one that is cut off: its last bytes are no end mark"));
         }
         StreamRows::open(file, len, path).map(IpcRows::Stream)
     }
@@ -166,7 +164,7 @@ impl FileRows {
 
 impl StreamRows {
     fn open(mut file: File, len: u64, path: &Path) -> Result<StreamRows, ConvertError> {
-        check_stream(&mut file, len, path)?;
+        let is_open = !check_stream(&mut file, len, path)?;
         file.seek(SeekFrom::Start(0)).map_err(|e| ConvertError::io(path, e))?;
         let mut rows = StreamRows {
             file,
@@ -175,6 +173,7 @@ impl StreamRows {
             chunk: Buffer::from_vec(Vec::<u8>::new()),
             first: None,
             left: len,
+            is_open,
         };
         rows.first = rows.read(path)?;
         rows.schema = rows.decoder.schema().ok_or_else(|| expected(path, "one without a schema"))?;
@@ -205,7 +204,12 @@ impl StreamRows {
                 return Ok(Some(batch));
             }
             if self.left == 0 {
-                return Ok(None);
+                if !std::mem::take(&mut self.is_open) {
+                    return Ok(None);
+                }
+                // The decoder begins no body without bytes after it, even if the body has none.
+                self.chunk = Buffer::from_vec(END.to_vec());
+                continue;
             }
             let len = self.left.min(CHUNK);
             let bytes = exactly(&mut self.file, len).map_err(|e| ConvertError::io(path, e))?;
@@ -215,16 +219,18 @@ impl StreamRows {
     }
 }
 
-/// Checks the lengths that the messages of a stream state. Little of their bodies is read.
-fn check_stream(file: &mut File, len: u64, path: &Path) -> Result<(), ConvertError> {
+/// Checks the lengths that the messages of a stream state. Little of their bodies is read. Returns false for a stream that ends after a
+/// message, without an end mark.
+fn check_stream(file: &mut File, len: u64, path: &Path) -> Result<bool, ConvertError> {
     let io = |e| ConvertError::io(path, e);
     let (mut at, mut need) = (0u64, END.len());
     while at < len {
         let bytes = bytes_at(file, at, len.saturating_sub(at).min(need as u64)).map_err(io)?;
         match MessageStart::parse(&bytes) {
             Err(more) if at.saturating_add(more as u64) <= len && more > need => need = more,
-            // The decoder meets the end too.
-            Ok(None) | Err(_) => return Ok(()),
+            Err(_) if at == 0 => return Err(expected(path, "no message of one")),
+            Err(_) => return Err(expected(path, CUT)),
+            Ok(None) => return Ok(true),
             Ok(Some(message)) => {
                 let body = at.saturating_add(message.len as u64);
                 let read = |offset: u64| {
@@ -232,13 +238,18 @@ fn check_stream(file: &mut File, len: u64, path: &Path) -> Result<(), ConvertErr
                     let is_inside = from.checked_add(8).is_some_and(|end| end <= len);
                     Ok(if is_inside { bytes_at(file, from, 8)?.first_chunk().copied() } else { None })
                 };
-                let body_len = message.check(read).map_err(io)?.map_err(|found| expected(path, &found))?;
-                (at, need) = (body.saturating_add(body_len), END.len());
+                let checked = message.check(read).map_err(io)?.map_err(|found| expected(path, &found))?;
+                // The decoder refuses it.
+                let Some(body_len) = checked else { return Ok(true) };
+                at = body.saturating_add(body_len);
+                need = END.len();
             }
         }
     }
-    Ok(())
+    if at > len { Err(expected(path, CUT)) } else { Ok(false) }
 }
+
+const CUT: &str = "one that is cut off: it ends inside a message";
 
 fn expected(path: &Path, found: &str) -> ConvertError {
     ConvertError::data(path, format!("expected an Arrow IPC file or stream, found {found}"))

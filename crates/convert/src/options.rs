@@ -67,6 +67,9 @@ pub struct ImportOptions {
     /// Names of the columns of a table that are feature lists, with wildcards. The records are then SequenceExamples. Default: those that the
     /// metadata of the table name.
     pub feature_lists: Vec<String>,
+    /// Store the nearest float32 of each number of a column of float64. One that would become infinite stays an error. Default: false, so a
+    /// number that would change is an error. JSON has no types, so its numbers are always rounded.
+    pub round_float64: bool,
     /// Maximum length in bytes of the JSON text of a record, or of a payload that follows its length. Default: 2^31 - 1.
     pub max_record: Option<u64>,
     /// The features that the columns of a table are, for [`import_data_set`](crate::import_data_set).

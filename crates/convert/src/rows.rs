@@ -9,7 +9,7 @@ use crate::table::FEATURE_LISTS;
 use arrow_array::RecordBatch;
 use arrow_schema::Schema as ArrowSchema;
 use std::path::Path;
-use tfseek_arrow::{Encoder, EncoderOptions};
+use tfseek_arrow::{Encoder, EncoderOptions, ErrorKind};
 use tfseek_tools::wildcards::matches;
 
 /// Returns the number of rows of Parquet files, as they state it.
@@ -66,8 +66,10 @@ impl<'a> RowEncoder<'a> {
         options: &ImportOptions,
     ) -> Result<RowEncoder<'a>, ConvertError> {
         let failed = |e: tfseek_arrow::Error| ConvertError::data(path, e.to_string());
+        let mut encoding = EncoderOptions::new();
+        encoding.round_float64 = options.round_float64;
         if let Some(features) = &options.data_set {
-            let encoder = Encoder::of_features(features, schema).map_err(failed)?;
+            let encoder = Encoder::of_features(features, schema, &encoding).map_err(failed)?;
             return Ok(RowEncoder { path, encoder, rows: 0 });
         }
         let mut lists: Vec<String> = match schema.metadata().get(FEATURE_LISTS) {
@@ -91,8 +93,8 @@ impl<'a> RowEncoder<'a> {
         }
         lists.sort();
         lists.dedup();
-        let options = lists.into_iter().fold(EncoderOptions::new(), EncoderOptions::feature_list);
-        let encoder = Encoder::new(schema, &options).map_err(failed)?;
+        let encoding = lists.into_iter().fold(encoding, EncoderOptions::feature_list);
+        let encoder = Encoder::new(schema, &encoding).map_err(failed)?;
         Ok(RowEncoder { path, encoder, rows: 0 })
     }
 
@@ -109,7 +111,13 @@ impl<'a> RowEncoder<'a> {
             return Err(e);
         }
         let before = self.rows;
-        encoded.map_err(|e| ConvertError::data(self.path, format!("rows from {before}: {e}")))?;
+        encoded.map_err(|e| {
+            let (path, reason) = (self.path.to_path_buf(), format!("rows from {before}: {e}"));
+            match e.kind {
+                ErrorKind::Inexact(_) => ConvertError::Inexact { path, reason },
+                _ => ConvertError::Data { path, reason },
+            }
+        })?;
         self.rows = before.saturating_add(batch.num_rows() as u64);
         Ok(())
     }

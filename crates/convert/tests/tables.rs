@@ -404,6 +404,58 @@ fn files_of_other_writers() {
     fails(&path, &["g.parquet: "]);
 }
 
+/// A stream may end without its mark, after any message. The reader of the crate does not refuse numbers in another byte order.
+#[test]
+fn the_ends_and_the_byte_order_of_streams() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.arrows");
+    let convert = |bytes: &[u8]| {
+        fs::write(&path, bytes).unwrap();
+        let out = dir.path().join("out.tfrecord");
+        let found = import(std::slice::from_ref(&path), &out, &forced(), &|_| {});
+        found.map(|report| report.records).map_err(|e| e.to_string())
+    };
+    let numbers = |n: i64| {
+        RecordBatch::try_from_iter([("n", Arc::new(Int64Array::from_iter_values(0..n)) as ArrayRef)]).unwrap()
+    };
+    let mut stream = Vec::new();
+    let mut writer = StreamWriter::try_new(&mut stream, &numbers(0).schema()).unwrap();
+    let schema = writer.get_ref().len();
+    let mut ends = vec![];
+    for n in [3, 0, 4, 0] {
+        writer.write(&numbers(n)).unwrap();
+        ends.push(writer.get_ref().len());
+    }
+    writer.finish().unwrap();
+    drop(writer);
+    assert_eq!(convert(&stream), Ok(7));
+    assert_eq!(convert(&stream[..schema]), Ok(0));
+    assert_eq!(ends.iter().map(|end| convert(&stream[..*end]).unwrap()).collect::<Vec<_>>(), [3, 3, 7, 7]);
+    for len in [ends[3] - 1, ends[3] + 1, ends[3] + 4, ends[3] + 7, ends[0] - 9, schema + 100] {
+        let e = convert(&stream[..len]).unwrap_err();
+        assert!(e.contains("one that is cut off: it ends inside a message"), "{len}: {e}");
+    }
+    let e = convert(b"id,name\n1,x\n").unwrap_err();
+    assert!(e.contains("expected an Arrow IPC file or stream, found no message of one"), "{e}");
+
+    let mut bytes = flatbuffers::FlatBufferBuilder::new();
+    let fields = bytes.create_vector::<flatbuffers::ForwardsUOffset<arrow_ipc::Field<'_>>>(&[]);
+    let mut schema = arrow_ipc::SchemaBuilder::new(&mut bytes);
+    schema.add_endianness(arrow_ipc::Endianness::Big);
+    schema.add_fields(fields);
+    let schema = schema.finish();
+    let mut message = arrow_ipc::MessageBuilder::new(&mut bytes);
+    message.add_version(arrow_ipc::MetadataVersion::V5);
+    message.add_header_type(arrow_ipc::MessageHeader::Schema);
+    message.add_header(schema.as_union_value());
+    let message = message.finish();
+    bytes.finish(message, None);
+    let metadata = bytes.finished_data();
+    let len = u32::try_from(metadata.len()).unwrap().to_le_bytes();
+    let e = convert(&[&[0xff; 4], &len[..], metadata].concat()).unwrap_err();
+    assert!(e.contains("found values in another byte order"), "{e}");
+}
+
 /// The decompressed length that a buffer states is compared with its compressed bytes before memory is allocated for it.
 #[test]
 fn a_buffer_that_states_petabytes() {

@@ -43,6 +43,8 @@ pub enum Scalars<'a> {
     Integers(&'a mut dyn ExactSizeIterator<Item = i128>),
     /// Floats.
     Floats(&'a mut dyn ExactSizeIterator<Item = f64>),
+    /// Floats that are rounded to the type of the feature. Those that would become infinite are errors.
+    Rounded(&'a mut dyn ExactSizeIterator<Item = f64>),
     /// Byte strings, files of pictures, and names of a label's classes.
     Strings(&'a [&'a [u8]]),
 }
@@ -51,7 +53,7 @@ impl Scalars<'_> {
     fn len(&self) -> usize {
         match self {
             Scalars::Integers(values) => values.len(),
-            Scalars::Floats(values) => values.len(),
+            Scalars::Floats(values) | Scalars::Rounded(values) => values.len(),
             Scalars::Strings(values) => values.len(),
         }
     }
@@ -59,7 +61,7 @@ impl Scalars<'_> {
     fn name(&self) -> &'static str {
         match self {
             Scalars::Integers(_) => "integers",
-            Scalars::Floats(_) => "floats",
+            Scalars::Floats(_) | Scalars::Rounded(_) => "floats",
             Scalars::Strings(_) => "byte strings",
         }
     }
@@ -292,19 +294,18 @@ fn list(leaf: &Leaf, classes: &Classes, scalars: Scalars<'_>) -> tfseek::Result<
         }
         (T::String, _) => Err(refused()),
         (T::Float16 | T::BFloat16 | T::Float32 | T::Float64, scalars) => {
+            let round = matches!(scalars, Scalars::Rounded(_));
             let exact = |value: f64| {
-                let stored = value as f32;
                 let kept = match dtype {
-                    T::Float16 => half::f16::from_f32(stored).to_f32(),
-                    T::BFloat16 => half::bf16::from_f32(stored).to_f32(),
-                    _ => stored,
+                    T::Float16 => half::f16::from_f64(value).to_f32(),
+                    T::BFloat16 => half::bf16::from_f64(value).to_f32(),
+                    _ => value as f32,
                 };
-                let is_exact = f64::from(kept) == value || value.is_nan();
                 let reason = || format!("expected a {dtype} that float32 has exactly, found {value}");
-                if is_exact { Ok(stored) } else { Err(wrong(reason())) }
+                if is_kept(f64::from(kept), value, round) { Ok(kept) } else { Err(wrong(reason())) }
             };
             let floats = match scalars {
-                Scalars::Floats(values) => collected(values.map(exact)),
+                Scalars::Floats(values) | Scalars::Rounded(values) => collected(values.map(exact)),
                 Scalars::Integers(values) => collected(values.map(|value| exact(value as f64))),
                 Scalars::Strings(_) => Err(refused()),
             };
@@ -334,7 +335,7 @@ fn list(leaf: &Leaf, classes: &Classes, scalars: Scalars<'_>) -> tfseek::Result<
             };
             Ok(FeatureBuf::Int64(collected(names.iter().map(number))?))
         }
-        (_, Scalars::Floats(_)) => Err(refused()),
+        (_, Scalars::Floats(_) | Scalars::Rounded(_)) => Err(refused()),
     }
 }
 
@@ -372,17 +373,20 @@ fn packed(
     mut scalars: Scalars<'_>,
 ) -> tfseek::Result<Vec<Vec<u8>>> {
     let dtype = leaf.feature.dtype;
+    let round = matches!(scalars, Scalars::Rounded(_));
     let mut strings = Vec::new();
     strings.try_reserve_exact(shapes.items)?;
     for count in shapes.values() {
         let bytes = match &mut scalars {
             Scalars::Integers(values) => {
-                bytes(dtype, count, values.by_ref().map(|value| (value, value as f64)))?
+                bytes(dtype, count, values.by_ref().map(|value| (value, value as f64)), false)?
             }
-            Scalars::Floats(_) if !is_float(dtype) && count > 0 => {
+            Scalars::Floats(_) | Scalars::Rounded(_) if !is_float(dtype) && count > 0 => {
                 return Err(wrong(format!("expected {}, found floats", leaf.feature)));
             }
-            Scalars::Floats(values) => bytes(dtype, count, values.by_ref().map(|value| (0, value)))?,
+            Scalars::Floats(values) | Scalars::Rounded(values) => {
+                bytes(dtype, count, values.by_ref().map(|value| (0, value)), round)?
+            }
             Scalars::Strings(_) => {
                 return Err(wrong(format!("expected {}, found byte strings", leaf.feature)));
             }
@@ -397,18 +401,24 @@ fn is_float(dtype: TensorDType) -> bool {
     matches!(dtype, T::Float16 | T::BFloat16 | T::Float32 | T::Float64)
 }
 
+/// Returns true if a number may be stored as the one that its type has in its place: the same one or, with `round`, any but infinity.
+fn is_kept(stored: f64, value: f64, round: bool) -> bool {
+    stored == value || value.is_nan() || round && stored.is_finite()
+}
+
 /// Returns the next `count` numbers as bytes, lowest first. Each is given as an integer and as a float.
 fn bytes(
     dtype: TensorDType,
     count: usize,
     values: impl Iterator<Item = (i128, f64)>,
+    round: bool,
 ) -> tfseek::Result<Vec<u8>> {
     use TensorDType as T;
     let mut bytes = Vec::new();
     bytes.try_reserve_exact(count.saturating_mul(dtype.size().unwrap_or(8)))?;
     for (value, float) in values.take(count) {
         let exact = |kept: f64| -> tfseek::Result<()> {
-            if kept == float || float.is_nan() {
+            if is_kept(kept, float, round) {
                 return Ok(());
             }
             Err(wrong(format!("expected a number of {dtype}, found {float}")))

@@ -48,7 +48,12 @@ pub(crate) fn version_folder(
     let name = match version {
         None => found.versions.last().map(|(_, name)| name),
         Some(version) => {
-            let known = found.versions.iter().map(|(_, name)| name).find(|name| *name == version);
+            let known = found
+                .versions
+                .iter()
+                .rev()
+                .find(|(numbers, name)| name == version || is_among(numbers, version));
+            let known = known.map(|(_, name)| name);
             Some(known.ok_or_else(|| {
                 let versions = names(found.versions.iter().rev().map(|(_, name)| name));
                 found.fault(format!("expected version {}, found {versions}", quoted(version)))
@@ -63,6 +68,13 @@ pub(crate) fn version_folder(
         return Err(inside.fault(format!("{}{others}", inside.no_info())));
     }
     Ok(VersionFolder { folder: inside.folder, chose_config, chose_version: version.is_some() })
+}
+
+/// Returns true for a version that a pattern such as `1.*.*` means.
+fn is_among(version: &[u64; 3], pattern: &str) -> bool {
+    let parts: Vec<&str> = pattern.split('.').collect();
+    let is_part = |(number, part): (&u64, &&str)| *part == "*" || part.parse() == Ok(*number);
+    parts.len() == version.len() && parts.contains(&"*") && version.iter().zip(&parts).all(is_part)
 }
 
 /// Returns true if a folder belongs to a prepared data set: it is the folder of a version, of versions, or of configurations. Opens no file. A URL is one

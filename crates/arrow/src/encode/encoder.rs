@@ -48,6 +48,7 @@ pub struct Encoder {
     is_sequence: bool,
     buffers: Vec<CastBuffer>,
     payload: Vec<u8>,
+    round_float64: bool,
     /// Set for the features of a data set.
     nested: Option<NestedRows>,
 }
@@ -65,23 +66,29 @@ impl Encoder {
             buffers: vec![CastBuffer::default(); columns.len()],
             columns,
             payload: Vec::new(),
+            round_float64: options.round_float64,
             nested: None,
         })
     }
 
     /// Creates an encoder of records of a data set of TensorFlow Datasets, from columns as [`Converter::of_features`](crate::Converter::of_features)
     /// makes them: a struct for a dict, lists for sequences and shapes, bytes for pictures. A list of structs is a sequence too. Labels are
-    /// numbers or names, and a label that is null is -1. A null elsewhere is an absent feature.
+    /// numbers or names, and a label that is null is -1. A null elsewhere is an absent feature. Of the options only `round_float64` has a meaning here.
     ///
     /// # Errors
     /// [`ErrorKind::Schema`]: a column is no feature, or has another form, or a feature is of an unknown class.
-    pub fn of_features(features: &Features, schema: &ArrowSchema) -> Result<Encoder> {
+    pub fn of_features(
+        features: &Features,
+        schema: &ArrowSchema,
+        options: &EncoderOptions,
+    ) -> Result<Encoder> {
         Ok(Encoder {
             schema: Arc::new(schema.clone()),
             is_sequence: false,
             buffers: Vec::new(),
             columns: Vec::new(),
             payload: Vec::new(),
+            round_float64: options.round_float64,
             nested: Some(NestedRows::new(features, schema)?),
         })
     }
@@ -90,7 +97,7 @@ impl Encoder {
     ///
     /// # Errors
     /// All values are checked before the first call of `f`: [`ErrorKind::Value`] for a null inside a list, an integer above 2^63 - 1, and a
-    /// Float64 that Float32 does not have exactly; [`ErrorKind::Batch`] for a batch of another schema. [`ErrorKind::Record`] for a payload of
+    /// Float64 beyond Float32; [`ErrorKind::Inexact`] for one that Float32 does not have exactly, unless it is rounded; [`ErrorKind::Batch`] for a batch of another schema. [`ErrorKind::Record`] for a payload of
     /// more than 2^31 - 1 bytes, and for the errors of `f`.
     pub fn encode(
         &mut self,
@@ -99,7 +106,7 @@ impl Encoder {
     ) -> Result<()> {
         self.check(batch)?;
         if let Some(nested) = &mut self.nested {
-            return nested.encode(batch, f);
+            return nested.encode(batch, self.round_float64, f);
         }
         let named = |column: &EncodedColumn| {
             let name = self.schema.fields().get(column.number).map_or("", |field| field.name().as_str());
@@ -113,7 +120,7 @@ impl Encoder {
         }
         let mut values = Vec::with_capacity(self.columns.len());
         for ((column, located), buffer) in self.columns.iter().zip(&located).zip(&mut self.buffers) {
-            let found = LeafValues::new(located, buffer);
+            let found = LeafValues::new(located, buffer, self.round_float64);
             values.push(found.map_err(|error| error.column_named(&named(column)))?);
         }
         let mut steps = Vec::new();

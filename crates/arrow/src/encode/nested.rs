@@ -78,6 +78,7 @@ impl NestedRows {
     pub(super) fn encode(
         &mut self,
         batch: &RecordBatch,
+        round: bool,
         mut f: impl FnMut(&[u8]) -> tfseek::Result<()>,
     ) -> Result<()> {
         let named = |leaf: &NestedLeaf, e: Error| e.column_named(&leaf.path);
@@ -96,14 +97,36 @@ impl NestedRows {
                 let Some((lengths, range)) = column.row(row).map_err(|e| named(leaf, e).in_row(row))? else {
                     continue;
                 };
-                let mut value = scalars.part(range, row).map_err(|e| named(leaf, e))?;
-                encoder.set(leaf.number, &lengths, value.scalars()).map_err(|e| refused(e, row))?;
+                let part = || scalars.part(range.clone(), row).map_err(|e| named(leaf, e));
+                set(encoder, leaf, &lengths, part, round).map_err(|e| e.in_row(row))?;
             }
             let payload = encoder.finish().map_err(|e| refused(e, row))?;
             f(&payload).map_err(ErrorKind::Record)?;
         }
         Ok(())
     }
+}
+
+/// Sets the value of a leaf. Floats that are refused only because they are not exact have an error of their own.
+fn set<'s, 'a: 's>(
+    encoder: &mut RecordEncoder,
+    leaf: &NestedLeaf,
+    lengths: &[Vec<usize>],
+    part: impl Fn() -> Result<ScalarsPart<'s, 'a>>,
+    round: bool,
+) -> Result<()> {
+    let mut given = part()?;
+    let Err(e) = encoder.set(leaf.number, lengths, given.scalars(round)) else {
+        return Ok(());
+    };
+    let is_inexact = !round
+        && matches!(given, ScalarsPart::Floats(_))
+        && encoder.set(leaf.number, lengths, part()?.scalars(true)).is_ok();
+    if is_inexact {
+        let kind = ErrorKind::Inexact(e.into_kind().to_string().into());
+        return Err(Error::from(kind).column_named(&leaf.path));
+    }
+    Err(refused(e, 0))
 }
 
 /// Returns the error of a value of a row.
@@ -330,9 +353,10 @@ enum ScalarsPart<'s, 'a> {
 }
 
 impl ScalarsPart<'_, '_> {
-    fn scalars(&mut self) -> Scalars<'_> {
+    fn scalars(&mut self, round: bool) -> Scalars<'_> {
         match self {
             ScalarsPart::Integers(values) => Scalars::Integers(&mut **values),
+            ScalarsPart::Floats(values) if round => Scalars::Rounded(&mut **values),
             ScalarsPart::Floats(values) => Scalars::Floats(&mut **values),
             ScalarsPart::Strings(values) => Scalars::Strings(values),
             ScalarsPart::Named(values) => Scalars::Strings(values),

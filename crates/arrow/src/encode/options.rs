@@ -5,6 +5,9 @@
 pub struct EncoderOptions {
     pub(super) feature_lists: Vec<String>,
     pub(super) renamed: Vec<(String, String)>,
+    /// Store the nearest Float32 of each Float64. A number that would become infinite stays an error. Default: false, so a Float64
+    /// that would change is an error.
+    pub round_float64: bool,
 }
 
 impl EncoderOptions {

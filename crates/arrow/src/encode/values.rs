@@ -1,7 +1,7 @@
 //! The values of a column as slices of the types that features have.
 
 use super::levels::Located;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::memory::collected;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -34,8 +34,12 @@ impl<'a> LeafValues<'a> {
     /// Returns the values of a column.
     ///
     /// # Errors
-    /// [`ErrorKind::Value`](crate::ErrorKind::Value) for a number of a row that is changed by its cast.
-    pub(super) fn new(located: &'a Located, buffer: &'a mut CastBuffer) -> Result<LeafValues<'a>> {
+    /// [`ErrorKind::Value`] and [`ErrorKind::Inexact`] for a number of a row that is changed by its cast. With `round` a Float64 may be rounded.
+    pub(super) fn new(
+        located: &'a Located,
+        buffer: &'a mut CastBuffer,
+        round: bool,
+    ) -> Result<LeafValues<'a>> {
         let leaves = &*located.leaves;
         let CastBuffer { floats, ints } = buffer;
         let data_type = match leaves.data_type() {
@@ -51,13 +55,13 @@ impl<'a> LeafValues<'a> {
         if data_type.is_integer() || *data_type == DataType::Boolean {
             ints.clear();
             put_values(leaves, ints, put_ints)?;
-            check(located)?;
+            check(located, round)?;
             return Ok(LeafValues::Int64(ints));
         }
         if data_type.is_floating() {
             floats.clear();
             put_values(leaves, floats, put_floats)?;
-            check(located)?;
+            check(located, round)?;
             return Ok(LeafValues::Float(floats));
         }
         if *data_type == DataType::Null {
@@ -79,36 +83,41 @@ impl<'a> LeafValues<'a> {
 }
 
 /// Checks that the numbers of all rows are kept by their casts. Values of no row are not checked.
-fn check(located: &Located) -> Result<()> {
+fn check(located: &Located, round: bool) -> Result<()> {
     let leaves = &*located.leaves;
     let values = leaves.as_any_dictionary_opt().map_or(leaves, |dictionary| &**dictionary.values());
     let may_change = matches!(values.data_type(), DataType::UInt64 | DataType::Float64);
-    if !may_change || (0..values.len()).all(|value| change(values, value).is_none()) {
+    if !may_change || (0..values.len()).all(|value| change(values, value, round).is_none()) {
         return Ok(());
     }
     let keys = keys(leaves)?;
     let change_of = |leaf| match &keys {
-        Some(keys) => change(values, keys.get(leaf).copied()?),
-        None => change(values, leaf),
+        Some(keys) => change(values, keys.get(leaf).copied()?, round),
+        None => change(values, leaf, round),
     };
     located.each(&mut |row, mut range| match range.find_map(change_of) {
-        Some(reason) => Err(Error::value(row, reason)),
+        Some(kind) => Err(Error::from(kind).in_row(row)),
         None => Ok(()),
     })
 }
 
 /// Returns the error of a number that is changed by its cast.
-fn change(values: &dyn Array, k: usize) -> Option<String> {
+fn change(values: &dyn Array, k: usize, round: bool) -> Option<ErrorKind> {
     if *values.data_type() == DataType::UInt64 {
         let value = values.as_primitive::<UInt64Type>().values().get(k)?;
         let kept = i64::try_from(*value).is_ok();
-        return (!kept).then(|| format!("expected an integer up to 9223372036854775807, found {value}"));
+        let reason = || format!("expected an integer up to 9223372036854775807, found {value}");
+        return (!kept).then(|| ErrorKind::Value(reason().into()));
     }
     let value = *values.as_primitive::<Float64Type>().values().get(k)?;
-    let kept = value.is_nan() || f64::from(value as f32) == value;
-    (!kept).then(|| {
-        format!("expected a number that Float32 has exactly, found {value}: cast the column to Float32 to round it")
-    })
+    let stored = value as f32;
+    if stored.is_infinite() && value.is_finite() {
+        let reason = format!("expected a number from -3.4028235e38 to 3.4028235e38, found {value:e}");
+        return Some(ErrorKind::Value(reason.into()));
+    }
+    let kept = round || value.is_nan() || f64::from(stored) == value;
+    let reason = || format!("expected a number that Float32 has exactly, found {value}");
+    (!kept).then(|| ErrorKind::Inexact(reason().into()))
 }
 
 /// Returns the position of each value of a dictionary array in the dictionary. `None` for another array, and for an empty dictionary.

@@ -9,7 +9,9 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use tfseek::{Dataset, DatasetOptions, ExampleBuilder, IndexMode, Writer};
-use tfseek_arrow::{ByteStrings, ClassLabels, Converter, Encoder, Options, Scan, Tensors};
+use tfseek_arrow::{
+    ByteStrings, ClassLabels, Converter, Encoder, EncoderOptions, ErrorKind, Options, Scan, Tensors,
+};
 use tfseek_tfds::{DecodeOptions, EncodedPictures, Features};
 
 const CORE: &str = "tensorflow_datasets.core.features.";
@@ -484,7 +486,7 @@ fn rows_of_other_forms_are_records() {
         ]));
     let batch =
         RecordBatch::try_from_iter([("name", name), ("objects", objects), ("scores", scores)]).unwrap();
-    let mut encoder = Encoder::of_features(&set.features, &batch.schema()).unwrap();
+    let mut encoder = Encoder::of_features(&set.features, &batch.schema(), &EncoderOptions::new()).unwrap();
     let mut payloads = Vec::new();
     encoder
         .encode(&batch, |payload| {
@@ -498,15 +500,58 @@ fn rows_of_other_forms_are_records() {
     assert!(example.get("scores").unwrap().is_none());
     // A column without a feature, and a row without the value of a feature, are refused.
     let other = RecordBatch::try_from_iter([("other", ArrayRef::clone(batch.column(0)))]).unwrap();
-    let e = Encoder::of_features(&set.features, &other.schema()).unwrap_err();
+    let e = Encoder::of_features(&set.features, &other.schema(), &EncoderOptions::new()).unwrap_err();
     assert!(e.to_string().contains("expected a feature of the data set"), "{e}");
     let fewer = batch.project(&[1]).unwrap();
-    let e =
-        Encoder::of_features(&set.features, &fewer.schema()).unwrap().encode(&fewer, |_| Ok(())).unwrap_err();
+    let e = Encoder::of_features(&set.features, &fewer.schema(), &EncoderOptions::new())
+        .unwrap()
+        .encode(&fewer, |_| Ok(()))
+        .unwrap_err();
     assert!(
         e.to_string().contains("expected a value, found none") && e.column.as_deref() == Some("name"),
         "{e}"
     );
+}
+
+/// Float64 columns are rounded to the types of the features, on request, and never to infinity.
+#[test]
+fn numbers_of_float64_are_rounded_on_request() {
+    use arrow_array::Float64Array;
+    let dtypes = ["float16", "bfloat16", "float32", "float64"];
+    let packed = [("bytes", tensor("float32", &[], r#", "encoding": "bytes""#))];
+    let features: Vec<_> =
+        dtypes.iter().map(|dtype| (*dtype, tensor(dtype, &[], ""))).chain(packed).collect();
+    let set = Set::new(&dict(&features), &[], &[]);
+    let encode = |value: f64, round: bool| {
+        let column = || Arc::new(Float64Array::from(vec![value])) as ArrayRef;
+        let batch = RecordBatch::try_from_iter(features.iter().map(|(name, _)| (*name, column()))).unwrap();
+        let mut options = EncoderOptions::new();
+        options.round_float64 = round;
+        let mut encoder = Encoder::of_features(&set.features, &batch.schema(), &options).unwrap();
+        let mut found = Vec::new();
+        let ended = encoder.encode(&batch, |payload| {
+            let example = tfseek::Example::new(payload);
+            found.extend(
+                dtypes.iter().flat_map(|dtype| example.float(dtype).unwrap().iter().collect::<Vec<f32>>()),
+            );
+            found.extend(
+                example.bytes("bytes").unwrap().iter().map(|b| f32::from_le_bytes(b.try_into().unwrap())),
+            );
+            Ok(())
+        });
+        ended.map(|_| found)
+    };
+    let e = encode(0.1, false).unwrap_err();
+    assert_eq!(e.kind.to_string(), "expected a float16 that float32 has exactly, found 0.1");
+    assert!(matches!(e.kind, ErrorKind::Inexact(_)) && e.column.as_deref() == Some("float16"), "{e}");
+    // Float32 has this one, and Float16 has not.
+    assert!(matches!(encode(2049.0, false).unwrap_err().kind, ErrorKind::Inexact(_)));
+    assert_eq!(encode(2049.0, true).unwrap(), [2048.0, 2048.0, 2049.0, 2049.0, 2049.0]);
+    assert_eq!(encode(0.1, true).unwrap(), [0.099_975_586, 0.100_097_656, 0.1, 0.1, 0.1]);
+    assert_eq!(encode(0.5, false).unwrap(), [0.5; 5]);
+    for (value, round) in [(1e5, true), (1e5, false), (1e39, false)] {
+        assert!(matches!(encode(value, round).unwrap_err().kind, ErrorKind::Value(_)), "{value}");
+    }
 }
 
 /// Readers of Parquet return a null list of a stated length as a null with null items.
@@ -520,7 +565,8 @@ fn a_null_list_of_null_items_is_an_absent_value() {
         let (items, nulls) = (Arc::new(Float32Array::from(items)), NullBuffer::from(valid));
         let pair: ArrayRef = Arc::new(FixedSizeListArray::new(field, 2, items, Some(nulls)));
         let batch = RecordBatch::try_from_iter([("pair", pair)]).unwrap();
-        let mut encoder = Encoder::of_features(&set.features, &batch.schema()).unwrap();
+        let mut encoder =
+            Encoder::of_features(&set.features, &batch.schema(), &EncoderOptions::new()).unwrap();
         let mut rows = Vec::new();
         let ended = encoder.encode(&batch, |payload| {
             let example = tfseek::Example::new(payload);

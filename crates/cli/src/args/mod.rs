@@ -17,7 +17,8 @@ use std::str::FromStr;
 use tfseek::follow::FollowOptions;
 use tfseek::index::IndexOptions;
 use tfseek::stream::StreamOptions;
-use tfseek::{Damage, DatasetOptions, Filter, Tail};
+use tfseek::{Damage, DatasetOptions, Filter, Tail, Verify};
+use tfseek_tools::sizes;
 
 /// Options of every verb.
 #[derive(Clone, Debug, Args)]
@@ -64,7 +65,7 @@ pub(crate) struct PrintArgs {
     pub(crate) format: RecordFormat,
     #[command(flatten)]
     pub(crate) payload: PayloadArgs,
-    /// Print only the features of these names: `label,image/*` (`*` and `?` are wildcards; repeatable). For the formats
+    /// Print only the features of these names: `label,image/*` (`*` and `?` are wildcards, also for a comma in a name; repeatable). For the formats
     /// `human`, `json` and `proto-json`
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) features: Vec<String>,
@@ -156,6 +157,42 @@ pub(crate) struct ReadArgs {
     /// out, and the exit status is 1
     #[arg(long, value_name = "MODE", default_value = "raise")]
     damage: DamageChoice,
+    /// Checksums to verify; `payload`: all, `header`: those of lengths, `first-epoch`: of `epoch` payloads in epoch 0 and lengths later, `none`: none,
+    /// for the files of a writer whose checksums are wrong. Damage is then not noticed, and no index file is read or written
+    #[arg(long, value_name = "MODE", default_value = "payload")]
+    verify: VerifyChoice,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum VerifyChoice {
+    Header,
+    #[default]
+    Payload,
+    #[value(alias = "first_epoch")]
+    FirstEpoch,
+    None,
+}
+
+impl VerifyChoice {
+    /// Returns the checksums of epoch 0, which are those of all verbs but `epoch`, and of later epochs.
+    pub(crate) fn of_epochs(self) -> (Verify, Verify) {
+        match self {
+            VerifyChoice::Header => (Verify::Header, Verify::Header),
+            VerifyChoice::Payload => (Verify::Payload, Verify::Payload),
+            VerifyChoice::FirstEpoch => (Verify::Payload, Verify::Header),
+            VerifyChoice::None => (Verify::None, Verify::None),
+        }
+    }
+
+    /// Returns the name on the command line.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            VerifyChoice::Header => "header",
+            VerifyChoice::Payload => "payload",
+            VerifyChoice::FirstEpoch => "first-epoch",
+            VerifyChoice::None => "none",
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -167,7 +204,7 @@ pub(crate) enum DamageChoice {
 
 impl From<LimitArgs> for ReadArgs {
     fn from(limit: LimitArgs) -> ReadArgs {
-        ReadArgs { limit, damage: DamageChoice::Raise }
+        ReadArgs { limit, ..ReadArgs::default() }
     }
 }
 
@@ -182,9 +219,22 @@ impl ReadArgs {
         self.damage == DamageChoice::Skip
     }
 
+    /// Returns the checksums to verify.
+    pub(crate) fn verify(self) -> VerifyChoice {
+        self.verify
+    }
+
     /// Returns the options of a stream.
     pub(crate) fn stream(self) -> StreamOptions {
-        StreamOptions { damage: self.damage(), ..self.limit.stream() }
+        let (verify, _) = self.verify.of_epochs();
+        StreamOptions { verify, damage: self.damage(), ..self.limit.stream() }
+    }
+
+    /// Returns the options for files that are followed.
+    pub(crate) fn follow(self) -> FollowOptions {
+        let default = FollowOptions::default();
+        let (verify, _) = self.verify.of_epochs();
+        FollowOptions { verify, max_record: self.limit.max_record.unwrap_or(default.max_record), ..default }
     }
 
     /// Returns the options of indexes.
@@ -194,16 +244,17 @@ impl ReadArgs {
 
     /// Returns the options of a dataset with these options of its indexes.
     pub(crate) fn dataset(self, index: IndexOptions) -> DatasetOptions {
-        self.limit.dataset(index.damage(self.damage()))
+        let (verify, _) = self.verify.of_epochs();
+        self.limit.dataset(index.damage(self.damage())).verify(verify)
     }
 }
 
 /// Limit on the length of records, and treatment of the end of a file.
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub(crate) struct LimitArgs {
-    /// Maximum payload length of a record in bytes; a longer record is refused before memory is allocated for it [default:
+    /// Maximum payload length of a record, for example 4GiB; a longer record is refused before memory is allocated for it [default:
     /// 2147483647]
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "SIZE", value_parser = sizes::parse)]
     max_record: Option<u64>,
     /// Treatment of a file that ends inside a record, or of a gzip or zlib file with a cut trailer or other bytes after its end; `strict`:
     /// an error, `tolerate`: the file ends after its last whole record
@@ -250,12 +301,6 @@ impl LimitArgs {
             store: store::store(),
             ..default
         }
-    }
-
-    /// Returns the options for files that are followed.
-    pub(crate) fn follow(self) -> FollowOptions {
-        let default = FollowOptions::default();
-        FollowOptions { max_record: self.max_record.unwrap_or(default.max_record), ..default }
     }
 
     /// Returns true if a file may end inside a record.

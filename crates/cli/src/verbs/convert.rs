@@ -70,6 +70,10 @@ pub(crate) struct ConvertArgs {
     /// Of Parquet and Arrow: columns that are feature lists of SequenceExamples [default: those that the metadata of a converted file name]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) feature_lists: Vec<String>,
+    /// Of Parquet and Arrow: treatment of float64 columns, whose numbers are stored as float32; `exact`: one that would change is an error,
+    /// `round`: the nearest is stored
+    #[arg(long, value_name = "MODE", default_value = "exact")]
+    pub(crate) float64: Float64Choice,
     /// Of TFRecords as OUT: size of a shard before compression, for example 200MB. A number of shards is in the name: 'train@8.tfrecord'
     #[arg(long, value_name = "SIZE", value_parser = sizes::parse)]
     pub(crate) shard_size: Option<u64>,
@@ -96,7 +100,17 @@ pub(crate) enum JsonFormChoice {
     ProtoJson,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Float64Choice {
+    Exact,
+    Round,
+}
+
 impl ConvertArgs {
+    fn rounds(&self) -> bool {
+        self.float64 == Float64Choice::Round
+    }
+
     /// Returns the inputs and the output.
     pub(crate) fn paths(&self) -> Outcome<(&[PathBuf], &Path)> {
         match self.paths.split_last() {
@@ -111,6 +125,12 @@ pub(crate) fn run(args: &ConvertArgs, global: &GlobalArgs, console: &mut Console
     let has_stdin = inputs.iter().any(|path| is_stdio(path));
     if has_stdin && inputs.len() > 1 {
         return Err(Failure::usage("expected one input with `-` (standard input), found several"));
+    }
+    if let Some(path) = inputs.iter().chain([&output.to_path_buf()]).find(|path| is_csv(path)) {
+        let path = path.display();
+        return Err(Failure::usage(format!(
+            "{path}: CSV is no format of convert: a library of data frames reads and writes it, for example `tfseek.write(pandas.read_csv(IN), OUT)` in Python"
+        )));
     }
     let is_export = !args.bare && !has_stdin && inputs.iter().all(|path| is_tfrecord(path));
     if is_stdio(output) {
@@ -160,6 +180,11 @@ fn is_tfrecord(path: &Path) -> bool {
     matches!(FileFormat::of(path), None | Some(FileFormat::TfRecord(_)))
 }
 
+fn is_csv(path: &Path) -> bool {
+    let suffix = path.extension().and_then(|suffix| suffix.to_str());
+    suffix.is_some_and(|suffix| ["csv", "tsv"].iter().any(|csv| suffix.eq_ignore_ascii_case(csv)))
+}
+
 fn is_json(path: &Path) -> bool {
     FileFormat::of(path) == Some(FileFormat::JsonLines)
 }
@@ -193,6 +218,7 @@ fn to_other(
     if args.shard_size.is_some() {
         return Err(Failure::usage("--shard-size: expected TFRecords as the output"));
     }
+    refuse(&[("--float64", args.rounds())], "expected Parquet or Arrow as an input")?;
     let resolved = dataset::files(inputs, args.allow_missing)?;
     check(args, &resolved)?;
     let paths = PathsArgs { paths: inputs.to_vec(), allow_missing: args.allow_missing };
@@ -259,7 +285,9 @@ fn to_data_set(args: &ConvertArgs, folder: &Path, global: &GlobalArgs, console: 
     ];
     refuse(&unfit, "expected --schema FILE, found the folder of a data set")?;
     let mut options = ImportOptions::default();
-    (options.force, options.shards) = (args.force, args.shard_size.map(ShardCount::Size));
+    options.force = args.force;
+    options.shards = args.shard_size.map(ShardCount::Size);
+    options.round_float64 = args.rounds();
     let metadata = SetMetadata::find(folder, None).map_err(split::failure)?;
     let features = features(metadata.folder(), console).map_err(split::failure)?;
     let bar = progress::bytes(global, "converting", progress::total_size(inputs));
@@ -319,8 +347,9 @@ fn from_other(args: &ConvertArgs, has_stdin: bool, global: &GlobalArgs, console:
     if args.schema.is_some() && !has_json {
         return Err(Failure::usage("--schema: expected JSON lines or TFRecords as an input"));
     }
-    if !args.feature_lists.is_empty() && (has_json || args.bare) {
-        return Err(Failure::usage("--feature-lists: expected Parquet or Arrow as an input"));
+    if has_json || args.bare {
+        let of_tables = [("--feature-lists", !args.feature_lists.is_empty()), ("--float64", args.rounds())];
+        refuse(&of_tables, "expected Parquet or Arrow as an input")?;
     }
     if let Some(path) = inputs.iter().find(|path| !args.bare && !is_stdio(path) && is_tfrecord(path)) {
         let path = path.display();
@@ -340,6 +369,7 @@ fn from_other(args: &ConvertArgs, has_stdin: bool, global: &GlobalArgs, console:
     options.force = args.force;
     options.shards = args.shard_size.map(ShardCount::Size);
     options.feature_lists.clone_from(&args.feature_lists);
+    options.round_float64 = args.rounds();
     options.max_record = Some(args.payload.read.limit.max_record());
     if !is_stdio(output) {
         check(args, if has_stdin { &[] } else { inputs })?;
@@ -379,9 +409,18 @@ fn failure(e: ConvertError) -> Failure {
             Failure::usage(format!("{e} (--force replaces it)"))
         }
         ConvertError::Records(_) | ConvertError::Data { .. } => Failure::Message(DATA, e.to_string()),
+        ConvertError::Inexact { .. } => {
+            Failure::Message(DATA, format!("{e} (`--float64 round` stores the nearest float32)"))
+        }
         ConvertError::Sink(e) => Failure::Stdout(e),
         ConvertError::Json { .. } => {
-            Failure::Message(DATA, format!("{e} (`--schema FILE` states the kinds of features)"))
+            let text = e.to_string();
+            let hint = if text.contains("a schema") {
+                " (`--schema FILE` states the kinds of features)"
+            } else {
+                ""
+            };
+            Failure::Message(DATA, text + hint)
         }
         e => Failure::usage(e.to_string()),
     }

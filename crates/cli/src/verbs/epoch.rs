@@ -8,14 +8,13 @@ use crate::epoch::RunStats;
 use crate::exit::{Failure, Outcome};
 use crate::output::epoch::{self, EpochPlan, EpochReport};
 use crate::{outputs, progress, warnings};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use std::io::Write;
 use std::num::NonZeroU64;
 use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tfseek::Damage;
-use tfseek::Verify;
 use tfseek::io::{Existing, Output};
 use tfseek::loader::Loader;
 use tfseek_image::DecoderPool;
@@ -42,9 +41,6 @@ pub(crate) struct EpochArgs {
     /// Schema file, as `tfseek schema --json` prints it (Python's `spec`); without one the records are not parsed
     #[arg(short, long, value_name = "FILE")]
     pub(crate) schema: Option<PathBuf>,
-    /// Checksums to verify; `first-epoch`: payloads in epoch 0, headers in later epochs
-    #[arg(long, value_name = "MODE", default_value = "payload")]
-    pub(crate) verify: VerifyChoice,
     /// Number of steps to run [default: all steps of the epoch]
     #[arg(long, value_name = "N", value_parser = args::positive::<NonZeroU64>)]
     pub(crate) steps: Option<NonZeroU64>,
@@ -74,7 +70,7 @@ pub(crate) fn run(args: &EpochArgs, global: &GlobalArgs, console: &mut Console) 
         Some(schema) => dataset.loader(schema).pictures(Arc::new(DecoderPool::default())),
         None => dataset.record_loader(),
     };
-    let (first_epoch, later) = args.verify.of_epochs();
+    let (first_epoch, later) = args.share.read.verify().of_epochs();
     options = options.verify(first_epoch, later).threads(args.access.threads.threads);
     if args.share.read.skips() {
         options = options.damage(Damage::Skip);
@@ -114,7 +110,7 @@ pub(crate) fn run(args: &EpochArgs, global: &GlobalArgs, console: &mut Console) 
         epoch: start.epoch(),
         rank: args.share.rank,
         ranks: args.share.world_size.get(),
-        verify: args.verify.name(),
+        verify: args.share.read.verify().name(),
         steps_of: steps,
         threads: loader.threads(),
         warnings: warnings::printed_json(),
@@ -134,32 +130,4 @@ fn save(loader: &Loader, path: &Path) -> Outcome {
     let mut file = Output::open(path, Existing::Replace).map_err(io)?;
     file.write_all(state.as_bytes()).and_then(|()| file.write_all(b"\n")).map_err(io)?;
     file.commit().map_err(io)
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum VerifyChoice {
-    Header,
-    Payload,
-    #[value(alias = "first_epoch")]
-    FirstEpoch,
-}
-
-impl VerifyChoice {
-    /// Returns the checksums of epoch 0, and of later epochs.
-    fn of_epochs(self) -> (Verify, Verify) {
-        match self {
-            VerifyChoice::Header => (Verify::Header, Verify::Header),
-            VerifyChoice::Payload => (Verify::Payload, Verify::Payload),
-            VerifyChoice::FirstEpoch => (Verify::Payload, Verify::Header),
-        }
-    }
-
-    /// Returns the name on the command line.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            VerifyChoice::Header => "header",
-            VerifyChoice::Payload => "payload",
-            VerifyChoice::FirstEpoch => "first-epoch",
-        }
-    }
 }

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use tfseek::error::IndexError;
 use tfseek::{ErrorKind, Filter};
 use tfseek_tools::fetch::{FetchEstimate, FetchOptions, FetchPlan, FetchReport};
+use tfseek_tools::sizes;
 use tfseek_tools::{FetchReason, ToolsError};
 
 /// The rate that `--dry-run` assumes, in bytes a second: a link of 1 Gb/s.
@@ -49,8 +50,8 @@ pub(crate) struct FetchArgs {
     /// Print the report as one JSON object
     #[arg(long)]
     pub(crate) json: bool,
-    /// Maximum payload length of a record in bytes [default: 2147483647]
-    #[arg(long, value_name = "BYTES")]
+    /// Maximum payload length of a record, for example 4GiB [default: 2147483647]
+    #[arg(long, value_name = "SIZE", value_parser = sizes::parse)]
     pub(crate) max_record: Option<u64>,
 }
 

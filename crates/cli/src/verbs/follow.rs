@@ -83,7 +83,7 @@ pub(super) fn run(args: &FollowArgs<'_>, global: &GlobalArgs, console: &mut Cons
 }
 
 fn open(args: &FollowArgs<'_>, at: &Position) -> tfseek::Result<Follow> {
-    let mut options = args.print.payload.read.limit.follow();
+    let mut options = args.print.payload.read.follow();
     options.start = (at.record, at.offset);
     Follow::open(&at.path, &options)
 }

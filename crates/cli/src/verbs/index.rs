@@ -2,7 +2,7 @@
 
 mod steps;
 
-use crate::args::{self, GlobalArgs, PathsArgs, ReadArgs, ThreadsArgs};
+use crate::args::{self, GlobalArgs, PathsArgs, ReadArgs, ThreadsArgs, VerifyChoice};
 use crate::bytes::Size;
 use crate::console::Console;
 use crate::exit::{DATA, Failure, Outcome};
@@ -78,8 +78,13 @@ impl IndexArgs {
     /// Returns the options of indexes, with the folder for damaged bytes.
     ///
     /// # Errors
-    /// `--rest` without `--damage skip`.
+    /// `--rest` without `--damage skip`, and `--verify none`.
     fn index(&self) -> Outcome<IndexOptions> {
+        if self.read.verify() == VerifyChoice::None {
+            return Err(Failure::usage(
+                "--verify none: expected checksums, because readers that verify would trust the index (other verbs read the records with it)",
+            ));
+        }
         match &self.rest {
             None => Ok(self.read.index()),
             Some(dir) if self.read.skips() => Ok(self.read.index().rest(dir)),

@@ -11,6 +11,7 @@ use crate::output::arrays;
 use crate::progress::FileProgress;
 use crate::records;
 use crate::split::InputFile;
+use crate::verbs::validate;
 use crate::{kept, outputs, progress, text};
 use clap::Args;
 use indicatif::ProgressBar;
@@ -20,8 +21,9 @@ use std::sync::Arc;
 use tfseek::batch::{Batch, BatchParser, Row};
 use tfseek::frame::OVERHEAD;
 use tfseek::io::Existing;
-use tfseek::{At, Compression, Schema};
+use tfseek::{At, Compression, FeatureSpec, Schema};
 use tfseek_tools::NpzWriter;
+use tfseek_tools::tfx::TfxSchema;
 
 #[derive(Debug, Args)]
 pub(crate) struct ParseArgs {
@@ -29,7 +31,7 @@ pub(crate) struct ParseArgs {
     pub(crate) paths: PathsArgs,
     #[command(flatten)]
     pub(crate) read: ReadArgs,
-    /// Schema file, as `tfseek schema --json` prints it; Python's `spec` is its dict
+    /// Schema file, as `tfseek schema --json` prints it (Python's `spec` is its dict), or a schema.pbtxt of TFX
     #[arg(short, long, value_name = "FILE")]
     pub(crate) schema: PathBuf,
     /// Number of records per batch; the last batch may have fewer. With --out it has no effect, except with --batches
@@ -95,9 +97,38 @@ pub(crate) fn run(args: &ParseArgs, global: &GlobalArgs, console: &mut Console) 
     skipped.report(console)
 }
 
-/// Reads the schema in a file.
+/// Reads the schema in a file: JSON, which begins with a brace, or a schema of TFX.
 pub(super) fn schema(path: &Path) -> Outcome<Schema> {
-    text::parse_file(path, "a schema", Schema::from_json)
+    let text = text::read_file(path, "a schema")?;
+    let is_tfx = text.contains("feature {") && !text.trim_start().starts_with('{');
+    let parsed = match is_tfx {
+        true => columns(&validate::of_tfx(path, &text)?),
+        false => Schema::from_json(&text),
+    };
+    text::parsed(path, parsed)
+}
+
+/// Returns columns for the features of TFX that have a type. A shape has one dimension for all its values, and none for one.
+fn columns(rules: &TfxSchema) -> tfseek::Result<Schema> {
+    let mut schema = if rules.lists.is_empty() { Schema::example() } else { Schema::sequence_example() };
+    for (name, rule) in &rules.features {
+        let Some(kind) = rule.kind else { continue };
+        let fixed = rule.fixed.filter(|_| rule.min_fraction >= 1.0).and_then(|n| usize::try_from(n).ok());
+        let spec = match (fixed, rule.counts) {
+            (Some(1), _) => FeatureSpec::fixed_len(&[], kind),
+            (Some(n), _) => FeatureSpec::fixed_len(&[n], kind),
+            (None, Some((_, Some(1)))) => FeatureSpec::optional(kind),
+            (None, _) => FeatureSpec::var_len(kind),
+        };
+        schema = schema.feature(name, spec);
+    }
+    for (name, rule) in &rules.lists {
+        schema = match rule.kind {
+            Some(kind) => schema.feature_list(name, FeatureSpec::var_len(kind)),
+            None => schema,
+        };
+    }
+    schema.build()
 }
 
 /// Destination of the parsed batches.

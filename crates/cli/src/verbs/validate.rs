@@ -16,7 +16,7 @@ use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 use tfseek::example::MessageKind;
 use tfseek::{Compression, Schema};
-use tfseek_tools::tfx::TfxSchema;
+use tfseek_tools::tfx::{AnomalyKind, TfxSchema};
 use tfseek_tools::validate::{Anomaly, ValidationReport, Validator};
 use tfseek_tools::{in_order, thousands};
 
@@ -73,6 +73,11 @@ fn read_schema(path: &Path) -> Outcome<TfxSchema> {
     if text.trim_start().starts_with('{') {
         return Ok(TfxSchema::from(&text::parsed(path, Schema::from_json(&text))?));
     }
+    of_tfx(path, &text)
+}
+
+/// Parses a schema of TFX, the text of a file.
+pub(super) fn of_tfx(path: &Path, text: &str) -> Outcome<TfxSchema> {
     TfxSchema::parse(text.as_bytes()).map_err(|e| {
         Failure::usage(format!("{}: expected a schema as JSON or in text format: {e}", path.display()))
     })
@@ -135,10 +140,11 @@ fn severity(anomaly: &Anomaly) -> &'static str {
     if anomaly.kind.is_warning() { "warning" } else { "error" }
 }
 
-/// Returns the anomalies with errors first, then by the number of records. Those of several features that are alike otherwise are one group.
+/// Returns the anomalies with errors first, columns that no record has before the others, then by the number of records. Those of several features that are alike otherwise are one group.
 fn groups(report: &ValidationReport) -> Vec<Vec<&Anomaly>> {
     let mut sorted: Vec<_> = report.anomalies.iter().collect();
-    let place = |a: &Anomaly| (a.kind.is_warning(), a.records == 0, Reverse(a.records));
+    let is_missing = |a: &Anomaly| a.kind == AnomalyKind::SchemaMissingColumn;
+    let place = |a: &Anomaly| (a.kind.is_warning(), !is_missing(a), a.records == 0, Reverse(a.records));
     sorted.sort_by(|a, b| {
         let rest = |a: &Anomaly| (a.kind, a.text.clone(), a.first.clone(), a.examples.clone());
         place(a).cmp(&place(b)).then_with(|| rest(a).cmp(&rest(b)))

@@ -161,6 +161,8 @@ fn report(
             "record": record,
             "offset": location.and_then(|location| location.offset),
             "gaps": salvage::gaps(&found.gaps),
+            // By their lengths alone, if the writer computed checksums in another way.
+            "unverified": found.unverified,
             // Null for files that are no episodes, and if records were not checked.
             "steps": found.faults.as_ref().filter(|_| report.has_steps).map(|found| found.steps),
             "faults": found.faults.as_ref().map(faults_json),
@@ -184,6 +186,10 @@ fn report(
     warnings::print(&found.warnings, console);
     if let Some(e) = found.damage {
         console.report(&Failure::Error(e));
+    }
+    if let Some(records) = found.unverified {
+        let (name, records) = (records::name(path), count(records, "record"));
+        console.note(format_args!("{}: {records} by their lengths alone", name.display()));
     }
     if args.json { Ok(()) } else { salvage::print(path, &found.gaps, console) }
 }

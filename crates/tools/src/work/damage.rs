@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
-use tfseek::error::CompressionError;
+use tfseek::error::{CompressionError, Remedy};
 use tfseek::io::{SalvageItem, SalvageReader};
 use tfseek::{Error, ErrorKind, Result, Warning};
 
@@ -88,9 +88,10 @@ impl SalvageReport {
 /// Returns true for an error of damaged bytes: there may be sound records before them and after them. Malformed records, failed system calls and another
 /// compression than the caller specified are other errors.
 pub fn is_damage(e: &Error) -> bool {
-    use ErrorKind::{Compression, CorruptData, CorruptLength, Truncated};
+    use ErrorKind::{Compression, CorruptData, CorruptLength, NotTfRecord, Truncated};
     match e.kind() {
         Compression(e) => !matches!(e, CompressionError::Mismatch { .. }),
+        NotTfRecord { remedy: Remedy::LeaveOut, .. } => true,
         kind => matches!(kind, CorruptData { .. } | CorruptLength { .. } | Truncated { .. }),
     }
 }

@@ -6,14 +6,16 @@ use super::faults::RecordFaults;
 use super::stream::KindedStream;
 use super::threads::in_order;
 use std::fs::File;
+use std::io::Seek;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use tfseek::error::Remedy;
 use tfseek::example::MessageKind;
 use tfseek::frame::OVERHEAD;
 use tfseek::stream::StreamOptions;
-use tfseek::{Error, ErrorKind, Result, Stream, Warning};
+use tfseek::{Error, ErrorKind, Result, Stream, Verify, Warning};
 
 /// The result of [`verify`], and for each file that of [`VerifyOptions::run`].
 #[derive(Debug, Default)]
@@ -33,6 +35,8 @@ pub struct Verification {
     pub damage: Option<Error>,
     /// The damaged ranges of a file.
     pub gaps: Vec<Gap>,
+    /// Number of all records of a file by their lengths alone, if its writer computed checksums in another way and the lengths end with the file.
+    pub unverified: Option<u64>,
     /// The faults of its records, if they were checked. Those after damage are not.
     pub faults: Option<RecordFaults>,
 }
@@ -170,9 +174,25 @@ impl VerifyOptions {
         };
         let mut found = self.verified(self.stream.read_file(file, path, progress)?);
         if let Some(file) = again {
+            if found.damage.as_ref().is_some_and(|e| e.kind().remedy() == Some(Remedy::Unverified)) {
+                found.unverified = self.count_unverified(&file, path).ok();
+            }
             found.count_after_damage(&file, path, self.max_record);
         }
         Ok(found)
+    }
+
+    /// Counts the records of a file by their lengths.
+    fn count_unverified(&self, file: &File, path: &Path) -> Result<u64> {
+        let mut file = file.try_clone()?;
+        file.rewind()?;
+        let options = StreamOptions { verify: Verify::None, ..self.stream.clone() };
+        let mut stream = options.read_file(file, path, |_| ControlFlow::Continue(()))?;
+        let mut records = 0;
+        while stream.next()?.is_some() {
+            records += 1;
+        }
+        Ok(records)
     }
 
     fn verified(&self, stream: Stream) -> Verification {

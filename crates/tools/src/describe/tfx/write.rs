@@ -5,7 +5,8 @@ use std::fmt::Write;
 use tfseek::example::DType;
 use tfseek::schema::{Finding, Inference};
 
-/// Writes the schema of inferred features: type, presence, and number of values.
+/// Writes the schema of inferred features, as TensorFlow Data Validation infers it: type, presence, a shape where all records have one, and otherwise
+/// that there are values. The largest numbers of values of these records would be wrong for the next ones.
 ///
 /// A feature whose records have several kinds is written without a type, so TFX asks for one. One without a kind is left out.
 pub fn write(seen: &Inference) -> String {
@@ -36,23 +37,15 @@ fn feature(found: &Finding<'_>, indent: usize, out: &mut String) {
         let everywhere = found.present == found.records;
         let presence = if everywhere { "min_fraction: 1.0 min_count: 1" } else { "min_count: 1" };
         let _ = writeln!(out, "{pad}  presence {{ {presence} }}");
-        let range = |(min, max): (usize, usize)| match max {
-            0 => format!("min: {min}"),
-            _ => format!("min: {min} max: {max}"),
-        };
         match (found.steps, found.counts) {
-            (Some(steps), Some(counts)) => {
-                let (steps, counts) = (range(steps), range(counts));
-                let _ = writeln!(
-                    out,
-                    "{pad}  value_counts {{ value_count {{ {steps} }} value_count {{ {counts} }} }}"
-                );
-            }
             (None, Some((n, same))) if n == same && n > 0 && everywhere => {
                 let _ = writeln!(out, "{pad}  shape {{ dim {{ size: {n} }} }}");
             }
-            (None, Some(counts)) => {
-                let _ = writeln!(out, "{pad}  value_count {{ {} }}", range(counts));
+            (None, Some((1, 1))) => {
+                let _ = writeln!(out, "{pad}  value_count {{ min: 1 max: 1 }}");
+            }
+            (None, Some((1.., _))) => {
+                let _ = writeln!(out, "{pad}  value_count {{ min: 1 }}");
             }
             _ => {}
         }

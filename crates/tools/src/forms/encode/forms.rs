@@ -135,7 +135,7 @@ impl RecordReader<'_> {
         if self.is_plain(&members) {
             self.plain(members, &mut parts)?;
         } else {
-            self.sections(members, &mut parts)?;
+            self.sections(members, &mut parts).map_err(|e| self.guessed(e))?;
         }
         parts.encode().map_err(|e| record.error(e.to_string()))
     }
@@ -164,7 +164,7 @@ impl RecordReader<'_> {
                 _ => continue,
             };
             seen.is_sequence |= section.key != "features";
-            let members = section.value.members()?;
+            let members = section.value.members().map_err(|e| self.guessed(e))?;
             if self.is_proto(&members, lists) {
                 continue;
             }
@@ -178,6 +178,14 @@ impl RecordReader<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Adds to an error that the form was guessed: the keys of sections may be names of features.
+    fn guessed<'a>(self, mut e: ValueError<'a>) -> ValueError<'a> {
+        if self.form == JsonForm::Auto {
+            e.reason += "; in the form `plain` (`-f plain`) each key is a feature";
+        }
+        e
     }
 
     /// Returns true for the members of a section in protobuf's form.

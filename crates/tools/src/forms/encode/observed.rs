@@ -9,7 +9,7 @@ use tfseek::schema::Inference;
 
 /// Kinds of features that were observed in records without a schema.
 ///
-/// A number without a point and without an exponent is an int64, another number a float, and a string or an object with `base64` a byte string.
+/// A number without a point and without an exponent is an int64, and so is a bool; another number a float, and a string or an object with `base64` a byte string.
 /// `"NaN"`, `"Infinity"` and `"-Infinity"` are floats where the feature has other floats, and strings elsewhere. A feature with values
 /// of several kinds is an error.
 #[derive(Debug, Default)]
@@ -147,7 +147,7 @@ impl ObservedKind {
     fn value<'a>(&mut self, value: JsonValue<'a>, record: TextPosition) -> Result<(), ValueError<'a>> {
         let kind = match value.token()? {
             Token::Number(digits) if digits.contains(['.', 'e', 'E']) => Shown::Only(DType::Float32),
-            Token::Number(_) => Shown::Only(DType::Int64),
+            Token::Number(_) | Token::Bool(_) => Shown::Only(DType::Int64),
             Token::Text(text) if matches!(&*text, "NaN" | "Infinity" | "-Infinity") => Shown::FloatOrBytes,
             Token::Text(_) | Token::Object => Shown::Only(DType::Bytes),
             _ => return Err(value.expected("a number, a string or {\"base64\": ..}")),

@@ -222,12 +222,23 @@ fn features_with_the_names_of_other_keys() {
 }
 
 #[test]
+fn bools_are_integers() {
+    let text = b"{\"i\": true}{\"i\": [false, 3]}";
+    let want =
+        [[1].as_slice(), &[0, 3]].map(|values| ExampleBuilder::new().int64("i", values).encode().unwrap());
+    assert_eq!(read(text, Some(SCHEMA), JsonForm::Auto).unwrap(), want);
+}
+
+#[test]
 fn errors_have_their_place() {
     let auto = |text: &str| read(text.as_bytes(), Some(SCHEMA), JsonForm::Auto).unwrap_err();
     let table = [
         // Values of another kind.
         (r#"{"i": 1.0}"#, "line 1, column 7 (byte 6): feature \"i\": expected an int64, found 1.0"),
-        (r#"{"i": [1, true]}"#, "line 1, column 11 (byte 10): feature \"i\": expected an int64, found true"),
+        (
+            r#"{"f": [1, true]}"#,
+            "line 1, column 11 (byte 10): feature \"f\": expected a float, \"NaN\", \"Infinity\" or \"-Infinity\", found true",
+        ),
         (r#"{"i": "1"}"#, "line 1, column 7 (byte 6): feature \"i\": expected an int64, found \"1\""),
         (r#"{"i": [[1]]}"#, "line 1, column 8 (byte 7): feature \"i\": expected an int64, found a list"),
         (r#"{"i": [null]}"#, "line 1, column 8 (byte 7): feature \"i\": expected an int64, found null"),
@@ -245,7 +256,7 @@ fn errors_have_their_place() {
         ),
         (
             r#"{"b": {"hex": "!"}}"#,
-            "line 1, column 8 (byte 7): feature \"b\": expected an object with the key \"base64\" only, found the key \"hex\"",
+            "line 1, column 8 (byte 7): feature \"b\": expected a value, a list of values or {\"base64\": ..}, because features are not nested, found the key \"hex\"",
         ),
         // Numbers beyond their range.
         (
@@ -610,8 +621,12 @@ fn a_feature_of_two_kinds_is_an_error_with_both_lines() {
             "line 2, column 1 (byte 12): feature \"a\": expected a value that shows the kind, or a schema, found only empty lists",
         ),
         (
-            "{\"a\": true}",
-            "line 1, column 7 (byte 6): feature \"a\": expected a number, a string or {\"base64\": ..}, found true",
+            "{\"a\": true}\n{\"a\": 0.5}",
+            "line 2, column 7 (byte 18): feature \"a\": expected int64, as in line 1, or a schema, found 0.5",
+        ),
+        (
+            "{\"context\": \"some text\"}",
+            "line 1, column 13 (byte 12): expected an object, found \"some text\"; in the form `plain` (`-f plain`) each key is a feature",
         ),
         ("[1]", "line 1, column 1 (byte 0): expected an object, found a list"),
         (

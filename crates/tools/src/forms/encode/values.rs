@@ -81,6 +81,8 @@ fn int64(value: JsonValue<'_>, manner: Manner) -> Result<i64, ValueError<'_>> {
     let digits = match value.token()? {
         Token::Number(digits) => Cow::Borrowed(digits),
         Token::Text(digits) if manner == Manner::Proto => digits,
+        // As of Python and of tables.
+        Token::Bool(bool) if manner == Manner::Plain => return Ok(bool.into()),
         _ => return Err(value.expected("an int64")),
     };
     // Rust also takes a plus sign.
@@ -145,10 +147,10 @@ pub(super) fn base64<'a>(value: JsonValue<'a>, text: &str) -> Result<Vec<u8>, Va
 
 /// Decodes an object with the key `base64`.
 pub(super) fn base64_object(object: JsonValue<'_>) -> Result<Vec<u8>, ValueError<'_>> {
-    let what = "an object with the key \"base64\" only";
+    let what = "a value, a list of values or {\"base64\": ..}, because features are not nested";
     let members = object.members()?;
     match &members[..] {
-        [] => Err(object.error(format!("expected {what}, found none"))),
+        [] => Err(object.error(format!("expected {what}, found an empty object"))),
         [member] if member.key == "base64" => match member.value.token()? {
             Token::Text(text) => base64(member.value, &text),
             _ => Err(member.value.expected("base64")),
