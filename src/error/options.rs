@@ -37,7 +37,7 @@ pub enum OptionsError {
     FloatClasses,
     /// Nothing is verified, and what was asked for besides needs checksums.
     Unverified {
-        /// What was asked for.
+        /// The request.
         asked: &'static str,
     },
     /// A filter was applied to given columns, and the column of this feature is not one of them.

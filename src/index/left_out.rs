@@ -84,6 +84,7 @@ fn torn_tail(path: &Path, index: &Index) -> Result<Warning> {
 
 /// Returns a warning about compressed shards where access to a record may decompress far more than the
 /// record. `segments`: the shards, and the longest distance of two checkpoints of compressed ones.
+#[expect(clippy::arithmetic_side_effects, reason = "the number of shards in memory")]
 pub(crate) fn long_blocks(segments: impl Iterator<Item = (PathBuf, Option<u64>)>) -> Option<Warning> {
     let mut found = segments.filter_map(|(path, longest)| {
         let bytes = longest.filter(|bytes| *bytes > LONG_SEGMENT)?;

@@ -61,23 +61,29 @@ impl HiddenFolder {
     /// # Errors
     /// I/O errors.
     pub fn file(&self, name: &str, creates: bool) -> io::Result<Option<File>> {
-        while creates {
-            // A file that has another name too is written under that one as well. It may be that of a file of
-            // the user, or of a backup.
-            match self.folder.is_own_file(name)? {
-                Some(true) => return self.folder.file(name, true).map(Some),
-                Some(false) => self.remove(name)?,
-                None => match self.folder.new_file(name) {
-                    Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
-                    created => return created.map(Some),
-                },
-            }
+        if creates {
+            return self.created(name).map(Some);
         }
         match self.folder.file(name, false) {
             Ok(file) => Ok(file.metadata()?.is_file().then_some(file)),
             // A file that may not be read is not taken for one that is not there.
             Err(e) if self.folder.is_own_file(name)? == Some(true) => Err(e),
             Err(_) => Ok(None),
+        }
+    }
+
+    fn created(&self, name: &str) -> io::Result<File> {
+        loop {
+            // A file that has another name too is written under that one as well. It may be that of a file of
+            // the user, or of a backup.
+            match self.folder.is_own_file(name)? {
+                Some(true) => return self.folder.file(name, true),
+                Some(false) => self.remove(name)?,
+                None => match self.folder.new_file(name) {
+                    Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+                    created => return created,
+                },
+            }
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::compression::{CompressedFormat, Compression};
 use super::inflate::{first_inflated, first_record, inflates_to_records};
-use super::unframed;
+use super::unframed::{self, LooksLike};
 use crate::error::{CompressionError, Error, ErrorKind, Remedy};
 use crate::frame::starts_with_record;
 use crate::image::image_format;
@@ -10,14 +10,6 @@ use std::io::{self, Read};
 
 /// Number of first bytes that the functions of this module need at most.
 pub(crate) const SNIFF_LEN: usize = 512;
-
-/// The likely format of a file that is not a TFRecord file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct LooksLike {
-    /// Name of the format, e.g. `a git-LFS pointer`.
-    pub(crate) what: &'static str,
-    pub(crate) remedy: Remedy<'static>,
-}
 
 /// Reads up to [`SNIFF_LEN`] bytes.
 pub(crate) fn first_bytes(reader: impl Read) -> io::Result<Vec<u8>> {

@@ -1,11 +1,18 @@
-//! What files without a sound record at their start seem to be: records that were changed on their way, records of writers with other
+//! Files without a sound record at their start: records that were changed on their way, records of writers with other
 //! checksums, messages without framing, and compressions that are not read.
 
-use super::sniff::LooksLike;
 use crate::crc::mask;
 use crate::error::Remedy;
 use crate::frame::{FOOTER_LEN, HEADER_LEN, OVERHEAD, frames, split_header, starts_with_record};
 use flate2::{Decompress, FlushDecompress};
+
+/// The likely format of a file that is not a TFRecord file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LooksLike {
+    /// Name of the format, e.g. `a git-LFS pointer`.
+    pub(crate) what: &'static str,
+    pub(crate) remedy: Remedy<'static>,
+}
 
 /// Payloads are shorter, unless a header is none.
 const MAX_PAYLOAD: u64 = 1 << 31;

@@ -19,9 +19,9 @@
 //! * **Other names.** In a folder without the extensions, files count that begin with a record, such as
 //!   `train-00000-of-00016`, and those
 //!   whose names differ from such a name in numbers only. In other folders files with other names are not
-//! shards, and
+//!   shards, and
 //!   [`resolve_in_store`] names those that are TFRecord files. Objects are recognised by their names:
-//! `-NNNNN-of-NNNNN` and `part-*`.
+//!   `-NNNNN-of-NNNNN` and `part-*`.
 //! * **Links.** `**` visits each folder once, under the first of its paths, whatever links lead to it.
 //! * **Once.** A folder or pattern that finds a data set twice (`a.tfrecord` and `a.tfrecord.gz`, sets of two
 //!   and of three shards) is an

@@ -217,9 +217,7 @@ impl OpenFolder {
     /// Returns true for a regular file without another name. `None` if there is no such entry.
     pub(crate) fn is_own_file(&self, name: impl AsRef<Path>) -> io::Result<Option<bool>> {
         match rustix::fs::statat(&self.0, name.as_ref(), AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(found) => {
-                Ok(Some(FileType::from_raw_mode(found.st_mode).is_file() && u64::from(found.st_nlink) == 1))
-            }
+            Ok(found) => Ok(Some(FileType::from_raw_mode(found.st_mode).is_file() && found.st_nlink == 1)),
             Err(rustix::io::Errno::NOENT) => Ok(None),
             Err(e) => Err(e.into()),
         }

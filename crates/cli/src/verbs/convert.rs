@@ -70,7 +70,7 @@ pub(crate) struct ConvertArgs {
     /// Of Parquet and Arrow: columns that are feature lists of SequenceExamples [default: those that the metadata of a converted file name]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) feature_lists: Vec<String>,
-    /// Of Parquet and Arrow: treatment of float64 columns, whose numbers are stored as float32; `exact`: one that would change is an error,
+    /// Treatment of float64 columns of Parquet and Arrow, whose numbers are stored as float32; `exact`: one that would change is an error,
     /// `round`: the nearest is stored
     #[arg(long, value_name = "MODE", default_value = "exact")]
     pub(crate) float64: Float64Choice,
