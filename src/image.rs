@@ -73,7 +73,8 @@ mod tests {
         let ftyp = |brands: &[&[u8; 4]]| {
             let size = (8 + 4 * (brands.len() as u32 + 1)).to_be_bytes();
             let (major, compatible) = brands.split_first().unwrap();
-            [&size[..], b"ftyp", *major, &[0; 4], &compatible.concat(), b"mdat"].concat()
+            let compatible: Vec<u8> = compatible.iter().flat_map(|brand| **brand).collect();
+            [&size[..], b"ftyp", *major, &[0; 4], &compatible, b"mdat"].concat()
         };
         let bmp = |header: u8| [&b"BM"[..], &[9; 12], &[header, 0, 0, 0], &[0; 50]].concat();
         for (expected, bytes) in [

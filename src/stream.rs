@@ -233,7 +233,7 @@ impl StreamOptions {
         compression: Compression,
     ) -> Stream {
         let records = SoundRecords::new(reader, &name, self.on_warning);
-        self.with_records(StreamRecords::Sound(records), first, name, compression)
+        self.with_records(StreamRecords::Sound(Box::new(records)), first, name, compression)
     }
 
     /// Opens a part of a dataset, made by [`Dataset::shares`](crate::Dataset::shares). No index is needed. The stream returns the
@@ -303,7 +303,7 @@ impl StreamOptions {
         records.begin = part.ordinal;
         records.end = Some(PartEnd { records: part.records, to: bytes.end });
         records.again = again;
-        Ok(options.with_records(StreamRecords::Framed(records), first, name.into(), compression))
+        Ok(options.with_records(StreamRecords::Framed(Box::new(records)), first, name.into(), compression))
     }
 
     /// Returns the stream of a reader after its `first` bytes.
@@ -315,7 +315,7 @@ impl StreamOptions {
         compression: Compression,
     ) -> Stream {
         let records = self.framed(reader, first.clone(), compression);
-        self.with_records(StreamRecords::Framed(records), first, name, compression)
+        self.with_records(StreamRecords::Framed(Box::new(records)), first, name, compression)
     }
 
     /// Returns the records of a reader after its `first` bytes.
@@ -458,9 +458,9 @@ pub struct Stream {
 /// The records of a file.
 enum StreamRecords {
     /// All of them. The first damaged one is an error.
-    Framed(FramedRecords),
+    Framed(Box<FramedRecords>),
     /// The sound ones.
-    Sound(SoundRecords),
+    Sound(Box<SoundRecords>),
 }
 
 /// All records of a file, or of a part of it.
@@ -665,8 +665,7 @@ impl FramedRecords {
         let reader = (again.open)(if plain { offset } else { 0 });
         let mut new = options.framed(reader, Vec::new(), self.compression);
         if plain {
-            let check = options.verify == Verify::Payload;
-            new.parser = Parser::whole_from(check, options.max_record, records, offset);
+            new.parser = Parser::whole_from(options.verify, options.max_record, records, offset);
         }
         while new.parser.records() < records
             && let Some(len) = new.step()?

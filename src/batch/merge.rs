@@ -182,16 +182,15 @@ fn difference(first: &FeatureSpec, other: &FeatureSpec) -> String {
         F::Image(image) => format!("{image:?}"),
         _ => String::new(),
     };
-    let facts: [(&str, &dyn Fn(&FeatureSpec) -> String); 3] =
-        [("type", &dtype), ("form", &form), ("shape", &shape)];
-    let differs = |(what, of): &(&str, &dyn Fn(&FeatureSpec) -> String)| {
-        let [one, two] = [first, other].map(|spec| of(spec));
-        (one != two).then(|| format!("has the {what} {two}, and {one} in the first source"))
-    };
-    facts
-        .iter()
-        .find_map(differs)
-        .unwrap_or_else(|| "has another default or partition than in the first source".into())
+    let facts = [
+        ("type", [first, other].map(dtype)),
+        ("form", [first, other].map(form)),
+        ("shape", [first, other].map(shape)),
+    ];
+    match facts.into_iter().find(|(_, [one, two])| one != two) {
+        Some((what, [one, two])) => format!("has the {what} {two}, and {one} in the first source"),
+        None => "has another default or partition than in the first source".into(),
+    }
 }
 
 fn merged_column(

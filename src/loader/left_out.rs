@@ -59,7 +59,7 @@ impl LeftOut {
     }
 
     /// Removes all records. Returns the position after the last one, and an error with the first one's.
-    pub(super) fn into_error(&mut self) -> Option<(Position, Error)> {
+    pub(super) fn take_error(&mut self) -> Option<(Position, Error)> {
         let last = self.0.last()?.at;
         let count = self.0.len();
         let first = self.0.drain(..).next()?;

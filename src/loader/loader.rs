@@ -653,7 +653,7 @@ impl Loader {
         self.left_out.add(self.worker.take_left_out());
         let (start, len) = (self.cursor.next_position(), self.cursor.order().len());
         if self.left_out.is_hopeless(start, len, self.cursor.global_batch())
-            && let Some((after, e)) = self.left_out.into_error()
+            && let Some((after, e)) = self.left_out.take_error()
         {
             self.cursor.move_past(after, false);
             return Some(NextStep::Ready(Err(e)));
@@ -678,7 +678,7 @@ impl Loader {
             let Position { epoch, position } = self.cursor.next_position();
             let end = Position { epoch, position: self.cursor.order().len() };
             if position == 0
-                && let Some((_, e)) = self.left_out.into_error()
+                && let Some((_, e)) = self.left_out.take_error()
             {
                 self.cursor.move_past(end, false);
                 return NextStep::Ready(Err(e));

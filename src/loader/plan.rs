@@ -51,6 +51,9 @@ pub(super) struct BatchTickets {
     begins: bool,
 }
 
+/// The runs of positions of a batch, and the epochs and the position after it.
+type FilledRuns = (Arc<[Run]>, (u64, u64));
+
 /// A batch that is not planned yet.
 #[derive(Clone)]
 pub(super) struct Ticket {
@@ -58,7 +61,7 @@ pub(super) struct Ticket {
     step: u64,
     begins: bool,
     /// The positions of a batch that passes over some, and the position after it. `None`: those of the step.
-    filled: Option<(Arc<[Run]>, (u64, u64))>,
+    filled: Option<FilledRuns>,
 }
 
 /// The order of an epoch, and a rank's share of it.

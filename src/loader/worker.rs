@@ -189,7 +189,7 @@ impl BatchWorker {
         let kept = outcome.kept.iter().filter_map(|&index| plan.located.get(index as usize)?.as_ref());
         let payload_bytes = kept.map(RecordLocation::payload_len).sum();
         let is_whole = outcome.kept.iter().zip(0..).all(|(index, row)| *index == row);
-        let kept = (!is_whole).then(|| outcome.kept.as_slice());
+        let kept = (!is_whole).then_some(outcome.kept.as_slice());
         let repeated = kept.map(|kept| kept.iter().map(|&index| plan.ids[index as usize]).collect());
         let StepPlan { seed, at: (epoch, step), runs, ids, lengths, .. } = plan;
         Ok(Some(Step {

@@ -41,6 +41,9 @@ use tokio::task::AbortHandle;
 /// ```
 pub struct RemoteStore(Arc<SharedStore>);
 
+/// The URLs of objects by their names and keys. `None` for a name of several.
+type NamedUrls = HashMap<Box<str>, Option<Box<str>>>;
+
 struct SharedStore {
     settings: Arc<Settings>,
     places: Places,
@@ -49,7 +52,7 @@ struct SharedStore {
     /// Number of objects that were opened.
     opened: AtomicU64,
     /// The URLs of objects that were listed with a query or a user, by the names that are shown, and by their keys. `None` for a name of several.
-    named: Mutex<HashMap<Box<str>, Option<Box<str>>>>,
+    named: Mutex<NamedUrls>,
 }
 
 /// The state of the store in one process. A forked child has a copy of its parent's state, without the thread and with locks that may be held for
@@ -125,7 +128,7 @@ impl Drop for Generation {
 
 impl SharedStore {
     /// Returns the names of objects. `None` in a forked process if a thread held the lock that it does not have.
-    fn named(&self) -> Option<MutexGuard<'_, HashMap<Box<str>, Option<Box<str>>>>> {
+    fn named(&self) -> Option<MutexGuard<'_, NamedUrls>> {
         match self.first.process == process::id() {
             true => Some(self.named.lock().unwrap_or_else(PoisonError::into_inner)),
             false => self.named.try_lock().ok(),

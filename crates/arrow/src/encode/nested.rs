@@ -356,8 +356,13 @@ impl ScalarsPart<'_, '_> {
     fn scalars(&mut self, round: bool) -> Scalars<'_> {
         match self {
             ScalarsPart::Integers(values) => Scalars::Integers(&mut **values),
-            ScalarsPart::Floats(values) if round => Scalars::Rounded(&mut **values),
-            ScalarsPart::Floats(values) => Scalars::Floats(&mut **values),
+            ScalarsPart::Floats(values) => {
+                if round {
+                    Scalars::Rounded(&mut **values)
+                } else {
+                    Scalars::Floats(&mut **values)
+                }
+            }
             ScalarsPart::Strings(values) => Scalars::Strings(values),
             ScalarsPart::Named(values) => Scalars::Strings(values),
         }

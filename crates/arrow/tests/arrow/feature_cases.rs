@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tfseek::{Dataset, DatasetOptions, IndexMode};
-use tfseek_arrow::{ByteStrings, ClassLabels, Converter, Encoder, Options, Scan, Tensors};
+use tfseek_arrow::{ByteStrings, ClassLabels, Converter, Encoder, EncoderOptions, Options, Scan, Tensors};
 use tfseek_tfds::{DatasetInfo, DecodeOptions, Decoder, EncodedPictures, Features};
 
 #[derive(Default)]
@@ -151,7 +151,7 @@ fn check_records(
     expected: &[Nested],
     compared: &mut Compared,
 ) {
-    let mut encoder = Encoder::of_features(features, scan.schema()).unwrap();
+    let mut encoder = Encoder::of_features(features, scan.schema(), &EncoderOptions::default()).unwrap();
     let mut found = Vec::new();
     for batch in scan.reader().unwrap() {
         let encoded = encoder.encode(&batch.unwrap(), |payload| {

@@ -146,7 +146,12 @@ fn nested_rows_take_the_memory_of_one_row() {
         (0..4u8).map(|row| Some(vec![Some(row); n])),
     ));
     let batch = RecordBatch::try_from_iter([("x", rows)]).unwrap();
-    let mut encoder = tfseek_arrow::Encoder::of_features(&features, &batch.schema()).unwrap();
+    let mut encoder = tfseek_arrow::Encoder::of_features(
+        &features,
+        &batch.schema(),
+        &tfseek_arrow::EncoderOptions::default(),
+    )
+    .unwrap();
     let mut lengths = Vec::new();
     let mut encode = |limit| {
         let payload = |payload: &[u8]| {

@@ -47,7 +47,7 @@ mod tests {
         replace("1");
         // One replacement, a file that grows, and one that is replaced each time.
         let mut reads = 0;
-        let mut text = || std::fs::read_to_string(&path).unwrap();
+        let text = || std::fs::read_to_string(&path).unwrap();
         let found = of_one_file(&path, || {
             reads += 1;
             let first = text();
