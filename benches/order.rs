@@ -89,8 +89,8 @@ fn kinds() -> Vec<(&'static str, Spec)> {
         ("weighted", Spec::Weighted(Weights::new(weights).unwrap())),
         ("mixture-4096", mixed([2048, 1024, 512, 512])),
         ("mixture-10", mixed([5, 2, 2, 1])),
-        ("balanced-2", Spec::balanced((0..2).map(|c| class(2, c)))),
-        ("balanced-1000", Spec::balanced((0..1000).map(|c| class(1000, c)))),
+        ("balanced-2", tfseek_testkit::order_twin::balanced((0..2).map(|c| class(2, c)))),
+        ("balanced-1000", tfseek_testkit::order_twin::balanced((0..1000).map(|c| class(1000, c)))),
     ]
 }
 

@@ -156,7 +156,7 @@ impl FeatureColumn {
     }
 
     /// Returns true if the file lists the records of each class.
-    pub fn has_classes(&self) -> bool {
+    pub(crate) fn has_classes(&self) -> bool {
         self.0.sections.classes.is_some()
     }
 
@@ -318,6 +318,8 @@ impl ColumnFile {
 
 impl fmt::Debug for FeatureColumn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "FeatureColumn({:?}, {}, {} records)", self.0.name, self.kind().list_name(), self.len())
+        let classes = if self.has_classes() { ", classes" } else { "" };
+        let kind = self.kind().list_name();
+        write!(f, "FeatureColumn({:?}, {kind}, {} records{classes})", self.0.name, self.len())
     }
 }

@@ -361,7 +361,7 @@ impl ShardFiles for ColumnFiles<'_> {
         // A file that was requested is for all readers.
         let required = self.save == Save::Required;
         let damage = if required { Damage::Raise } else { self.options.damage };
-        let mut never_used = never_used(stamp.as_ref(), self.options);
+        let mut never_used = never_used(stamp.as_ref());
         if required && let Some(e) = never_used.take() {
             return Err(Error::from(e).in_file(shard.path()));
         }

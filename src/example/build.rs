@@ -2,7 +2,7 @@
 
 use super::encode::{self, KeyOrder};
 use super::feature_buf::FeatureBuf;
-use super::values::{IntoBytes, ToFloat, ToInt64};
+use super::values::{IntoBytes, ToNumber};
 #[cfg(test)]
 use crate::error::ErrorKind;
 use crate::error::{EncodeError, Error, Result};
@@ -121,7 +121,7 @@ macro_rules! features {
 
             #[doc = concat!("Adds an int64 feature", $whose, ". An integer above 2^63 - 1 is rejected.")]
             #[must_use]
-            pub fn int64(self, key: impl Into<String>, values: impl IntoIterator<Item: ToInt64>) -> $builder {
+            pub fn int64(self, key: impl Into<String>, values: impl IntoIterator<Item: ToNumber<i64>>) -> $builder {
                 match FeatureBuf::int64(values) {
                     Ok(feature) => self.feature(key, feature),
                     Err(e) => self.note_rejection(Err((key.into(), e))),
@@ -130,7 +130,7 @@ macro_rules! features {
 
             #[doc = concat!("Adds a float feature", $whose, ". A finite number that an `f32` does not reach is rejected.")]
             #[must_use]
-            pub fn float(self, key: impl Into<String>, values: impl IntoIterator<Item: ToFloat>) -> $builder {
+            pub fn float(self, key: impl Into<String>, values: impl IntoIterator<Item: ToNumber<f32>>) -> $builder {
                 match FeatureBuf::float(values) {
                     Ok(feature) => self.feature(key, feature),
                     Err(e) => self.note_rejection(Err((key.into(), e))),

@@ -3,7 +3,7 @@
 use super::feature::Feature;
 use super::feature_slice::FeatureSlice;
 use super::kind::DType;
-use super::values::{IntoBytes, ToFloat, ToInt64};
+use super::values::{IntoBytes, ToNumber};
 use crate::error::{EncodeError, Error, Result};
 
 /// An owned feature: a list of one of three kinds, or no list.
@@ -29,20 +29,20 @@ impl FeatureBuf {
         FeatureBuf::Bytes(values.into_iter().map(IntoBytes::into_bytes).collect())
     }
 
-    /// Creates a float list. Values are rounded as described for [`ToFloat`].
+    /// Creates a float list. Values are rounded as described for [`ToNumber`].
     ///
     /// # Errors
     /// [`EncodeError::FloatRange`] for a finite number that would become infinite.
-    pub(crate) fn float(values: impl IntoIterator<Item: ToFloat>) -> Result<FeatureBuf, EncodeError> {
-        values.into_iter().map(ToFloat::to_float).collect::<Result<_, _>>().map(FeatureBuf::Float)
+    pub(crate) fn float(values: impl IntoIterator<Item: ToNumber<f32>>) -> Result<FeatureBuf, EncodeError> {
+        values.into_iter().map(ToNumber::to_number).collect::<Result<_, _>>().map(FeatureBuf::Float)
     }
 
     /// Creates an int64 list.
     ///
     /// # Errors
     /// [`EncodeError::Int64Range`] for an integer above 2^63 - 1.
-    pub(crate) fn int64(values: impl IntoIterator<Item: ToInt64>) -> Result<FeatureBuf, EncodeError> {
-        values.into_iter().map(ToInt64::to_int64).collect::<Result<_, _>>().map(FeatureBuf::Int64)
+    pub(crate) fn int64(values: impl IntoIterator<Item: ToNumber<i64>>) -> Result<FeatureBuf, EncodeError> {
+        values.into_iter().map(ToNumber::to_number).collect::<Result<_, _>>().map(FeatureBuf::Int64)
     }
 
     /// Returns the values as slices.

@@ -47,7 +47,7 @@ pub use list::{List, ListIter};
 pub use owned::{ExampleBuf, SequenceExampleBuf};
 pub use put::{put_example, put_sequence_example};
 pub use sequence::{FeatureList, SequenceExample};
-pub use values::{IntoBytes, ToFloat, ToInt64};
+pub use values::{IntoBytes, ToNumber};
 pub use view::{Example, Features};
 
 // Used by `batch`.

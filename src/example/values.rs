@@ -3,51 +3,40 @@
 use crate::error::EncodeError;
 use std::borrow::Cow;
 
-/// A type that can be put into an int64 list: integers and `bool`, as in Python. A float cannot, even if it is integral:
+/// A type that can be put into an int64 list (`T` is `i64`) or a float list (`T` is `f32`).
+///
+/// Integers and `bool` are both, as in Python. Floats can only be put into a float list, even if they are integral:
 ///
 /// ```compile_fail,E0277
 /// tfseek::example::ExampleBuilder::new().int64("label", [3.0]);
 /// ```
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be put into an int64 list",
-    note = "integers of up to 64 bits and `bool` can; a float must be converted first"
-)]
-pub trait ToInt64 {
-    /// Returns the value as an `i64`.
-    ///
-    /// # Errors
-    /// [`EncodeError::Int64Range`] above 2^63 - 1.
-    fn to_int64(self) -> Result<i64, EncodeError>;
-}
-
-/// A type that can be put into a float list: `f32`, `f64`, integers and `bool`.
 ///
-/// An `f64` is rounded to the nearest `f32`. Integers are converted through `f64`. Python's protobuf does the same, including the double
-/// rounding, but stores infinity for a number beyond the range of `f32`, which is refused here.
+/// An `f64` is rounded to the nearest `f32`. Integers are converted to `f32` through `f64`. Python's protobuf does the
+/// same, including the double rounding, but stores infinity for a number beyond the range of `f32`, which is refused here.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be put into a float list",
-    note = "`f32`, `f64`, integers of up to 64 bits and `bool` can"
+    message = "`{Self}` cannot be put into a list of `{T}`",
+    note = "integers of up to 64 bits and `bool` can; floats can be put into lists of `f32`"
 )]
-pub trait ToFloat {
-    /// Returns the value as an `f32`.
+pub trait ToNumber<T> {
+    /// Returns the value as a number of a list.
     ///
     /// # Errors
-    /// [`EncodeError::FloatRange`] for a finite number that would become infinite.
-    fn to_float(self) -> Result<f32, EncodeError>;
+    /// [`EncodeError::Int64Range`] above 2^63 - 1; [`EncodeError::FloatRange`] for a finite number that would become infinite.
+    fn to_number(self) -> Result<T, EncodeError>;
 }
 
 macro_rules! ints {
     ($($t:ty),*) => {$(
-        impl ToInt64 for $t {
+        impl ToNumber<i64> for $t {
             #[inline]
-            fn to_int64(self) -> Result<i64, EncodeError> {
+            fn to_number(self) -> Result<i64, EncodeError> {
                 // No type here has values below -2^63, so a value that does not fit is positive.
                 i64::try_from(self).map_err(|_| EncodeError::Int64Range { value: self as u128 })
             }
         }
-        impl ToFloat for $t {
+        impl ToNumber<f32> for $t {
             #[inline]
-            fn to_float(self) -> Result<f32, EncodeError> {
+            fn to_number(self) -> Result<f32, EncodeError> {
                 // No integer here is beyond the range.
                 Ok(self as f64 as f32)
             }
@@ -56,28 +45,28 @@ macro_rules! ints {
 }
 ints!(i8, i16, i32, i64, isize, u8, u16, u32, u64, usize);
 
-impl ToInt64 for bool {
+impl ToNumber<i64> for bool {
     #[inline]
-    fn to_int64(self) -> Result<i64, EncodeError> {
+    fn to_number(self) -> Result<i64, EncodeError> {
         Ok(self.into())
     }
 }
-impl ToFloat for bool {
+impl ToNumber<f32> for bool {
     #[inline]
-    fn to_float(self) -> Result<f32, EncodeError> {
+    fn to_number(self) -> Result<f32, EncodeError> {
         Ok(self.into())
     }
 }
 
-impl ToFloat for f32 {
+impl ToNumber<f32> for f32 {
     #[inline]
-    fn to_float(self) -> Result<f32, EncodeError> {
+    fn to_number(self) -> Result<f32, EncodeError> {
         Ok(self)
     }
 }
-impl ToFloat for f64 {
+impl ToNumber<f32> for f64 {
     #[inline]
-    fn to_float(self) -> Result<f32, EncodeError> {
+    fn to_number(self) -> Result<f32, EncodeError> {
         match self as f32 {
             float if float.is_infinite() && self.is_finite() => {
                 Err(EncodeError::FloatRange { value: format!("{self:e}").into() })
@@ -125,16 +114,10 @@ into_bytes! {
 }
 
 // Iterating over `&values` yields references.
-impl<T: ToInt64 + Copy> ToInt64 for &T {
+impl<N, T: ToNumber<N> + Copy> ToNumber<N> for &T {
     #[inline]
-    fn to_int64(self) -> Result<i64, EncodeError> {
-        (*self).to_int64()
-    }
-}
-impl<T: ToFloat + Copy> ToFloat for &T {
-    #[inline]
-    fn to_float(self) -> Result<f32, EncodeError> {
-        (*self).to_float()
+    fn to_number(self) -> Result<N, EncodeError> {
+        (*self).to_number()
     }
 }
 impl<T: IntoBytes + Clone> IntoBytes for &T {

@@ -69,18 +69,16 @@ pub(crate) struct CompanionReasons {
 const UNKNOWN: &str =
     "the object has no time and no version, so it may have been replaced since the file was built";
 
-/// Returns the error of a file about an object that could never be used, because nothing tells whether the object is the same. `None` for others, and
-/// if the options trust columns.
-pub(crate) fn never_used(stamp: Option<&Stamp>, options: &IndexOptions) -> Option<io::Error> {
+/// Returns the error of a file about an object that could never be used, because nothing tells whether the object is the same. `None` for others.
+pub(crate) fn never_used(stamp: Option<&Stamp>) -> Option<io::Error> {
     const TEXT: &str = "the object has no time and no version, so a saved file could not be told from one of a replaced object";
-    let is_known = options.trust_columns || stamp.is_none_or(Stamp::is_known);
+    let is_known = stamp.is_none_or(Stamp::is_known);
     (!is_known).then(|| io::Error::new(io::ErrorKind::Unsupported, TEXT))
 }
 
 /// Searches for the file of a shard with the extension `ending` in the folders of its index, in the same order.
 ///
-/// Returns the first file that has the records of the index and the size and time of the shard. If no file matches and the options trust columns,
-/// returns the first that has the records of the index. Calls `other` with files of other records, and `refused` with those that `open` refuses.
+/// Returns the first file that has the records of the index and the size and time of the shard. Calls `other` with files of other records, and `refused` with those that `open` refuses.
 pub(crate) fn search_companion<T>(
     shard: &CompanionShard<'_>,
     ending: &str,
@@ -116,7 +114,6 @@ pub(crate) fn search_companion<T>(
         }
         best = match shard.sameness(&file, &known, ending, options) {
             Sameness::Same => return CompanionSearch::Found(found),
-            _ if options.trust_columns => best.or(CompanionSearch::Found(found)),
             Sameness::Changed => best.or(CompanionSearch::Missing(Some(reasons.changed))),
             Sameness::Unknown => best.or(CompanionSearch::Missing(Some(UNKNOWN))),
         };

@@ -3,7 +3,7 @@
 use super::progress::ProgressCallback;
 use crate::error::{Error, Result};
 use crate::io::inflate::SPACING;
-use crate::io::{Budget, OwnFolder, Promise, Storage, Store, url_of, user_cache};
+use crate::io::{Budget, Promise, Storage, Store, check_own_folder, url_of, user_cache};
 use crate::policy::{Damage, IndexMode, Tail};
 use crate::warning::Warning;
 use std::io;
@@ -27,7 +27,6 @@ pub struct IndexOptions {
     pub(crate) cache_dir: Option<PathBuf>,
     auto_limit: Option<u64>,
     pub(crate) check_payloads: bool,
-    pub(crate) trust_columns: bool,
     pub(crate) tail: Tail,
     pub(crate) damage: Damage,
     /// The lengths in headers are not verified.
@@ -54,7 +53,6 @@ impl Default for IndexOptions {
             cache_dir: user_cache(),
             auto_limit: None,
             check_payloads: false,
-            trust_columns: false,
             tail: Tail::Strict,
             damage: Damage::Raise,
             unverified: false,
@@ -110,15 +108,6 @@ impl IndexOptions {
     #[must_use]
     pub fn check_payloads(mut self, yes: bool) -> IndexOptions {
         self.check_payloads = yes;
-        self
-    }
-
-    /// Sets whether a column is used if the shard had another size or time when the column was built. This is useful after a copy or a
-    /// sync that includes the column files. A stale column is then not detected if the first and the last 64 KiB of the shard are
-    /// unchanged. Default: false.
-    #[must_use]
-    pub fn trust_columns(mut self, yes: bool) -> IndexOptions {
-        self.trust_columns = yes;
         self
     }
 
@@ -273,5 +262,5 @@ impl IndexOptions {
 
 /// Checks that no other user can write to a folder. Objects of a store have owners of their own.
 fn check_own(dir: &Path) -> io::Result<()> {
-    if url_of(dir).is_some() { Ok(()) } else { OwnFolder::try_from(dir.to_path_buf()).map(drop) }
+    if url_of(dir).is_some() { Ok(()) } else { check_own_folder(dir) }
 }

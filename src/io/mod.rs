@@ -49,7 +49,7 @@ pub(crate) use map::{Map, Promise};
 pub(crate) use memory::memory_limit;
 pub(crate) use open::{Budget, KeptFile, Reserved, check_regular, open_regular};
 pub use output::Output;
-pub use own_folder::OwnFolder;
+pub use own_folder::check_own_folder;
 pub(crate) use path::OutputTarget;
 pub(crate) use pread::PositionalFile;
 pub(crate) use process::{PerProcess, Process};

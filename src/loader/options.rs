@@ -232,7 +232,7 @@ impl LoaderOptions {
         self
     }
 
-    /// Delivers the same number of samples of each value of a column, and shuffles each class separately: globally ([`Spec::balanced`]), or with a
+    /// Delivers the same number of samples of each value of a column, and shuffles each class separately: globally ([`Spec::Mixture`]), or with a
     /// block shuffle within the blocks of a window ([`Spec::BalancedBlock`]). Other orders are refused.
     ///
     /// With [`select`](LoaderOptions::select) only the selected records count, and a class without a selected record is left out.
@@ -799,6 +799,6 @@ mod tests {
         assert!(text.contains("records of 2048 bytes") && text.contains("block order"), "{text}");
         assert_eq!(warned(Spec::Global, 1 << 20, 1 << 29), None);
         assert_eq!(warned(Spec::Global, 1 << 10, 2 << 30), None);
-        assert_eq!(warned(Spec::block_for(1 << 20, 2 << 30, 64), 1 << 20, 2 << 30), None);
+        assert_eq!(warned(Spec::block_of(1 << 20, 1 << 20, 2 << 30, 64), 1 << 20, 2 << 30), None);
     }
 }

@@ -361,6 +361,8 @@ mod tests {
             ErrorKind::Order(e) => e,
             other => panic!("{other:?}"),
         };
+        // 1,281,167 records in 144 GB: about 112 KB each.
+        assert_eq!((block_records(BLOCK_BYTES, n, stored), default_window(256)), (9, 1024));
         assert_eq!((default_window(1), default_window(u64::MAX)), (64, u64::MAX));
         assert_eq!(
             [(10, 0), (10, u64::MAX), (0, 0)].map(|(n, stored)| block_records(BLOCK_BYTES, n, stored)),

@@ -32,7 +32,7 @@
 //! | a shuffle for disks that seek, or for a network | [`Spec::Block`]: reads blocks of adjacent records; `docs/order.md` gives the design effect |
 //! | a subset of the records | [`Spec::Filtered`], over a [`Subset`] |
 //! | several sources in fixed proportions | [`Spec::Mixture`] of [`Component`]s; [`Spec::Mix`] with options |
-//! | the same number of samples of each class | [`Spec::balanced`]; [`Spec::BalancedBlock`] in blocks |
+//! | the same number of samples of each class | [`Spec::Mixture`] with weights 1; [`Spec::BalancedBlock`] in blocks |
 //! | records drawn by weight, with replacement | [`Spec::Weighted`], with [`Weights`] |
 //! | batches of records of like length | [`Spec::Buckets`], with [`Buckets`] |
 //!

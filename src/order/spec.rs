@@ -145,13 +145,8 @@ impl MixSpec {
 }
 
 impl Spec {
-    /// Returns the default block order: blocks of about 1 MiB, and windows of four blocks per sample of a global batch, at least 64
-    /// blocks. `stored_bytes` is the size of all `n` records on disk.
-    pub fn block_for(n: u64, stored_bytes: u64, global_batch: u64) -> Spec {
-        Spec::block_of(BLOCK_BYTES, n, stored_bytes, global_batch)
-    }
-
-    /// Returns the block order of [`block_for`](Spec::block_for) with blocks of about `bytes`.
+    /// Returns a block order with blocks of about `bytes`, and windows of four blocks per sample of a global batch,
+    /// at least 64 blocks. `stored_bytes` is the size of all `n` records on disk.
     pub(crate) fn block_of(bytes: u64, n: u64, stored_bytes: u64, global_batch: u64) -> Spec {
         let block = block_records(bytes, n, stored_bytes);
         Spec::Block { block, window: default_window(global_batch) }
@@ -185,21 +180,8 @@ impl Spec {
         Spec::Filtered { subset, order: Box::new(self) }
     }
 
-    /// Returns a class-balanced spec: all classes have the same number of samples, independent of their sizes. It is a mixture with one
-    /// sample of each class per cycle. No record repeats until all records of its class have been used.
-    ///
-    /// ```
-    /// use tfseek::order::{Subset, Order, Spec};
-    /// let labels = [0, 0, 0, 0, 0, 1, 0, 0];
-    /// let class = |c| Subset::from_fn(8, |i| labels[i as usize] == c);
-    /// let order = Order::new(&Spec::balanced([class(0), class(1)]), 8, 0, 0)?;
-    /// let ones = (0..8).filter(|t| order.get(*t).unwrap() == 5).count();
-    /// assert_eq!(ones, 4);
-    /// # Ok::<(), tfseek::Error>(())
-    /// ```
-    ///
-    /// With few classes a cycle is short, and a position takes microseconds (see [`Mixture`](Spec::Mixture)).
-    pub fn balanced(classes: impl IntoIterator<Item = Subset>) -> Spec {
+    /// Returns a mixture of classes with the weight 1 each.
+    pub(crate) fn balanced(classes: impl IntoIterator<Item = Subset>) -> Spec {
         let class = |filter| Component::new(1, Spec::Global.filtered(filter));
         Spec::Mixture(classes.into_iter().map(class).collect())
     }

@@ -199,7 +199,7 @@ impl StepFiles<'_> {
         let save = self.search.save();
         // A file that was requested is for all readers.
         let damage = if save == Save::Required { Damage::Raise } else { self.options.damage };
-        let mut never_used = never_used(stamp.as_ref(), self.options);
+        let mut never_used = never_used(stamp.as_ref());
         if save == Save::Required
             && let Some(e) = never_used.take()
         {

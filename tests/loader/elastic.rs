@@ -174,7 +174,7 @@ fn the_size_of_blocks_is_the_same_on_all_ranks_and_in_the_state() {
     }
     assert_eq!(
         *options().build().unwrap().cursor().order().spec(),
-        Spec::block_for(1000, ds.known_bytes().unwrap(), 20)
+        Spec::Block { block: (1000 << 20) / ds.known_bytes().unwrap(), window: 80 }
     );
     for (options, reason) in [
         (options().block_bytes(0), "block_bytes: expected at least 1, found 0"),

@@ -79,7 +79,7 @@ fn orders(n: u64) -> Vec<Shuffle> {
         Shuffle::Block,
         Shuffle::Order(Spec::Block { block: 4, window: 3 }),
         Shuffle::Order(Spec::Global.filtered(odd)),
-        Shuffle::Order(Spec::balanced(classes)),
+        Shuffle::Order(tfseek_testkit::order_twin::balanced(classes)),
     ]
 }
 

@@ -26,7 +26,7 @@ fn specs() -> Vec<Spec> {
             Component::new(300, Spec::Global).over(0..9),
             Component::new(2, Spec::Global).over(5..100),
         ]),
-        Spec::balanced([thirds(), Subset::from_fn(200, |i| i == 199)]),
+        tfseek_testkit::order_twin::balanced([thirds(), Subset::from_fn(200, |i| i == 199)]),
     ]
 }
 

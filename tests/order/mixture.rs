@@ -125,7 +125,7 @@ fn classes_are_balanced() {
     let mut rng = Rng::new(1);
     let labels: Vec<usize> = (0..3000).map(|_| [0, 0, 0, 0, 0, 0, 1, 1, 2, 3][rng.below(10)]).collect();
     let class = |c| Subset::from_fn(3000, |i| labels[i as usize] == c);
-    let order = Order::new(&Spec::balanced((0..4).map(class)), 3000, 5, 0).unwrap();
+    let order = Order::new(&tfseek_testkit::order_twin::balanced((0..4).map(class)), 3000, 5, 0).unwrap();
     assert_eq!(order.len(), 3000);
     let records = all(&order);
     for four in records.chunks_exact(4) {
@@ -143,7 +143,7 @@ fn classes_are_balanced() {
             assert!(pass.windows(2).all(|pair| pair[0] < pair[1]));
         }
     }
-    let empty = Spec::balanced([class(0), class(7)]);
+    let empty = tfseek_testkit::order_twin::balanced([class(0), class(7)]);
     let e = Order::new(&empty, 3000, 5, 0).unwrap_err();
     assert_eq!(e.to_string(), "invalid order: component 1: no records");
 }

@@ -43,7 +43,7 @@ fn specs() -> Vec<Spec> {
         large(3),
         large(16),
         large(17),
-        Spec::balanced((0..100).map(|c| Subset::from_fn(1000, |i| i % 100 == c))),
+        tfseek_testkit::order_twin::balanced((0..100).map(|c| Subset::from_fn(1000, |i| i % 100 == c))),
     ]
 }
 
@@ -106,7 +106,7 @@ fn the_json_of_a_state() {
             r#"{"W":[0,1,0],"algo":"prp1","b":[0,2,0],"kind":"mix","parts":"PARTS","stop":"never","unit":"row","weights":[5,2,1]}"#,
         ),
         (
-            Spec::balanced([Subset::from_ids([1, 2, 7]).unwrap()]),
+            tfseek_testkit::order_twin::balanced([Subset::from_ids([1, 2, 7]).unwrap()]),
             r#"{"algo":"prp1","kind":"mixture","parts":"CLASS","weights":[1]}"#,
         ),
     ] {

@@ -54,7 +54,7 @@ fn columns_do_not_answer_for_a_replacement() {
     let ds = case.open("x.tfrecord").unwrap();
     let e = ds.column("label", &ColumnOptions { beside: true, ..Default::default() }).unwrap_err();
     assert!(e.to_string().contains("no time and no version"), "{e}");
-    // One beside the object, of whatever object, is not used either, if the caller does not trust it.
+    // One beside the object, of whatever object, is not used either.
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("x.tfrecord"), &a).unwrap();
     let local = DatasetOptions::new().index(IndexOptions::new().default_dirs(None, None));
@@ -64,8 +64,6 @@ fn columns_do_not_answer_for_a_replacement() {
     case.bucket.set(&url(".tfseek/x.tfrecord.label.tfrc"), beside);
     case.bucket.set(&url("x.tfrecord"), b);
     assert_eq!(labels_found(&case.open("x.tfrecord").unwrap()), [3]);
-    let trusting = DatasetOptions::new().index(case.index_options().trust_columns(true));
-    assert!(trusting.open(url("x.tfrecord")).unwrap().find_columns(&["label"]).unwrap()[0].is_some());
 }
 
 #[test]

@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime};
 use tfseek::crc;
-use tfseek::io::{OwnFolder, Source, Stamp};
+use tfseek::io::{Source, Stamp, check_own_folder};
 
 /// The folders of pieces: of this version, and of earlier ones.
 const OBJECTS: &str = "objects";
@@ -200,8 +200,8 @@ pub(crate) fn folder_name(key: &str, stamp: &Stamp) -> Option<String> {
 /// # Errors
 /// A text that names the folder.
 pub(crate) fn check_folder(folder: PathBuf) -> Result<PathBuf, String> {
-    for folder in [folder.clone(), folder.join("blocks")] {
-        OwnFolder::try_from(folder.clone()).map_err(|e| format!("{}: {e}", folder.display()))?;
+    for folder in [folder.clone(), folder.join(OBJECTS)] {
+        check_own_folder(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     }
     Ok(folder)
 }
@@ -602,7 +602,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let cache = DiskCache::new(dir.path().join("new"), 1 << 20);
         cache.write(OBJECT, &(0..5), &bytes(&(0..5)));
-        let (folder, blocks) = (dir.path().join("new"), dir.path().join("new/blocks"));
+        let (folder, blocks) = (dir.path().join("new"), dir.path().join("new").join(OBJECTS));
         assert_eq!(check_folder(folder.clone()).as_ref(), Ok(&folder));
         for changed in [&blocks, &folder] {
             fs::set_permissions(changed, PermissionsExt::from_mode(0o777)).unwrap();

@@ -1,5 +1,13 @@
 //! A naive implementation of docs/order.md: products in u128, and tables instead of computed positions.
 
+use tfseek::order::{Component, Spec, Subset};
+
+/// Returns a mixture of classes with the weight 1 each.
+pub fn balanced(classes: impl IntoIterator<Item = Subset>) -> Spec {
+    let class = |records| Component::new(1, Spec::Global.filtered(records));
+    Spec::Mixture(classes.into_iter().map(class).collect())
+}
+
 /// Returns z mod 2^64.
 fn wrap(z: u128) -> u64 {
     (z % (1 << 64)) as u64

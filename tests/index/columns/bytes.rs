@@ -125,7 +125,7 @@ fn files_of_later_versions() {
     assert!(changed(8, 2).is_err(), "major");
     // Changes the type of CLASSES, the last section, to an unknown one.
     let last = 128 + 32 * 3;
-    assert!(!changed(last, 21).unwrap().has_classes());
+    assert!(!format!("{:?}", changed(last, 21).unwrap()).contains("classes"));
     let mut mandatory = good.clone();
     (mandatory[last], mandatory[last + 4]) = (21, 1);
     assert!(read(mandatory).unwrap_err().to_string().contains("mandatory"));

@@ -39,7 +39,7 @@ pub enum Way {
 
 /// Returns the default block order of tfseek for this data.
 pub fn block() -> Spec {
-    Spec::block_for(RECORDS, RECORDS * RECORD_BYTES, BATCH)
+    Spec::Block { block: (1 << 20) / RECORD_BYTES, window: 4 * BATCH }
 }
 
 /// Size of a buffer that holds as many records as the two windows of the block order.
