@@ -277,7 +277,7 @@ mod tests {
             (b"id,name\n1,caf\xc3\xa9\n1,caf\xc3", "text"),
             (&[0; 64], "zeros"),
             (b"\0\0\0\x20ftypisom\0\0\x02\0", "an MP4 video"),
-            (b"\0\0\0\x1cftypavif\0\0\0\0avifmif1", "an image"),
+            (b"\0\0\0\x1cftypavif\0\0\0\0avifmif1", "an AVIF image"),
             (b"\x80\x04\x95\x0f\0\0\0\0\0\0\0]", "a pickle"),
             (b"\x0a\x23\xd7\xce\x24\0\0\0", "MXNet RecordIO"),
         ] {
