@@ -14,6 +14,7 @@ use tfseek::{
     Shuffle, Warning,
 };
 use tfseek_testkit::rng::Rng;
+use tfseek_testkit::shards::trust;
 
 const SPACINGS: [u64; 3] = [4 << 10, 64 << 10, 1 << 20];
 
@@ -372,6 +373,7 @@ fn damage_after_a_fresh_index_is_never_a_wrong_record() {
     let mtime = fs::metadata(&path).unwrap().modified().unwrap();
     let options = options(dir.path(), 4 << 10);
     options.open(&path).unwrap();
+    trust(&dir.path().join("index"));
     let (mut rng, mut errors, mut sound) = (Rng::new(3), 0, 0);
     for _ in 0..150 {
         let mut damaged = whole.clone();

@@ -11,7 +11,7 @@ use tfseek::{
     Compression, Damage, Dataset, DatasetOptions, Error, ErrorKind, IndexMode, Mapped, Part, Tail, Verify,
 };
 use tfseek_testkit::rng::Rng;
-use tfseek_testkit::shards::{equal, options, records, set_mtime, write};
+use tfseek_testkit::shards::{equal, options, records, set_mtime, trust, write};
 
 fn memory() -> IndexOptions {
     options().mode(IndexMode::Memory)
@@ -304,6 +304,7 @@ fn damage_near_the_ends_is_damage() {
         let index = options().index_dir(dir.path().join("i"));
         let open = || DatasetOptions::new().index(index.clone()).open(&path).unwrap();
         let shares = open().shares(4).unwrap();
+        trust(&dir.path().join("i"));
         for (record, at) in [(0, 500), (3, 4 * 1016 - 2), (246, 246 * 1016 + 12), (249, bytes.len() - 8)] {
             let mut damaged = bytes.clone();
             damaged[at] ^= 1;
