@@ -451,7 +451,7 @@ pub struct Stream {
     options: StreamOptions,
     compression: Compression,
     ended: bool,
-    /// What was left out so far.
+    /// Warnings of records that were left out so far.
     warnings: Vec<Warning>,
 }
 

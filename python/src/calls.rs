@@ -11,7 +11,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tfseek::io::{Listing, Object, Region, Stamp, is_interrupted};
 
-/// How long a thread waits before it asks whether its work was given up.
+/// The time that a thread waits before it asks whether its work was given up.
 const ATTENTION: Duration = Duration::from_millis(20);
 
 /// A call whose answer one thread waits for.
@@ -48,7 +48,7 @@ pub(crate) struct CallTable {
     objects: HashMap<u64, Arc<Object>>,
     waiting: VecDeque<(u64, SingleCall)>,
     answers: HashMap<u64, CallAnswer>,
-    /// The calls whose answer nobody waits for any more.
+    /// The calls whose answers are not waited for any more.
     left: HashSet<u64>,
     reads: HashMap<u64, Vec<PartRequest>>,
     /// Number of calls so far, and of those under way.

@@ -8,7 +8,7 @@ use std::sync::Once;
 thread_local! {
     /// True while a panic of the thread will be caught.
     static CAUGHT: Cell<bool> = const { Cell::new(false) };
-    /// Where the last such panic arose.
+    /// The place of the last such panic.
     static PLACE: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 

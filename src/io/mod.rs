@@ -62,9 +62,8 @@ pub use source::{Fetched, Source};
 pub(crate) use source::{ReadRange, is_corrupt, read_exact_at};
 pub(crate) use storage::{OpenedShard, Storage, two_of_one_name};
 pub use store::{Listing, Object, Store};
-pub(crate) use system::{
-    create_own_folder, file_type_name, is_foreign_separator, path_from_bytes, sync_folder, user_cache,
-};
+pub(crate) use system::create_own_folder;
+pub(crate) use system::{file_type_name, is_foreign_separator, path_from_bytes, sync_folder, user_cache};
 pub(crate) use threads::threads;
 pub use traffic::Traffic;
 pub use url::bare_url;

@@ -1,6 +1,6 @@
 //! The specification of an order, independent of seed and epoch.
 
-use super::block::{BLOCK_BYTES, block_records, default_window};
+use super::block::{block_records, default_window};
 use super::buckets::Buckets;
 use super::classes::Classes;
 use super::subset::Subset;

@@ -114,7 +114,7 @@ fn requests_that_do_not_fit() {
         1,
         &["a.jsonl: line 2", "feature \"a\": expected int64, as in line 1, or a schema, found 0.5"],
     );
-    fails(&["a.tfrecord", "o.csv"], 2, &["o.csv: expected a name that ends in", ".jsonl"]);
+    fails(&["a.tfrecord", "o.csv"], 2, &["o.csv: CSV is no format of convert"]);
     fails(
         &["a.tfrecord", "o.tfrecord"],
         2,

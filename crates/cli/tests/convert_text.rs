@@ -5,7 +5,7 @@ mod common;
 use common::*;
 use std::collections::BTreeMap;
 use std::fs;
-use tfseek::example::{ExampleBuf, SequenceExampleBuf};
+use tfseek::example::{ExampleBuf, MessageKind, SequenceExampleBuf};
 use tfseek::{Example, FeatureBuf, SequenceExample, Stream};
 use tfseek_testkit::payloads;
 use tfseek_testkit::rng::Rng;
@@ -145,6 +145,10 @@ fn generated_records_there_and_back() {
             _ => payloads::odd_example(&mut rng),
         };
         let Ok(message) = ExampleBuf::try_from(Example::new(&payload)) else { continue };
+        // Fields that the message does not have are refused.
+        if MessageKind::Example.check(&payload).is_err() {
+            continue;
+        }
         if context.accept(&message.features.iter().collect::<Vec<_>>()) {
             examples.push(payload);
         }
@@ -157,6 +161,9 @@ fn generated_records_there_and_back() {
             _ => payloads::odd_sequence(&mut rng),
         };
         let Ok(message) = SequenceExampleBuf::try_from(SequenceExample::new(&payload)) else { continue };
+        if MessageKind::SequenceExample.check(&payload).is_err() {
+            continue;
+        }
         let steps: Vec<_> = message
             .feature_lists
             .iter()
@@ -217,7 +224,7 @@ fn the_plain_form_and_its_errors() {
     convert(&["in.jsonl", "--bare", "-s", "s", "p.tfrecord"]).fails(2, &["--bare", "--schema"]);
     convert(&["missing.jsonl", "-s", "s", "p.tfrecord"]).fails(3, &["missing.jsonl"]);
     convert(&["in.jsonl", "-s", "in.jsonl", "p.tfrecord"]).fails(2, &["in.jsonl"]);
-    convert(&["-", "-s", "s", "p.csv"]).fails(2, &["p.csv: expected a name that ends in"]);
+    convert(&["-", "-s", "s", "p.csv"]).fails(2, &["p.csv: CSV is no format of convert"]);
     // No file is left by an error; on standard output the records before it are.
     let text = b"{\"label\": 1}\n{\"label\": \"x\"}\n";
     let ran = dir.run_on(text, &["convert", "-s", "s", "-", "p.tfrecord"]);

@@ -50,7 +50,7 @@ fn tfrecord_files_with_other_names_are_warnings() {
     fs::create_dir(dir.path("above")).unwrap();
     fs::rename(dir.path("data"), dir.path("above/data")).unwrap();
     dir.run(&["head", "above"]).fails(3, &["no file matches above/*.{tfrecord", ", but there is above/**"]);
-    assert_eq!(dir.run(&["cat", "above/**"]).out.lines().count(), 6);
+    assert_eq!(dir.run(&["cat", "-f", "json", "above/**"]).out.lines().count(), 6);
 }
 
 #[test]
@@ -64,7 +64,10 @@ fn a_data_set_that_is_there_twice_is_refused() {
         dir.run(args)
             .fails(2, &["expected each data set once, found data/x.tfrecord and data/x.tfrecord.gz"]);
     }
-    assert_eq!(dir.run(&["cat", "data/x.tfrecord", "data/x.tfrecord.gz"]).out.lines().count(), 6);
+    assert_eq!(
+        dir.run(&["cat", "-f", "json", "data/x.tfrecord", "data/x.tfrecord.gz"]).out.lines().count(),
+        6
+    );
 }
 
 #[test]
@@ -87,8 +90,8 @@ fn verify_goes_on_where_a_set_lacks_a_shard() {
         );
         assert_eq!(dir.run(&["verify", "--json", path]).out.lines().count(), 3);
     }
-    dir.run(&["verify", "data/{b-0-of-1,d}.tfrecord"])
-        .fails(1, &["1 of 2 shards is missing: data/d.tfrecord"]);
+    let ran = dir.run(&["verify", "data/{b-0-of-1,d}.tfrecord"]);
+    assert!(ran.code == 1 && ran.err.contains("1 of 2 shards is missing: data/d.tfrecord"), "{}", ran.err);
     assert_eq!(dir.run(&["verify", "--allow-missing", "data"]).code, 0);
 }
 

@@ -48,7 +48,7 @@ fn a_table_of_samples() {
         r#"{"epoch":5,"file":"x-0.tfrecord","index":20,"padding":true,"position":20,"record":20,"step":6}"#;
     assert_eq!((lines.len(), lines[0]), (11, first));
     let of_two = ["order", "x-*", "-b", "2", "--world-size", "3", "--rank", "0", "--shuffle", "none"];
-    dir.run(&[&of_two[..], &["--step", "32", "--steps", "9"]].concat()).prints(
+    dir.run(&[&of_two[..], &["--step", "32..41"]].concat()).prints(
         "epoch  step  position  record
     0    32       192     192  record 92 of x-1.tfrecord
     0    32       193     193  record 93 of x-1.tfrecord
@@ -86,7 +86,7 @@ fn ids_are_the_records_of_a_loader() {
             let args = "--last-batch X --seed 7 --epoch 3 --world-size 2 --rank 1 --global-batch-size 24";
             let args = args.split(' ').map(|word| if word == "X" { last } else { word });
             let args: Vec<&str> = args.chain(order).collect();
-            let all = ids(&dir, &[&args[..], &["--step", "0", "--steps", &steps.len().to_string()]].concat());
+            let all = ids(&dir, &[&args[..], &["--step", &format!("0..{}", steps.len())]].concat());
             assert_eq!(all, steps.concat(), "{args:?}");
             let final_step = steps.len() - 1;
             let here = ids(&dir, &[&args[..], &["--step", &final_step.to_string()]].concat());
@@ -141,7 +141,7 @@ fn a_description() {
 #[test]
 fn no_record_is_read() {
     let dir = two_shards();
-    let args = ["order", "x-*", "-b", "16", "--seed", "9", "--step", "2", "--steps", "100"];
+    let args = ["order", "x-*", "-b", "16", "--seed", "9", "--step", "2..102"];
     let before = dir.run(&args);
     assert_eq!(before.out.lines().count(), 1 + 200 - 32);
     for name in ["x-0.tfrecord", "x-1.tfrecord"] {
@@ -151,6 +151,7 @@ fn no_record_is_read() {
         file.set_len(meta.len()).unwrap();
         file.set_modified(meta.modified().unwrap()).unwrap();
     }
+    tfseek_testkit::shards::trust(&dir.path("cache/tfseek"));
     dir.run(&args).prints(&before.out);
     assert_eq!(dir.run(&["epoch", "x-*", "-b", "16"]).code, 1);
 }
@@ -182,7 +183,7 @@ fn steps_and_options_that_are_refused() {
     order(&[]).fails(2, &["--step", "--record", "--describe"]);
     order(&["--step", "1", "--record", "1"]).fails(2, &["--record"]);
     order(&["--record", "1", "--ids"]).fails(2, &["--ids"]);
-    order(&["--describe", "--steps", "2"]).fails(2, &["--steps"]);
+    order(&["--step", "2..2"]).fails(2, &["expected a range with a step"]);
     // A continuous order has no last step, and a large batch is printed in chunks.
     assert_eq!(ids(&dir, &["-b", "16", "--last-batch", "continuous", "--step", "1000000"]).len(), 16);
     assert_eq!(ids(&dir, &["-b", "5000", "--last-batch", "pad", "--step", "0"]).len(), 5000);

@@ -1,4 +1,4 @@
-//! What selects an object besides its URL.
+//! The server and the account that select an object besides its URL.
 
 use crate::address::{Address, Kind};
 use crate::cloud::setting;
@@ -12,13 +12,13 @@ use tfseek::io::bare_url;
 /// The beginnings of the names of regions in which a bucket may have the name of a bucket elsewhere.
 const PARTITIONS: [&str; 5] = ["cn-", "us-gov-", "us-iso", "eu-iso", "eusc-"];
 
-/// What selects the objects of a store besides their URLs, without secrets: a server, an account, and a user or a region where two may have other
+/// Selects the objects of a store besides their URLs, without secrets: a server, an account, and a user or a region where two may have other
 /// buckets of one name. Empty for the services themselves.
 pub(crate) struct Places {
     s3: String,
     google: String,
     azure: String,
-    /// Of URLs that have the account.
+    /// The place of URLs that have the account.
     azure_account: String,
     hub: String,
 }

@@ -20,7 +20,7 @@ pub(crate) struct IoThread {
     _stop: oneshot::Sender<()>,
 }
 
-/// How long a thread waits before it asks whether its work was given up.
+/// The time that a thread waits before it asks whether its work was given up.
 pub(crate) const ATTENTION: Duration = Duration::from_millis(20);
 
 /// Why there is no result of a request.

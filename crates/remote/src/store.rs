@@ -70,7 +70,7 @@ struct Live {
     settings: Arc<Settings>,
     backends: Mutex<Backends>,
     pieces: Mutex<Pieces<Remote>>,
-    /// What ends the requests for pieces, by their numbers. Locked after `pieces`.
+    /// Handles that end the requests for pieces, by their numbers. Locked after `pieces`.
     running: Mutex<HashMap<u64, AbortHandle>>,
     changed: Condvar,
     cache: Option<Arc<DiskCache>>,
@@ -192,7 +192,7 @@ impl Live {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends requests that nobody needs, and makes others in their place.
+    /// Ends requests that are not needed any more, and makes others in their place.
     fn end(self: &Arc<Live>, pieces: &mut Pieces<Remote>, requests: &[u64]) {
         for request in requests.iter().filter_map(|number| self.running().remove(number)) {
             request.abort();
@@ -577,7 +577,7 @@ struct RemoteObject {
     id: u64,
     object: Object,
     name: Box<str>,
-    /// What identifies it in the cache.
+    /// The object's name in the cache.
     key: Box<str>,
     /// The process that opened it. The pieces that are ready are its.
     process: u32,

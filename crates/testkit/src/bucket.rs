@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tfseek::error::{ErrorKind, IndexError, Result};
-use tfseek::io::{Fetched, Listing, Object, Region, Source, Stamp, Store};
+use tfseek::io::{Fetched, Listing, Object, Region, Source, Stamp, Store, bare_url};
 
 /// What a bucket tells of its objects, and how long it takes.
 #[derive(Clone, Copy, Debug)]
@@ -195,7 +195,8 @@ impl Source for BucketObject {
         self.bucket.wait();
         let Requests { ranges, bytes, .. } = self.bucket.requests();
         ranges.fetch_add(1, Relaxed);
-        let here = Path::new(&*self.object.url);
+        let here = bare_url(&self.object.url);
+        let here = Path::new(&*here);
         let now = self.bucket.stored(&self.object.url).map_err(|e| e.in_file(here))?;
         let (then, stamp) = (&self.object.stamp, &now.stamp);
         let same = then.version.is_none() || then.version == stamp.version;

@@ -2,6 +2,7 @@
 
 use memmap2::{Advice, Mmap};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
+use rustix::io::retry_on_intr;
 use std::ffi::{OsStr, OsString};
 use std::fs::{DirBuilder, File, Metadata, OpenOptions};
 use std::io;
@@ -195,7 +196,7 @@ impl OpenFolder {
     /// Opens a folder that is no link.
     pub(crate) fn open(path: &Path) -> io::Result<OpenFolder> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        Ok(OpenFolder(rustix::fs::open(path, flags, Mode::empty())?))
+        Ok(OpenFolder(retry_on_intr(|| rustix::fs::open(path, flags, Mode::empty()))?))
     }
 
     /// Opens an entry for reading, and to `write` also for writing. A link is refused, and no open waits.
@@ -211,12 +212,13 @@ impl OpenFolder {
 
     fn open_with(&self, name: &str, flags: OFlags) -> io::Result<File> {
         let mode = Mode::from_raw_mode(0o666);
-        Ok(rustix::fs::openat(&self.0, name, flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, mode)?.into())
+        let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Ok(retry_on_intr(|| rustix::fs::openat(&self.0, name, flags, mode))?.into())
     }
 
     /// Returns true for a regular file without another name. `None` if there is no such entry.
     pub(crate) fn is_own_file(&self, name: impl AsRef<Path>) -> io::Result<Option<bool>> {
-        match rustix::fs::statat(&self.0, name.as_ref(), AtFlags::SYMLINK_NOFOLLOW) {
+        match retry_on_intr(|| rustix::fs::statat(&self.0, name.as_ref(), AtFlags::SYMLINK_NOFOLLOW)) {
             Ok(found) => Ok(Some(FileType::from_raw_mode(found.st_mode).is_file() && found.st_nlink == 1)),
             Err(rustix::io::Errno::NOENT) => Ok(None),
             Err(e) => Err(e.into()),
@@ -249,7 +251,7 @@ impl OpenFolder {
 
     /// Syncs the folder, by the rules of [`sync_folder`].
     pub(crate) fn sync(&self) -> io::Result<()> {
-        match rustix::fs::fsync(&self.0) {
+        match retry_on_intr(|| rustix::fs::fsync(&self.0)) {
             Err(rustix::io::Errno::INVAL) => Ok(()),
             done => Ok(done?),
         }

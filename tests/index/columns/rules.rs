@@ -67,7 +67,6 @@ impl Case {
 #[test]
 fn a_touch_or_a_copy_rebuilds_the_column() {
     let case = case();
-    let before = fs::read(case.file()).unwrap();
     set_mtime(&case.path, T + 100);
     let e = case.require().unwrap_err();
     assert!(matches!(e.kind(), ErrorKind::Index(IndexError::NoColumn { found: Some(_), .. })), "{e}");

@@ -9,14 +9,14 @@
 //! Record numbers count over all files, as `get` takes them. The number in the file is printed if it differs. In JSON the first is
 //! `index` and the second is `record`.
 
-use crate::args::{self, AccessArgs, GlobalArgs, PathsArgs, ShareArgs};
+use crate::args::{AccessArgs, GlobalArgs, PathsArgs, ShareArgs};
 use crate::console::{Console, DIM};
 use crate::dataset::{self, RecordLocations};
 use crate::exit::{Failure, Outcome};
 use crate::text::count;
 use clap::Args;
 use serde_json::{Value, json};
-use std::num::NonZeroU64;
+use std::ops::Range;
 use tfseek::order::{Order, RankShare, Run, StepRow};
 
 #[derive(Debug, Args)]
@@ -27,9 +27,6 @@ pub(crate) struct OrderArgs {
     pub(crate) share: ShareArgs,
     #[command(flatten)]
     pub(crate) query: QueryArgs,
-    /// With --step: number of steps to print
-    #[arg(long, value_name = "N", default_value = "1", conflicts_with_all = ["record", "describe"], value_parser = args::positive::<NonZeroU64>)]
-    pub(crate) steps: NonZeroU64,
     /// With --step: print only the record numbers, as `tfseek get` takes them
     #[arg(long, conflicts_with_all = ["json", "record", "describe"])]
     pub(crate) ids: bool,
@@ -41,18 +38,30 @@ pub(crate) struct OrderArgs {
 }
 
 /// Query to an order.
-#[derive(Clone, Copy, Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[group(required = true, multiple = false)]
 pub(crate) struct QueryArgs {
-    /// Print the samples of this step, from 0
-    #[arg(long, value_name = "K")]
-    pub(crate) step: Option<u64>,
+    /// Print the samples of this step, from 0, or of the steps of a range such as 3..8, without its end
+    #[arg(long, value_name = "K", value_parser = step_range)]
+    pub(crate) step: Option<Range<u64>>,
     /// Print the steps and ranks that contain this record, numbered over all files as for `tfseek get`; padding is ignored
     #[arg(long, value_name = "I")]
     pub(crate) record: Option<u64>,
     /// Describe the order and its cost
     #[arg(long)]
     pub(crate) describe: bool,
+}
+
+fn step_range(text: &str) -> Result<Range<u64>, String> {
+    let number = |text: &str| text.parse::<u64>().map_err(|e| e.to_string());
+    let range = match text.split_once("..") {
+        Some((first, end)) => number(first)?..number(end)?,
+        None => {
+            let first = number(text)?;
+            first..first.checked_add(1).ok_or("expected a smaller number")?
+        }
+    };
+    if range.is_empty() { Err("expected a range with a step".into()) } else { Ok(range) }
 }
 
 /// Maximum number of samples that are looked up at once.
@@ -62,8 +71,8 @@ pub(crate) fn run(args: &OrderArgs, global: &GlobalArgs, console: &mut Console) 
     let dataset = dataset::open(&args.paths, &args.access, args.share.read, global, console)?;
     let cursor = args.share.cursor(&dataset, global, console)?;
     let (order, share) = (cursor.order(), cursor.share()?);
-    if let Some(first) = args.query.step {
-        return steps(args, order, &share, first, &RecordLocations::of(&dataset), console);
+    if let Some(range) = &args.query.step {
+        return steps(args, order, &share, range.clone(), &RecordLocations::of(&dataset), console);
     }
     if let Some(record) = args.query.record {
         return rows_of(args, order, &share, record, &RecordLocations::of(&dataset), console);
@@ -81,10 +90,11 @@ fn steps(
     args: &OrderArgs,
     order: &Order,
     share: &RankShare,
-    first: u64,
+    range: Range<u64>,
     locations: &RecordLocations<'_>,
     console: &mut Console,
 ) -> Outcome {
+    let first = range.start;
     if share.step(first).is_none() {
         return Err(Failure::usage(match share.steps() {
             0 => format!("no step {first}: there are none"),
@@ -92,7 +102,7 @@ fn steps(
             n => format!("no step {first}: there are {n}, and the last is {}", n - 1),
         }));
     }
-    let end = first.saturating_add(args.steps.get());
+    let end = range.end;
     let table = NumberTable::new(
         ["epoch", "step", "position", "record"],
         &[
@@ -107,7 +117,7 @@ fn steps(
     }
     let chunks = |step| share.step(step).into_iter().flatten().flat_map(chunks);
     for (step, run) in
-        (first..end).take_while(|&k| share.step(k).is_some()).flat_map(|k| chunks(k).map(move |r| (k, r)))
+        range.take_while(|&k| share.step(k).is_some()).flat_map(|k| chunks(k).map(move |r| (k, r)))
     {
         for sample in order.samples([run])? {
             let (epoch, position, record) = (sample.epoch, sample.position, sample.record);

@@ -48,6 +48,8 @@ fn a_real_full_disk() {
         println!("skipped: this user cannot mount a file system");
         return;
     };
+    // A folder that others may write to is refused for indexes.
+    fs::set_permissions(dir.path("disk"), fs::Permissions::from_mode(0o755)).unwrap();
     dir.shard("a", labels(0..3000));
     dir.shard("u.gz", labels(0..3000));
     fs::write(dir.path("schema"), dir.run(&["schema", "--json", "a"]).out).unwrap();

@@ -29,7 +29,7 @@ const MARK: (&str, u64) = ("tfseek_fetch", 1);
 pub(super) struct FetchRequest {
     /// The URL without query and user.
     pub(super) url: String,
-    /// What identifies it, if the URL is not all.
+    /// The key of the object, if the URL is not all.
     pub(super) key: Option<String>,
     pub(super) split: Option<String>,
     pub(super) filter: Option<String>,
