@@ -181,7 +181,13 @@ fn batches_as_json() {
            "words": {"type": "varlen", "dtype": "string"},
            "r": {"type": "ragged", "dtype": "string", "value_key": "absent"}"#,
     );
-    dir.run(&["parse", "x-*", "-s", "s.json", "-b", "3"]).prints(concat!(
+    let ran = dir.run(&["parse", "x-*", "-s", "s.json", "-b", "3"]);
+    assert!(
+        ran.code == 0 && ran.err.contains("none of the first records has a feature \"absent\""),
+        "{}",
+        ran.err
+    );
+    let expected = concat!(
         r#"{"status":"ok","outputs":{"#,
         r#""emb":{"kind":"dense","dtype":"float32","shape":[3,2],"data":["3f000000","00000000","3f000000","3f800000","3f000000","40000000"]},"#,
         r#""label":{"kind":"dense","dtype":"int64","shape":[3],"data":[0,1,2]},"#,
@@ -194,7 +200,8 @@ fn batches_as_json() {
         r#""r":{"kind":"ragged","values":{"dtype":"string","shape":[0],"data":[]},"row_splits":[{"dtype":"int32","shape":[2],"data":[0,0]}]},"#,
         r#""words":{"kind":"sparse","indices":{"dtype":"int64","shape":[0,2],"data":[]},"values":{"dtype":"string","shape":[0],"data":[]},"dense_shape":{"dtype":"int64","shape":[2],"data":[1,0]}}}}"#,
         "\n",
-    ));
+    );
+    assert_eq!(ran.out, expected);
     schema(&dir, r#""label": {"type": "fixed", "dtype": "int64", "shape": []}"#);
     let labels = |args: &[&str]| {
         let ran = dir.run(&[&["parse", "x-*", "-s", "s.json"], args].concat());

@@ -137,8 +137,9 @@ fn inferred_schemas_accept_their_records() {
         assert_eq!(ran.out.contains("SCHEMA_NEW_COLUMN"), left_out, "{}", ran.out);
     }
     let text = dir.run(&["schema", "--all", "--tfdv", "s.tfrecord"]).out;
-    let steps = "value_counts { value_count { min: 0 max: 2 } value_count { min: 2 max: 2 } }";
-    assert!(text.contains("name: \"##SEQUENCE##\"") && text.contains(steps), "{text}");
+    // The next shard may have other numbers of values.
+    assert!(text.contains("name: \"##SEQUENCE##\"") && text.contains("name: \"steps\""), "{text}");
+    assert!(!text.contains("value_counts"), "{text}");
 }
 
 #[test]
