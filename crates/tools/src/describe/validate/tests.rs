@@ -62,7 +62,7 @@ const PLANTED: &[(u64, &str, Edit, &str, &str)] = &[
     (
         21,
         "image",
-        |b| b.bytes("image", [&b"BM3456789012345678901234"[..]]),
+        |b| b.bytes("image", [&b"\xff\xd8\xff\xe0\0\x10JFIF\0\x01345678901234"[..]]),
         "image",
         "MAX_IMAGE_BYTE_SIZE_EXCEEDED",
     ),
