@@ -89,3 +89,10 @@ def labels() -> list[int]:
 def ds(shards: str, request: pytest.FixtureRequest) -> tfseek.Dataset:
     """The thousand records, read through maps and with positional reads."""
     return tfseek.open(shards, io=request.param)
+
+
+def trust(*folders: Any) -> None:
+    """Makes the index and column files in folders newer than all changes of their shards, so that size and time tell that a shard is the same."""
+    for folder in folders:
+        for file in pathlib.Path(folder).rglob("*.tfr?"):
+            os.utime(file, (2**31, 2**31))

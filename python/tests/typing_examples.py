@@ -44,8 +44,8 @@ def datasets(path: Union[str, PathLike[str]]) -> None:
         assert_type(same, tfseek.Dataset[tfseek.Example])
 
 
-def kinds(path: str, kind: Literal["auto", "example", "sequence_example", "bytes"]) -> None:
-    assert_type(tfseek.open(path, kind="example")[0], tfseek.Example)
+def kinds(examples: str, path: str, kind: Literal["auto", "example", "sequence_example", "bytes"]) -> None:
+    assert_type(tfseek.open(examples, kind="example")[0], tfseek.Example)
     assert_type(tfseek.open(path, kind="sequence_example")[0], tfseek.SequenceExample)
     assert_type(tfseek.open(path, kind="bytes")[0], bytes)
     assert_type(tfseek.open(path, kind=kind)[0], Any)
@@ -187,7 +187,7 @@ def run(examples_path: str, sequences_path: str, folder: str) -> None:
     datasets(examples_path)
     examples(examples_path)
     sequence_examples(sequences_path)
-    kinds(sequences_path, "auto")
+    kinds(examples_path, sequences_path, "auto")
     loaders(ds, ds.schema, None)
     maybe_transformed(ds, None)
     streams(examples_path, ds.schema)

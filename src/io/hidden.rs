@@ -155,8 +155,10 @@ fn at(path: &Path) -> io::Result<Cow<'_, Path>> {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
+    #![cfg(unix)]
+
     use super::*;
     use std::io::{Read, Write};
     use std::os::unix::fs::symlink;

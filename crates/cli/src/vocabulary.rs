@@ -109,7 +109,7 @@ fn options_and_parameters_have_the_same_names() {
             format!("check checkpoint_every classes column format json max_record steps tail verify where {}", "progress"),
             "paths progress storage_options",
         ),
-        ("stats", "_stats.py", "stats", "allow_missing force json max_record merge progress save steps style tail tfdv where".into(), "progress source storage_options"),
+        ("stats", "_stats.py", "stats", "allow_missing force json max_record merge progress save steps style tail tfdv verify where".into(), "progress source storage_options"),
         ("verify", "_stream.py", "verify", "allow_missing json max_record progress tail".into(), "paths progress storage_options"),
         #[cfg(feature = "remote")]
         ("fetch", "_fetch.py", "fetch", "dry_run json max_record progress".into(), "folder split storage_options url"),
@@ -120,7 +120,7 @@ fn options_and_parameters_have_the_same_names() {
             "reshard",
             // Python opens the dataset before.
             "damage index_dir io json max_record progress shard_size tail".into(),
-            "compression dataset progress shards storage_options",
+            "compression dataset index progress shards storage_options",
         ),
         (
             "view",

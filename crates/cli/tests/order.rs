@@ -151,7 +151,7 @@ fn no_record_is_read() {
         file.set_len(meta.len()).unwrap();
         file.set_modified(meta.modified().unwrap()).unwrap();
     }
-    tfseek_testkit::shards::trust(&dir.path("cache/tfseek"));
+    tfseek_testkit::shards::trust(&dir.path(".tfseek"));
     dir.run(&args).prints(&before.out);
     assert_eq!(dir.run(&["epoch", "x-*", "-b", "16"]).code, 1);
 }

@@ -69,9 +69,6 @@ pub(crate) struct ReshardArgs {
     /// Write gzip files in members of this size before compression, which can be decompressed separately
     #[arg(long, value_name = "SIZE", value_parser = sizes::parse)]
     pub(crate) members: Option<u64>,
-    /// Also write an index of each shard, to `.tfseek/` next to it
-    #[arg(long)]
-    pub(crate) index: bool,
     /// Memory, for example 4GB; records in another order that take more than 60 % of it are copied twice [default: the limit of the
     /// system or of the control group]
     #[arg(long, value_name = "SIZE", value_parser = sizes::parse)]
@@ -154,7 +151,6 @@ fn options(args: &ReshardArgs) -> ReshardOptions {
     options.drop.clone_from(&args.drop);
     options.kind = args.payload.kind.specified();
     options.members = args.members;
-    options.index = args.index;
     options.memory = args.memory;
     options.threads = args.access.threads.threads;
     options.force = args.force;
