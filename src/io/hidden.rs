@@ -155,10 +155,9 @@ fn at(path: &Path) -> io::Result<Cow<'_, Path>> {
     }
 }
 
+#[cfg(unix)]
 #[cfg(test)]
 mod tests {
-    #![cfg(unix)]
-
     use super::*;
     use std::io::{Read, Write};
     use std::os::unix::fs::symlink;
