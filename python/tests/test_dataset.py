@@ -367,7 +367,7 @@ def test_filters_of_lists_strings_and_payloads(tmp_path: pathlib.Path) -> None:
 
 def sequences(path: pathlib.Path) -> list[tfseek.SequenceExample]:
     """Writes SequenceExamples, the first 16 without feature lists."""
-    lists = [{}] * 16 + [{"frames": [[i], [i, i]]} for i in range(4)]
+    lists: list[dict[str, Any]] = [{}] * 16 + [{"frames": [[i], [i, i]]} for i in range(4)]
     records = [tfseek.SequenceExample({"id": i}, steps) for i, steps in enumerate(lists)]
     with tfseek.Writer(path) as writer:
         for record in records:
@@ -396,7 +396,8 @@ def test_a_guessed_kind_that_a_later_record_contradicts(tmp_path: pathlib.Path) 
             pytest.fail(name)
     assert tfseek.open(path, kind="sequence_example").get_many(range(20)) == records
     # A stream guesses from the records that it reads together.
-    assert list(tfseek.stream(path)) == list(tfseek.stream(path, kind="sequence_example")) == records
+    guessed: list[Any] = list(tfseek.stream(path))
+    assert guessed == list(tfseek.stream(path, kind="sequence_example")) == records
     assert tfseek.open(path, kind="sequence_example").schema.feature_lists == ["frames"]
     # Payloads have no guessed kind: all of them decide.
     assert tfseek.infer_schema([bytes(record) for record in records]).feature_lists == ["frames"]

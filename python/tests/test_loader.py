@@ -458,7 +458,9 @@ def test_an_iterator_may_end_in_any_thread(ds: tfseek.Dataset) -> None:
             ds, SPEC, batch_size=50, seed=1, transform=lambda batch: batch["label"].tolist(), transform_threads=threads
         )
         for _ in range(3):
-            batches, found, errors = iter(loader), [], []
+            batches = iter(loader)
+            found: list[Any] = []
+            errors: list[Any] = []
 
             def take(batches: Any = batches, found: Any = found, errors: Any = errors) -> None:
                 try:

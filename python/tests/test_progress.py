@@ -372,7 +372,7 @@ def test_invalid_bars(shards: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_slow_work_is_shown_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     now = [10.0]
-    monkeypatch.setattr(_progress.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
     assert _progress.when_slow(None, "opening") is None, "no terminal"
     monkeypatch.setattr(_progress, "on_terminal", lambda: True)
     assert _progress.when_slow(False, "opening") is False

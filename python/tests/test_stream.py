@@ -473,7 +473,8 @@ def test_batches_leave_out_records_that_do_not_decode(tmp_path: pathlib.Path) ->
             batches = [batch["label"].tolist() for batch in stream.batches(spec, 4, drop_last=drop_last)]
         assert [len(batch) for batch in batches] == expected
         assert [label for batch in batches for label in batch] == labels[: sum(expected)]
-        ((warning,),) = ([each.message for each in found],)
+        warning: Any = found[0].message
+        assert len(found) == 1
         assert warning.kind == "payloads_skipped" and "record 3" in str(warning) and "5 records" in str(warning)
         assert [each.kind for each in stream.warnings] == ["payloads_skipped"]
     with pytest.raises(tfseek.DataError, match="record 3"):
