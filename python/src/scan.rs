@@ -142,10 +142,12 @@ impl WordedReader {
         let ArrowError::ExternalError(e) = e else { return e };
         match e.downcast::<tfseek::Error>() {
             Ok(e) => {
-                let mismatch = matches!(
-                    e.category(),
-                    Some(Category::MissingFeature | Category::CountMismatch | Category::KindMismatch)
-                );
+                let mismatch = match e.category() {
+                    Some(Category::MissingFeature | Category::CountMismatch | Category::KindMismatch) => true,
+                    // The record has a feature without a spec.
+                    Some(Category::BadSpec) => e.location().record.is_some(),
+                    _ => false,
+                };
                 let hint = if self.inferred && mismatch {
                     "; the spec was inferred from the first records, and spec=tfseek.infer_schema(ds) infers it from all"
                 } else {
@@ -203,6 +205,7 @@ impl ScanCore {
         let Choice::<ByteStrings>(bytes) = argument(arguments, "bytes")?;
         let Choice::<Tensors>(tensors) = argument(arguments, "tensors")?;
         let mut options = Options::new().bytes(bytes).tensors(tensors);
+        options.deny_unknown = argument(arguments, "complete")?;
         for (from, to) in argument::<Vec<(String, String)>>(arguments, "rename")? {
             let is_list = spec.is_list(&from);
             options = if is_list { options.rename_list(from, to) } else { options.rename(from, to) };

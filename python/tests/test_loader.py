@@ -448,7 +448,7 @@ def test_batches_are_filled_on_one_rank_and_padded_on_several(tmp_path: pathlib.
         [[3, 3], [6, 7], [7, 7]],
     ]
     assert [batch["mask"].tolist() for batch in ranks[1]] == [[False, True], [True, True], [False, False]]
-    with pytest.raises(tfseek.OrderError, match="no batch has a sound row: 3 records"):
+    with pytest.raises(tfseek.DataError, match="no batch has a sound row: 3 records"):
         next(tfseek.Loader(ds[9:], spec, batch_size=2, damage="skip"))
 
 

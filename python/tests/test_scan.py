@@ -158,6 +158,32 @@ def test_errors_of_inferred_specs_say_so(tmp_path: pathlib.Path) -> None:
         assert "infers it" not in str(e.value)
 
 
+def test_features_that_begin_after_the_first_records_are_not_left_out(tmp_path: pathlib.Path) -> None:
+    late = {"feature": tfseek.Example({"id": 1500, "late": 1}), "list": tfseek.SequenceExample({"id": 1500}, {"frames": [[1], [2]]})}
+    for name, record in late.items():
+        path = tmp_path / f"{name}.tfrecord"
+        with tfseek.Writer(path) as writer:
+            for i in range(1600):
+                writer.write(record if i == 1500 else tfseek.Example({"id": i}))
+        ds = tfseek.open(path, kind="example" if name == "feature" else "sequence")
+        feature = "late" if name == "feature" else "frames"
+        found = f'record 1500.*"{feature}".*expected a spec of each feature of the record, found none; the spec was inferred from the first'
+        for read in (
+            lambda ds=ds: ds.to_pandas(),
+            lambda ds=ds: ds.scan().to_arrow(),
+            lambda ds=ds: ds.scan().take(range(1599, 1490, -1)).to_arrow(),
+            lambda ds=ds: ds.scan(where="id > 1400").to_arrow(),
+            lambda ds=ds: tfseek.arrow.dataset(ds).to_table(),
+        ):
+            with pytest.raises(Exception, match=found):
+                read()
+        # Whoever names the columns wants no others.
+        assert ds.scan(["id"]).to_arrow().num_rows == ds.scan(spec={"id": tfseek.FixedLenFeature([], "int64")}).to_arrow().num_rows == 1600
+        assert tfseek.arrow.dataset(ds).to_table(columns=["id"]).num_rows == 1600
+        assert ds[:1500].scan().to_arrow().num_rows == 1500
+        assert ds.scan(spec=tfseek.infer_schema(ds)).to_arrow()[feature].null_count == 1599
+
+
 def test_columns_and_conditions(ds: tfseek.Dataset[tfseek.Example]) -> None:
     table = ds.scan(["label", "name"], SPEC, where="label in 1, 3..5", text=["name"], record="number").to_arrow()
     numbers = [i for i in range(200) if row(i).get("label") in (1, 3, 4)]

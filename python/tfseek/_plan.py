@@ -94,6 +94,7 @@ class Reading:
         # The names of the columns, of patterns.
         self._options["text"] = found._core.text
         self._inferred: bool = found._arguments["inferred"]
+        self._complete: bool = found._arguments["complete"]
         self.record = record
         #: the ``pyarrow.Schema`` of the batches
         self.schema = pyarrow.schema(found)
@@ -156,6 +157,7 @@ class Reading:
             "record": self.record if self.record in names else None,
         }
         found = scan(parts=parts, spec=self._spec, columns=dict.fromkeys(columns), **options)
-        found = Scan({**found._arguments, "inferred": self._inferred})
+        complete = self._complete and set(columns) == set(self._feature_of.values())
+        found = Scan({**found._arguments, "inferred": self._inferred, "complete": complete})
         for batch in pyarrow.RecordBatchReader.from_stream(found):
             yield batch.select(names)

@@ -182,6 +182,8 @@ def scan_dataset(
         _schema_of(ds, columns) if spec is None else spec, columns, where, text, record, rename, bytes, tensors, batch_rows, verify
     )
     arguments["inferred"] = spec is None and len(ds) > INFERRED_RECORDS
+    # A later record may have a feature that the first ones lack.
+    arguments["complete"] = arguments["inferred"] and columns is None
     return Scan({**arguments, "dataset": ds, "parts": None, "threads": threads})
 
 
@@ -240,6 +242,7 @@ def _arguments(
         "schema": schema,
         "columns": names,
         "inferred": False,
+        "complete": False,
         "records": None,
         "where": where,
         "text": text,

@@ -3,6 +3,7 @@
 use super::compile::{MapField, MapPlan, Need, PlanSlot};
 use super::parser::BatchParser;
 use super::row::Row;
+use super::slots::RowError;
 use crate::error::{Error, ErrorKind, Result};
 use crate::example::{KindGuess, MapEntries, MessageKind, SequenceExample};
 use crate::filter::nearest;
@@ -61,6 +62,22 @@ impl BatchParser {
         Ok(warnings)
     }
 
+    /// Checks that the schema names all features of the rows.
+    pub(super) fn check_known<R: Row>(&self, rows: &[R]) -> Result<(), RowError> {
+        let plan = self.plan();
+        for (row, record) in rows.iter().enumerate() {
+            for (field, part) in [(1, &plan.features), (2, &plan.lists)] {
+                let unknown = find_key(record.payload(), field, |key| slot_of(part, key).is_none());
+                if let Some(key) = unknown {
+                    let reason = "expected a spec of each feature of the record, found none";
+                    let error = Error::from(ErrorKind::Spec(reason.into())).feature(key);
+                    return Err(RowError { row, error });
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Returns the first row if the rows are other messages: none of those that a guess reads is an Example, nor has a feature of the schema,
     /// and one is a message. Rows that are none may be damaged Examples.
     fn other_message<'r, R: Row>(&self, rows: &'r [R]) -> Option<&'r R> {
@@ -72,7 +89,9 @@ impl BatchParser {
             let mut alone = KindGuess::default();
             alone.add(payload);
             let plan = self.plan();
-            let has = |part: &MapPlan, field| has_any(payload, field, &part.slots);
+            let has = |part: &MapPlan, field| {
+                find_key(payload, field, |key| slot_of(part, key).is_some()).is_some()
+            };
             let is_other = alone.kind() == MessageKind::Other;
             // A damaged record is reported where it is parsed.
             if !is_other || has(&plan.features, 1) || has(&plan.lists, 2) || row.verify().is_err() {
@@ -87,15 +106,21 @@ impl BatchParser {
     }
 }
 
-/// Returns true if a payload has an entry with one of the keys of the slots.
-fn has_any(payload: &[u8], field: u32, slots: &[PlanSlot]) -> bool {
+/// Returns the first key of a map of the payload that is the one looked for, before the first malformed entry.
+fn find_key(payload: &[u8], field: u32, is_it: impl Fn(&[u8]) -> bool) -> Option<&[u8]> {
     let mut entries = MapEntries::new(payload, field, false);
     while let Ok(Some(entry)) = entries.next() {
-        if slots.binary_search_by(|slot| slot.key.as_bytes().cmp(entry.key)).is_ok() {
-            return true;
+        if is_it(entry.key) {
+            return Some(entry.key);
         }
     }
-    false
+    None
+}
+
+/// Returns the slot of a key.
+fn slot_of<'p>(part: &'p MapPlan, key: &[u8]) -> Option<&'p PlanSlot> {
+    let at = part.slots.binary_search_by(|slot| slot.key.as_bytes().cmp(key)).ok()?;
+    part.slots.get(at)
 }
 
 /// Returns true if a payload is a protobuf message of some type.
@@ -137,7 +162,6 @@ impl MapField {
 
 /// Returns the warnings about the names of one map field.
 fn unknown<R: Row>(part: &MapPlan, rows: &[R], map: MapField) -> Vec<Warning> {
-    let slot_of = |key: &str| part.slots.binary_search_by(|slot| (*slot.key).cmp(key));
     let mut unseen: BTreeSet<&str> = part.slots.iter().map(|slot| &*slot.key).collect();
     let mut others: BTreeSet<&str> = BTreeSet::new();
     for row in rows {
@@ -146,7 +170,7 @@ fn unknown<R: Row>(part: &MapPlan, rows: &[R], map: MapField) -> Vec<Warning> {
         }
         for key in map.keys(row.payload()) {
             unseen.remove(key);
-            if slot_of(key).is_err() && others.len() < MAX_KEYS {
+            if slot_of(part, key.as_bytes()).is_none() && others.len() < MAX_KEYS {
                 others.insert(key);
             }
         }
@@ -163,7 +187,7 @@ fn unknown<R: Row>(part: &MapPlan, rows: &[R], map: MapField) -> Vec<Warning> {
         if let Some(near) = nearest(feature, others.iter().copied()) {
             return Some(Warning::UnknownFeature { feature: feature.into(), nearest: near.into() });
         }
-        let need = slot_of(feature).ok().and_then(|slot| Some(&part.slots.get(slot)?.need));
+        let need = slot_of(part, feature.as_bytes()).map(|slot| &slot.need);
         // An optional feature says that it may be absent.
         let is_filled = match need? {
             Need::Fixed { default, .. } => default.is_some(),

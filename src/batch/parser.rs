@@ -82,6 +82,7 @@ pub struct BatchParser {
     full: bool,
     contiguous: bool,
     presence: bool,
+    deny_unknown: bool,
     limit: u64,
     /// True if pictures are left as files, which are decoded later.
     pictures: bool,
@@ -209,7 +210,7 @@ impl<R: Row> Rows<'_, R> {
 /// A clone has the same plan and options, and separate scratch buffers.
 impl Clone for BatchParser {
     fn clone(&self) -> BatchParser {
-        let BatchParser { full, contiguous, presence, limit, pictures, .. } = *self;
+        let BatchParser { full, contiguous, presence, deny_unknown, limit, pictures, .. } = *self;
         BatchParser {
             plan: Arc::clone(&self.plan),
             batch_data: Arc::default(),
@@ -217,6 +218,7 @@ impl Clone for BatchParser {
             full,
             contiguous,
             presence,
+            deny_unknown,
             limit,
             pictures,
             decoder: self.decoder.clone(),
@@ -244,6 +246,7 @@ impl BatchParser {
             full: false,
             contiguous: false,
             presence: false,
+            deny_unknown: false,
             limit: BatchParser::DEFAULT_LIMIT,
             pictures: false,
             decoder: None,
@@ -334,6 +337,23 @@ impl BatchParser {
         BatchParser { presence, ..self }
     }
 
+    /// Sets whether a record is refused that has a feature or a feature list that the schema does not name. Default: false.
+    ///
+    /// It shows that a schema of some records has everything that the others have.
+    ///
+    /// ```
+    /// use tfseek::{BatchParser, DType, ExampleBuilder, FeatureSpec, Schema};
+    /// let schema = Schema::example().feature("x", FeatureSpec::optional(DType::Int64)).build()?;
+    /// let row = ExampleBuilder::new().int64("y", [1]).encode()?;
+    /// let e = BatchParser::new(&schema).deny_unknown(true).parse(&[row]).unwrap_err();
+    /// assert_eq!(e.to_string(), r#"row 0: feature "y": invalid schema: expected a spec of each feature of the record, found none"#);
+    /// # Ok::<(), tfseek::Error>(())
+    /// ```
+    #[must_use]
+    pub fn deny_unknown(self, deny: bool) -> BatchParser {
+        BatchParser { deny_unknown: deny, ..self }
+    }
+
     /// Sets the limit on the bytes of a padded column or of the row splits of a ragged partition. Default: 4 GiB.
     ///
     /// Without a limit, a few small records could require any amount of padding or any number of empty ragged rows.
@@ -382,7 +402,9 @@ impl BatchParser {
 
     /// Returns true if both parsers make the same batches.
     pub(crate) fn is_like(&self, other: &BatchParser) -> bool {
-        let options = |parser: &BatchParser| (parser.full, parser.contiguous, parser.presence, parser.limit);
+        let options = |parser: &BatchParser| {
+            (parser.full, parser.contiguous, parser.presence, parser.deny_unknown, parser.limit)
+        };
         let names = |parser: &BatchParser| {
             let maps = [&parser.plan.features, &parser.plan.lists].map(|map| map.columns.iter());
             maps.into_iter().flatten().map(|column| column.name.clone()).collect::<Vec<_>>()
@@ -507,6 +529,9 @@ impl BatchParser {
         // On an error the batch is dropped, and its data returns to the pool.
         let mut batch = Batch::new(data, &self.plan, &self.batch_data);
         parsed.map_err(|error| rows.locate_error(error))?;
+        if self.deny_unknown {
+            self.check_known(rows.rows).map_err(|error| rows.locate_error(error))?;
+        }
         if !rows.rows.is_empty() && !self.has_parsed.load(Ordering::Relaxed) {
             self.has_parsed.store(true, Ordering::Relaxed);
         }

@@ -16,7 +16,7 @@ impl Dataset {
     ///
     /// Comparisons of one value are decided by columns, which are found or built like those of
     /// [`columns`](Dataset::columns), all missing ones in one scan. Then the records are read that these leave undecided, for tests of
-    /// lists, of parts of strings, of images and of payloads ([`Filter::reads_records`]).
+    /// lists, of parts of strings, of images and of payloads.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;

@@ -139,6 +139,11 @@ pub enum ErrorKind {
         /// Difference, with the expected and the found value.
         reason: Box<str>,
     },
+    /// An epoch, or thousands of records in a row, has no record that can be read and parsed, so that leaving them out leaves nothing.
+    NoSoundRow {
+        /// Number of the records, the first one and its error.
+        reason: Box<str>,
+    },
     /// A sidecar, a pack or an index in text form cannot be used.
     Index(IndexError),
     /// The paths do not specify a dataset.
@@ -241,6 +246,7 @@ impl ErrorKind {
             | ErrorKind::Compression(_)
             | ErrorKind::Changed { .. }
             | ErrorKind::Renumbered { .. }
+            | ErrorKind::NoSoundRow { .. }
             | ErrorKind::Part(_)
             | ErrorKind::Index(_) => io::ErrorKind::InvalidData,
         }
@@ -332,6 +338,7 @@ impl fmt::Display for ErrorKind {
             ErrorKind::Renumbered { reason } => {
                 write!(f, "records of the open dataset would get other numbers: {reason}")
             }
+            ErrorKind::NoSoundRow { reason } => write!(f, "no batch has a sound row: {reason}"),
             ErrorKind::Index(e) => e.fmt(f),
             ErrorKind::Paths(e) => e.fmt(f),
             ErrorKind::Encode(e) => e.fmt(f),

@@ -121,6 +121,7 @@ impl Error {
                 | Compression(_)
                 | TooLarge { .. }
                 | RecordTooLarge { .. }
+                | NoSoundRow { .. }
                 | Part(PartError::Records { .. } | PartError::End { .. })
         ) || matches!(
             self.kind(),

@@ -61,12 +61,6 @@ impl Filter {
         wanted.into_iter().map(|k| self.name(k)).collect()
     }
 
-    /// Returns true if some tests need the records themselves, because no column decides them.
-    pub fn reads_records(&self) -> bool {
-        self.tests.iter().any(|test| !test.wants_column())
-            || self.root.any(&|node| matches!(node, Node::Split(_)))
-    }
-
     /// Returns true if the condition depends on record numbers.
     pub fn uses_numbers(&self) -> bool {
         self.root.any(&|node| matches!(node, Node::Number(_)))

@@ -94,8 +94,10 @@ pub struct SalvageReader<'a> {
     history: History,
     /// Inflated bytes were damaged, and since then no record was found that is no copy.
     unsure: bool,
-    /// The bytes before this offset are as they are in their store.
+    /// The bytes before this offset are as they are in their store. All of a compressed object are, once it begins again.
     settled: u64,
+    /// The records before this offset were returned, before a compressed object began again.
+    returned: u64,
 }
 
 impl<'a> SalvageReader<'a> {
@@ -173,7 +175,7 @@ impl<'a> SalvageReader<'a> {
 
     fn with(input: SalvageInput<'a>, parser: Salvage) -> SalvageReader<'a> {
         let (buffer, history) = (ReadBuffer::default(), History(Vec::new()));
-        SalvageReader { input, parser, buffer, more: true, history, unsure: false, settled: 0 }
+        SalvageReader { input, parser, buffer, more: true, history, unsure: false, settled: 0, returned: 0 }
     }
 
     /// Returns the checkpoints of a compressed file that was read to its end.
@@ -194,6 +196,13 @@ impl<'a> SalvageReader<'a> {
             let (offset, record) = (self.parser.offset(), self.parser.record());
             let before = self.parser.clone();
             match self.parser.step(self.buffer.bytes(), self.more) {
+                SalvageStep::Record(len) if offset < self.returned => {
+                    let bytes = self.buffer.consume(len);
+                    if let SalvageInput::Inflated(inflate) = &mut self.input {
+                        inflate.found_record(self.parser.offset());
+                        self.history.push(bytes);
+                    }
+                }
                 SalvageStep::Record(len) => {
                     let bytes = self.buffer.consume(len);
                     if let SalvageInput::Inflated(inflate) = &mut self.input {
@@ -208,9 +217,7 @@ impl<'a> SalvageReader<'a> {
                     self.unsure = false;
                     return Ok(Some(SalvageItem::Record { offset, record, bytes }));
                 }
-                SalvageStep::Damage { .. } if self.asks_again(offset) => {
-                    (self.parser, self.buffer, self.more) = (before, ReadBuffer::default(), true);
-                }
+                SalvageStep::Damage { .. } if self.asks_again(&before) => {}
                 SalvageStep::Damage { len, error } => {
                     let bytes = self.buffer.consume(len);
                     if let SalvageInput::Inflated(_) = self.input {
@@ -219,6 +226,7 @@ impl<'a> SalvageReader<'a> {
                     }
                     return Ok(Some(SalvageItem::Damage { offset, record, bytes, error }));
                 }
+                SalvageStep::End if self.is_cut() && self.asks_again(&before) => {}
                 SalvageStep::End => {
                     let inflate = match &mut self.input {
                         SalvageInput::Inflated(inflate) => inflate,
@@ -244,15 +252,41 @@ impl<'a> SalvageReader<'a> {
         }
     }
 
-    /// Goes back to the damaged bytes of a plain object at `offset`, which its store is asked for once more. Returns false if this is of no use.
-    fn asks_again(&mut self, offset: u64) -> bool {
-        let SalvageInput::Plain(input) = &mut self.input else { return false };
-        let range = offset..offset.saturating_add(self.buffer.bytes().len() as u64);
-        let is_new = offset >= self.settled && input.file.distrust(&range);
-        if is_new {
-            (input.at, self.settled) = (offset, range.end);
+    /// Returns true if the input ends before all of it was inflated.
+    fn is_cut(&self) -> bool {
+        matches!(&self.input, SalvageInput::Inflated(inflate) if inflate.has_failed())
+    }
+
+    /// Goes back to the damaged bytes of an object, where `parser` was, which its store is asked for once more: of a compressed one for all bytes, whose
+    /// records up to here are then read again. Returns false if this is of no use.
+    #[cold]
+    fn asks_again(&mut self, parser: &Salvage) -> bool {
+        let offset = parser.offset();
+        match &mut self.input {
+            SalvageInput::Plain(input) => {
+                let range = offset..offset.saturating_add(self.buffer.bytes().len() as u64);
+                if offset < self.settled || !input.file.distrust(&range) {
+                    return false;
+                }
+                input.at = offset;
+                self.settled = range.end;
+                self.parser = parser.clone();
+            }
+            SalvageInput::Inflated(inflate) => {
+                if self.settled > 0 {
+                    return false;
+                }
+                let Some(parser) = inflate.asks_again() else { return false };
+                self.settled = u64::MAX;
+                self.returned = offset;
+                self.parser = parser;
+                self.history.0.clear();
+                self.unsure = false;
+            }
         }
-        is_new
+        self.buffer = ReadBuffer::default();
+        self.more = true;
+        true
     }
 
     /// Returns the bytes of the last item, which has `len` bytes.
@@ -306,6 +340,76 @@ impl Read for SalvageInput<'_> {
         match self {
             SalvageInput::Plain(input) => input.read(buf),
             SalvageInput::Inflated(inflate) => inflate.read(buf),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::{Fetched, Stamp};
+    use flate2::write::GzEncoder;
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+    /// An object of which one bit is wrong until its store is asked once more.
+    struct Flipped {
+        bytes: Vec<u8>,
+        wrong: usize,
+        is_wrong: AtomicBool,
+    }
+
+    impl Source for Flipped {
+        fn name(&self) -> &str {
+            "flipped"
+        }
+
+        fn len(&self) -> u64 {
+            self.bytes.len() as u64
+        }
+
+        fn stamp(&self) -> Result<Stamp> {
+            Ok(Stamp::new(self.len()))
+        }
+
+        fn want(&self, _: &[Range<u64>]) {}
+
+        fn fetch(&self, range: Range<u64>, buf: &mut Vec<u8>) -> Result<Fetched> {
+            let mut bytes = self.bytes.clone();
+            if self.is_wrong.load(Relaxed) {
+                bytes[self.wrong] ^= 16;
+            }
+            bytes.as_slice().fetch(range, buf)
+        }
+
+        fn distrust(&self, _: &Range<u64>) -> bool {
+            self.is_wrong.swap(false, Relaxed)
+        }
+    }
+
+    #[test]
+    fn a_bit_that_was_flipped_on_its_way_is_no_damage() {
+        let mut stream = Vec::new();
+        for k in 0..20u32 {
+            crate::frame::put_record(&mut stream, &k.wrapping_mul(2_654_435_761).to_le_bytes()).unwrap();
+        }
+        let mut gzip = GzEncoder::new(Vec::new(), flate2::Compression::new(6));
+        io::Write::write_all(&mut gzip, &stream).unwrap();
+        for (bytes, compression) in
+            [(stream, Compression::None), (gzip.finish().unwrap(), Compression::Gzip)]
+        {
+            for wrong in 0..bytes.len() {
+                let file = Flipped { bytes: bytes.clone(), wrong, is_wrong: true.into() };
+                let size = file.len();
+                let mut reader = SalvageReader::kept(file, size, compression, 1 << 20);
+                let mut records = Vec::new();
+                while let Some(item) = reader.next().unwrap() {
+                    match item {
+                        SalvageItem::Record { record, .. } => records.extend(record),
+                        other => panic!("{compression:?}, byte {wrong}: {other:?}"),
+                    }
+                }
+                assert_eq!(records, (0..20).collect::<Vec<_>>(), "{compression:?}, byte {wrong}");
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 //! A batch that lacks rows is not returned. It is planned anew, with the positions that follow in place of those that were left out, and so are
 //! the batches after it. What their workers have found by then is known to the new plans, so a damaged stretch is read twice at most.
 
-use crate::error::{Error, OrderError};
+use crate::error::{Error, ErrorKind};
 use crate::order::Position;
 use std::sync::Arc;
 
@@ -64,10 +64,10 @@ impl LeftOut {
         let count = self.0.len();
         let first = self.0.drain(..).next()?;
         let reason = format!(
-            "no batch has a sound row: {count} records from position {} on were left out, and the first of them is {}: {}",
+            "{count} records from position {} on were left out, and the first of them is {}: {}",
             first.at.position, first.record, first.error
         );
         let after = Position { position: last.position.saturating_add(1), ..last };
-        Some((after, OrderError::Refused { reason: reason.into() }.into()))
+        Some((after, ErrorKind::NoSoundRow { reason: reason.into() }.into()))
     }
 }

@@ -31,6 +31,8 @@ pub struct Converter {
     columns: ConvertedColumns,
     schema: SchemaRef,
     bytes: ByteStrings,
+    /// Records have no other features than the columns.
+    deny_unknown: bool,
 }
 
 /// The columns of a converter, in the order of the schema.
@@ -52,7 +54,7 @@ impl Converter {
             .map_err(|error| Error::from(ErrorKind::Schema(error.to_string().into())))?;
         let schema = Arc::new(arrow_schema(&columns));
         let columns = ConvertedColumns::Specs { columns, parser_schema };
-        Ok(Converter { columns, schema, bytes: options.bytes })
+        Ok(Converter { columns, schema, bytes: options.bytes, deny_unknown: options.deny_unknown })
     }
 
     /// Creates a converter for the features of a data set of TensorFlow Datasets. Its columns have decoded values.
@@ -69,7 +71,7 @@ impl Converter {
 
     fn with(columns: FeatureColumns, bytes: ByteStrings) -> Converter {
         let schema = Arc::new(ArrowSchema::new(columns.fields()));
-        Converter { columns: ConvertedColumns::Features(Arc::new(columns)), schema, bytes }
+        Converter { columns: ConvertedColumns::Features(Arc::new(columns)), schema, bytes, deny_unknown: false }
     }
 
     /// Returns the schema of the record batches.
@@ -104,7 +106,8 @@ impl Converter {
         let contiguous = self.bytes == ByteStrings::Copy;
         match &self.columns {
             ConvertedColumns::Specs { parser_schema, .. } => {
-                BatchParser::new(parser_schema).contiguous_bytes(contiguous).presence(true)
+                let parser = BatchParser::new(parser_schema).contiguous_bytes(contiguous).presence(true);
+                parser.deny_unknown(self.deny_unknown)
             }
             ConvertedColumns::Features(columns) => columns.parser(),
         }
@@ -148,9 +151,10 @@ impl Converter {
         for (name, spec) in schema.feature_lists().iter().filter(|(name, _)| reads(name, true)) {
             parser = parser.feature_list(name, spec.clone());
         }
+        let deny_unknown = self.deny_unknown && columns.len() == self.schema.fields().len();
         let schema = Arc::new(arrow_schema(&columns));
         let columns = ConvertedColumns::Specs { columns, parser_schema: parser.build()? };
-        Ok(Converter { columns, schema, bytes: self.bytes })
+        Ok(Converter { columns, schema, bytes: self.bytes, deny_unknown })
     }
 
     /// Returns the columns of specs, in the order of the schema. `None` for those of a data set.
@@ -159,6 +163,11 @@ impl Converter {
             ConvertedColumns::Specs { columns, .. } => Some(columns),
             ConvertedColumns::Features(_) => None,
         }
+    }
+
+    /// Returns true if all features of a record must be columns, which only the record tells.
+    pub(crate) fn denies_unknown(&self) -> bool {
+        self.deny_unknown
     }
 
     /// Returns the columns of a batch, in the order of the schema.

@@ -16,6 +16,9 @@ pub struct Options {
     pub text_features: bool,
     /// The type of class labels of such a data set. Default: [`ClassLabels::Names`].
     pub labels: ClassLabels,
+    /// If true, a record with a feature or a list that the schema does not name is refused
+    /// ([`BatchParser::deny_unknown`](tfseek::BatchParser::deny_unknown)), unless the columns are projected. Default: false.
+    pub deny_unknown: bool,
     pub(crate) renamed: Vec<(String, String)>,
     pub(crate) renamed_lists: Vec<(String, String)>,
 }
@@ -61,6 +64,7 @@ impl Default for Options {
             text: Vec::new(),
             text_features: true,
             labels: ClassLabels::default(),
+            deny_unknown: false,
             renamed: Vec::new(),
             renamed_lists: Vec::new(),
         }

@@ -105,6 +105,8 @@ pub(in crate::io) struct DamagedInflate<'a> {
     /// The inflated bytes of a place.
     buffer: ReadBuffer,
     format: CompressedFormat,
+    /// Bytes between checkpoints.
+    spacing: u64,
     max_payload: u64,
     /// Offsets in the record stream, and lower bounds of their offsets in the file. The first one is at or before the last sound record.
     marks: VecDeque<(u64, u64)>,
@@ -152,6 +154,7 @@ impl<'a> DamagedInflate<'a> {
             trial: None,
             buffer: ReadBuffer::default(),
             format,
+            spacing,
             max_payload,
             marks: VecDeque::new(),
             begin: 0,
@@ -163,6 +166,20 @@ impl<'a> DamagedInflate<'a> {
 
     pub(in crate::io) fn into_checkpoints(self) -> Checkpoints {
         self.scan.into_checkpoints()
+    }
+
+    /// Returns true if damage ended the inflation.
+    pub(in crate::io) fn has_failed(&self) -> bool {
+        self.scan.failed().is_some()
+    }
+
+    /// Begins again, with bytes that the store of an object is asked for once more. Returns a parser for their records. `None` if this is of no use.
+    pub(in crate::io) fn asks_again(&mut self) -> Option<Salvage> {
+        if !self.file.distrust(&(0..self.size)) {
+            return None;
+        }
+        *self = DamagedInflate::new(self.file.clone(), self.size, self.format, self.spacing, self.max_payload);
+        Some(Salvage::new(self.max_payload))
     }
 
     /// Returns the number of bytes of the file that were inflated.

@@ -113,7 +113,7 @@ impl Scan {
     }
 
     /// Returns a scan of the same columns and records that reads column files in place of records. `None` if the scan
-    /// has a condition or is one of a data set's features, or one of its columns is not in a column file: only those of scalar specs are, whose column has the type of the
+    /// has a condition, is one of a data set's features or denies unknown ones, or one of its columns is not in a column file: only those of scalar specs are, whose column has the type of the
     /// spec and a value wherever the spec needs one. Builds no column file.
     ///
     /// Values are those of the specs. A damaged record is no error, and neither is an empty list where the spec has a default:
@@ -123,7 +123,7 @@ impl Scan {
     /// Those of [`Dataset::find_columns`](tfseek::Dataset::find_columns).
     pub fn over_columns(&self) -> Result<Option<Scan>> {
         let ScanSource::Dataset(dataset) = &self.source else { return Ok(None) };
-        if self.filter.is_some() {
+        if self.filter.is_some() || self.converter.denies_unknown() {
             return Ok(None);
         }
         let Some(planned) = self.converter.columns() else { return Ok(None) };
