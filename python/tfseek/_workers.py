@@ -1,15 +1,34 @@
-"""Worker processes of a ``DataLoader``: which epoch they begin."""
+"""Worker processes of a ``DataLoader`` and frameworks around it: which epoch workers begin, and who divides the batches among ranks."""
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import multiprocessing.context
+import sys
 from typing import Any, Optional
 
 import torch
 
 #: Number of iterations whose epoch is known, and seconds to wait for another worker that looks one up.
 _ITERATIONS, _PATIENCE = 64, 5.0
+
+#: Classes that divide batches or record numbers among ranks, with the first word of their module.
+_DIVIDERS = {
+    "DataLoaderDispatcher": "accelerate",
+    "IterableDatasetShard": "accelerate",
+    "BatchSamplerShard": "accelerate",
+    "DistributedSamplerWrapper": "lightning",
+    "_DatasetSamplerWrapper": "lightning",
+}
+
+_REMEDIES = {
+    "accelerate": (
+        "do not pass its DataLoader to accelerator.prepare, and move each batch with .to(accelerator.device); of a transformers.Trainer override "
+        "get_train_dataloader with `return DataLoader(self.train_dataset, batch_size=None)`"
+    ),
+    "lightning": "use Trainer(use_distributed_sampler=False)",
+}
 
 
 class WorkerEpochs:
@@ -61,3 +80,32 @@ class WorkerEpochs:
 def _lock() -> Any:
     # One of this context can also be used by processes that are forked.
     return multiprocessing.get_context("spawn").Lock()
+
+
+def check_undivided(world_size: int) -> None:
+    """Raises :class:`ValueError` if the caller of this iteration divides batches among ranks, which a share of one rank is already.
+
+    It would drop all but its part of each rank's share. Frameworks tell a dataset nothing, so the callers are looked through. Workers that
+    are forked have the frames of their parent, and a dataset for others is pickled among these.
+    """
+    if world_size < 2:
+        return
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        owner = frame.f_locals.get("self") if "self" in frame.f_code.co_varnames[:1] else None
+        framework = _divider(owner)
+        if framework is not None:
+            raise ValueError(
+                f"{framework} divides batches among ranks, and this is the share of one of {world_size} ranks already, so records would be "
+                f"lost: {_REMEDIES[framework]}; or let {framework} divide all of them: rank=0, world_size=1"
+            )
+        frame = frame.f_back
+
+
+def _divider(owner: Any) -> Optional[str]:
+    with contextlib.suppress(Exception):
+        for kind in type(owner).__mro__:
+            word = _DIVIDERS.get(kind.__name__)
+            if word is not None and word in kind.__module__.split(".")[0]:
+                return word
+    return None

@@ -28,7 +28,7 @@ from ._tfds import records_of, source_of
 from ._tfseek import ArrayMemory, SamplerCore, SamplerIterator, Schema, StepInfo, TfdsDecoder
 from ._tfseek import Dataset as Records
 from ._transform import with_info
-from ._workers import WorkerEpochs
+from ._workers import WorkerEpochs, check_undivided
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -291,6 +291,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
     transform: called with each batch of tensors, in the process that produces it, as that of a loader. Its result replaces the batch.
     rank, world_size: default: those of ``torch.distributed`` if it is initialized, otherwise the environment variables ``RANK`` and
         ``WORLD_SIZE``, which ``torchrun`` sets, otherwise 0 and 1.
+        Frameworks that divide batches among ranks a second time (``accelerator.prepare``) raise :class:`ValueError`.
     threads: number of threads of the loader. Default in a worker process of a ``DataLoader``: 1.
 
     :meth:`state_dict` counts the batches that were returned. With workers, only torchdata's ``StatefulDataLoader`` has this count. Fork
@@ -344,6 +345,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
             self._loader._seek(state)
 
     def __iter__(self) -> Iterator[Any]:
+        check_undivided(self._options["world_size"])
         info = torch.utils.data.get_worker_info()
         worker_of = None if info is None else (info.id, info.num_workers)
         self._seek_start()
@@ -394,6 +396,8 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
 
         If that epoch is about to begin already, nothing changes. A loaded state in that epoch is kept; :meth:`reset` drops it.
         """
+        # A framework that hands out the first rank's batches iterates only there, and calls this on all ranks.
+        check_undivided(self._options["world_size"])
         self._seek_start()
         self._loader.set_epoch(epoch)
         self._request_epoch(epoch)
@@ -445,6 +449,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
             warn_of_seed(state, self._options.get("seed"))
 
     def __getstate__(self) -> dict[str, Any]:
+        check_undivided(self._options["world_size"])
         # A copy has no iterator. Its first iteration begins where the original's next one would.
         start = self._next_start if self._loader._core.fresh else self._loader._upcoming()
         return {**self.__dict__, "_loader": None, "_next_start": None, "_saved": (self._state(), start)}
@@ -524,6 +529,7 @@ class Sampler(torch.utils.data.Sampler[int]):
         self._core = SamplerCore(*self._arguments)
 
     def __iter__(self) -> _SamplerIterator:
+        check_undivided(self._arguments[1]["world_size"])
         return _SamplerIterator(self._core)
 
     def __len__(self) -> int:
@@ -537,6 +543,7 @@ class Sampler(torch.utils.data.Sampler[int]):
 
     def set_epoch(self, epoch: int) -> None:
         """Selects the epoch of the next iteration. It begins at its start, or at a loaded state in that epoch."""
+        check_undivided(self._arguments[1]["world_size"])
         self._core.set_epoch(epoch)
 
     def reset(self) -> None:

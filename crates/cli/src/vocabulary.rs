@@ -113,20 +113,20 @@ fn options_and_parameters_have_the_same_names() {
         ("verify", "_stream.py", "verify", "allow_missing json max_record progress tail".into(), "paths progress storage_options"),
         #[cfg(feature = "remote")]
         ("fetch", "_fetch.py", "fetch", "dry_run json max_record progress".into(), "folder split storage_options url"),
-        ("unpack", "_stream.py", "unpack", format!("{read} progress"), "paths progress storage_options"),
+        ("unpack", "_stream.py", "unpack", format!("{read} progress verify"), "paths progress storage_options"),
         (
             "reshard",
             "_reshard.py",
             "reshard",
             // Python opens the dataset before.
-            "damage index_dir io json max_record progress shard_size tail".into(),
+            "damage index_dir io json max_record progress shard_size tail verify".into(),
             "compression dataset index progress shards storage_options",
         ),
         (
             "view",
             "_view.py",
             "view",
-            format!("allow_host force host html index_dir io kind no_open progress stay {read}"),
+            format!("allow_host force host html index_dir io kind no_open progress stay verify {read}"),
             "browser source storage_options",
         ),
         (
@@ -141,9 +141,9 @@ fn options_and_parameters_have_the_same_names() {
             "_open.py",
             "open",
             "features format full progress steps where".into(),
-            "cache_bytes cache_dir columns filesystem index paths progress rest storage_options verify",
+            "cache_bytes cache_dir columns filesystem index paths progress rest storage_options",
         ),
-        ("cat", "_stream.py", "stream", "allow_missing bare features format full progress skip where".into(), "compression part paths storage_options verify"),
+        ("cat", "_stream.py", "stream", "allow_missing bare features format full progress skip where".into(), "compression part paths storage_options"),
     ] {
         let found = command.find_subcommand(verb).unwrap();
         let (command, python) = (names(found), parameters(file, function));
