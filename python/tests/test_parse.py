@@ -211,6 +211,13 @@ def test_integers_of_specs_have_index_methods() -> None:
     )
 
 
+def test_a_shape_of_none_names_the_specs_of_any_number() -> None:
+    record = bytes(tfseek.Example({"x": 1}))
+    words = r"feature 'x': shape: expected integers \(\[\] for one value; VarLenFeature or RaggedFeature for any number\), found None"
+    with pytest.raises(TypeError, match=words):
+        tfseek.parse_example([record], {"x": tfseek.FixedLenFeature(None, "int64")})
+
+
 def test_shapes_and_row_lengths_are_below_2_to_62() -> None:
     for number, word in ((2**62, "2.62"), (2**63, "2.62"), (2**64, "out of range"), (-1, "out of range"), (-(2**70), "out")):
         for argument, spec in (

@@ -107,6 +107,10 @@ fn baselines_and_environments() {
     assert_eq!(names(&[]), ["SCHEMA_NEW_COLUMN", "SCHEMA_MISSING_COLUMN"]);
     let serving = ["--environment", "serving", "--baseline", "old.tfrecord"];
     assert_eq!(names(&serving), ["SCHEMA_NEW_COLUMN", "COMPARATOR_L_INFTY_HIGH"]);
+    // A column that no record has is first in the table.
+    let table = dir.run(&["validate", "-s", "s", "new.tfrecord"]).out;
+    let at = |name: &str| table.find(name).unwrap_or_else(|| panic!("{name}: {table}"));
+    assert!(at("SCHEMA_MISSING_COLUMN") < at("SCHEMA_NEW_COLUMN"), "{table}");
 }
 
 /// Records have no anomaly by the schema that was inferred from them, in both forms.

@@ -41,6 +41,15 @@ fn the_highest_version_is_opened() {
     };
     assert_eq!(version(&made.options()), "1.10.0");
     assert_eq!(version(&with(&made, None, Some("0.11.0"))), "0.11.0");
+    // A star is any number, and the highest version is meant.
+    for (pattern, expected) in [("1.*.*", "1.10.0"), ("*.*.*", "1.10.0"), ("0.*.0", "0.11.0"), ("1.9.*", "1.9.0")] {
+        assert_eq!(version(&with(&made, None, Some(pattern))), expected, "{pattern}");
+    }
+    for pattern in ["2.*.*", "1.*", "*", "1.**.0", "1.*.*.*"] {
+        let refused = made.refused("tiny", &with(&made, None, Some(pattern)));
+        let expected = format!(r#"tiny: expected version "{pattern}", found 1.10.0, 1.9.0, 0.11.0"#);
+        assert_eq!(refused, expected);
+    }
     let refused = made.refused("tiny", &with(&made, None, Some("2.0.0")));
     assert_eq!(refused, r#"tiny: expected version "2.0.0", found 1.10.0, 1.9.0, 0.11.0"#);
     // The folder of another version.
