@@ -136,7 +136,7 @@ fn values_that_change_are_errors_with_their_row() {
             2,
             "row 2 of the batch: column \"a\": expected a number that Float32 has exactly, found 0.1",
         ),
-        (batch(Float64Array::from(vec![1e39])), 0, "found 1000000000000000000000000000000000000000"),
+        (batch(Float64Array::from(vec![1e39])), 0, "found 1e39"),
         (batch(UInt64Array::from(vec![0, u64::MAX])), 1, "found 18446744073709551615"),
         (batch(big), 2, "found 9223372036854775808"),
         (batch(lists(vec![None, Some(vec![Some(1), None])])), 1, "expected values in the list, found null"),
