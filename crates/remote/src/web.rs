@@ -9,7 +9,7 @@ use crate::pace::{Pace, STEP, TooSlow};
 use crate::settings::{PATIENCE, Settings};
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use http::header::{CONTENT_LENGTH, CONTENT_RANGE, ETAG, IF_MATCH, LAST_MODIFIED, RANGE, RETRY_AFTER};
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, ETAG, IF_MATCH, LAST_MODIFIED, RANGE, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, Method, StatusCode};
 use reqwest::{Client, RequestBuilder, Response, Url};
 use std::ops::Range;
@@ -189,6 +189,9 @@ impl Attempts {
             let rest = start + bytes.len() as u64..end;
             let header = format!("bytes={}-{}", rest.start, rest.end.saturating_sub(1));
             let mut answer = self.send(|| (wanted.request)().header(RANGE, &header)).await?;
+            if answer.status().is_success() {
+                check_encoding(answer.headers(), rest.end - rest.start)?;
+            }
             // A server may send fewer bytes than were asked for.
             let mut sent_len = len;
             match answer.status() {
@@ -265,6 +268,15 @@ impl From<RequestFailure> for NoRange {
     fn from(failure: RequestFailure) -> NoRange {
         NoRange::Failed(failure)
     }
+}
+
+/// Refuses a body of `len` bytes that is compressed on its way, although no request accepts that. A compressed file may have the same header.
+fn check_encoding(headers: &HeaderMap, len: u64) -> Result<(), RequestFailure> {
+    let is_encoded = headers.get(CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity");
+    if is_encoded && length(headers) != Some(len) {
+        return Err(RequestFailure::no_ranges("it compresses its answer"));
+    }
+    Ok(())
 }
 
 /// Returns the pause that a busy server asks for: `Retry-After`, or the `RateLimit` of the hub.
