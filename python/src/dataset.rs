@@ -70,6 +70,8 @@ impl PyDataset {
             (self.shared.dataset.clone(), Arc::clone(&self.shared.columns), self.ids.clone());
         let (ids, warnings) = wait::run(py, progress, move |call| {
             call.may_request(is_remote(&dataset));
+            let is_loaded = |feature: &&str| columns.iter().any(|column| *column.feature == **feature);
+            let loaded = filter.column_features().iter().all(is_loaded);
             call.expect(dataset.known_bytes());
             let mut options =
                 ColumnOptions { progress: Some(Arc::new(call.callback())), ..ColumnOptions::default() };

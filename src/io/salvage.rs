@@ -352,6 +352,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
     /// An object of which one bit is wrong until its store is asked once more.
+    #[derive(Debug)]
     struct Flipped {
         bytes: Vec<u8>,
         wrong: usize,
@@ -394,8 +395,7 @@ mod tests {
         }
         let mut gzip = GzEncoder::new(Vec::new(), flate2::Compression::new(6));
         io::Write::write_all(&mut gzip, &stream).unwrap();
-        for (bytes, compression) in
-            [(stream, Compression::None), (gzip.finish().unwrap(), Compression::Gzip)]
+        for (bytes, compression) in [(stream, Compression::None), (gzip.finish().unwrap(), Compression::Gzip)]
         {
             for wrong in 0..bytes.len() {
                 let file = Flipped { bytes: bytes.clone(), wrong, is_wrong: true.into() };

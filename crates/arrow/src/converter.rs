@@ -71,7 +71,12 @@ impl Converter {
 
     fn with(columns: FeatureColumns, bytes: ByteStrings) -> Converter {
         let schema = Arc::new(ArrowSchema::new(columns.fields()));
-        Converter { columns: ConvertedColumns::Features(Arc::new(columns)), schema, bytes, deny_unknown: false }
+        Converter {
+            columns: ConvertedColumns::Features(Arc::new(columns)),
+            schema,
+            bytes,
+            deny_unknown: false,
+        }
     }
 
     /// Returns the schema of the record batches.

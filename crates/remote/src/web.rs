@@ -9,7 +9,9 @@ use crate::pace::{Pace, STEP, TooSlow};
 use crate::settings::{PATIENCE, Settings};
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, ETAG, IF_MATCH, LAST_MODIFIED, RANGE, RETRY_AFTER};
+use http::header::{
+    CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, ETAG, IF_MATCH, LAST_MODIFIED, RANGE, RETRY_AFTER,
+};
 use http::{HeaderMap, HeaderName, Method, StatusCode};
 use reqwest::{Client, RequestBuilder, Response, Url};
 use std::ops::Range;

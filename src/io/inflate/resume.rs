@@ -178,7 +178,8 @@ impl<'a> DamagedInflate<'a> {
         if !self.file.distrust(&(0..self.size)) {
             return None;
         }
-        *self = DamagedInflate::new(self.file.clone(), self.size, self.format, self.spacing, self.max_payload);
+        *self =
+            DamagedInflate::new(self.file.clone(), self.size, self.format, self.spacing, self.max_payload);
         Some(Salvage::new(self.max_payload))
     }
 

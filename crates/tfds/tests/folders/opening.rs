@@ -42,7 +42,9 @@ fn the_highest_version_is_opened() {
     assert_eq!(version(&made.options()), "1.10.0");
     assert_eq!(version(&with(&made, None, Some("0.11.0"))), "0.11.0");
     // A star is any number, and the highest version is meant.
-    for (pattern, expected) in [("1.*.*", "1.10.0"), ("*.*.*", "1.10.0"), ("0.*.0", "0.11.0"), ("1.9.*", "1.9.0")] {
+    for (pattern, expected) in
+        [("1.*.*", "1.10.0"), ("*.*.*", "1.10.0"), ("0.*.0", "0.11.0"), ("1.9.*", "1.9.0")]
+    {
         assert_eq!(version(&with(&made, None, Some(pattern))), expected, "{pattern}");
     }
     for pattern in ["2.*.*", "1.*", "*", "1.**.0", "1.*.*.*"] {

@@ -371,7 +371,7 @@ fn errors_have_their_place() {
         [r#"{"feature_lists": {"x": [null, [1]]}}"#, r#"{"context": {}, "feature_lists": {"x": null}}"#]
     {
         let e = read(text.as_bytes(), Some(SEQUENCE), JsonForm::Auto).unwrap_err();
-        assert!(e.ends_with("feature \"x\": expected a feature of the schema"), "{e}");
+        assert!(without_form(&e).ends_with("feature \"x\": expected a feature of the schema"), "{e}");
     }
     let both = read(br#"{"both": 1}"#, Some(SEQUENCE), JsonForm::Auto).unwrap_err();
     assert!(both.contains("\"both\"") && both.contains("feature_lists"), "{both}");
