@@ -10,6 +10,7 @@ import pickle
 import signal
 import subprocess
 import sys
+import tarfile
 import tempfile
 import threading
 import time
@@ -29,6 +30,7 @@ from conftest import RECORDS, SPEC
 fsspec = pytest.importorskip("fsspec")
 
 from fsspec.asyn import AsyncFileSystem  # noqa: E402
+from fsspec.implementations.local import LocalFileSystem  # noqa: E402
 from fsspec.implementations.memory import MemoryFileSystem  # noqa: E402
 
 SECRET = "hidden-key"
@@ -647,6 +649,7 @@ def test_versions_that_tell_nothing_are_none(content: dict[str, bytes]) -> None:
     assert named._version(name, shared, keys) is None
     assert named._version(name, {**shared, "ETag": 'W/"a"'}, keys) != 'ETag:W/"a'
     assert named._version(name, {**shared, "ETag": '"a"'}, keys) == "ETag:a"
+    assert named._version(name, {**shared, "ETag": '""'}, keys) is None
     found = named._version(name, fs.info(name), keys)
     assert found is not None and found.startswith("ukey:")
     time.sleep(0.01)
@@ -659,4 +662,27 @@ def test_versions_that_tell_nothing_are_none(content: dict[str, bytes]) -> None:
     named._fs = Unchanging()
     assert named._version(name, {**shared, "Last-Modified": "x", "url": name}, keys) is None
     assert _fsspec._nanoseconds({"Last-Modified": "Thu, 01 Jan 1970 00:00:02 GMT"}) == 2_000_000_000
-    assert _fsspec._nanoseconds({"Last-Modified": "yesterday"}) is None
+    for unknown in ("yesterday", "Thu, 01 Jan 1970 00:00:00 GMT", "Fri, 01 Jan 2100 00:00:00 GMT"):
+        assert _fsspec._nanoseconds({"Last-Modified": unknown}) is None
+
+
+def test_files_whose_time_was_restored_have_another_version(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "a"
+    calls = _fsspec._Calls.__new__(_fsspec._Calls)
+    calls._fs = LocalFileSystem()
+    versions = []
+    for content in (b"one", b"two"):
+        path.write_bytes(content)
+        os.utime(path, ns=(10**18, 10**18))
+        versions.append(calls._stamp_of(str(path)))
+        time.sleep(0.02)
+    (size, then, one), (_, now, two) = versions
+    assert size == 3 and then == now == 10**18 and one != two
+
+
+def test_members_of_an_archive_are_of_no_known_time(tmp_path: pathlib.Path) -> None:
+    with tarfile.open(tmp_path / "a.tar", "w") as tar:
+        tar.add(__file__, "a")
+    calls = _fsspec._Calls.__new__(_fsspec._Calls)
+    calls._fs = fsspec.filesystem("tar", fo=str(tmp_path / "a.tar"))
+    assert calls._stamp_of("a")[1:] == (None, None)

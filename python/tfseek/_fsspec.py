@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _THREADS = 4
 #: Ranges of one call of an async filesystem, which requests them together. Others request one after the other.
 _PARTS = 64
+#: Nanoseconds by which the clock of a server may be ahead.
+_LATEST = 86_400 * 10**9
 #: Seconds after which the version of an object is compared again.
 _CHECK = 60.0
 #: Fields of an object that differ when it is replaced, in the order of preference.
@@ -32,6 +34,8 @@ _TIMES = ("mtime", "LastModified", "last_modified", "updated", "modified", "Last
 _SHARED = {"name", "size", "type", "url", "mimetype", "partial"}
 #: Filesystems whose ``ukey`` takes files for ones that never change.
 _UNCHANGING = {"http", "https"}
+#: Filesystems of archives, whose members keep their times in another archive of the same name.
+_ARCHIVES = {"tar", "libarchive"}
 #: Options that are logins, or that change with each.
 _LOGINS = {"secret", "token", "password", "passwd", "passphrase", "pkey", "key_filename", "credential", "sas_token", "account_key"}
 #: Filesystems with one connection, whose answers calls from several threads would mix up.
@@ -298,14 +302,19 @@ class _Calls:
         size = detail.get("size")
         if size is None:
             return None
+        if _ARCHIVES.intersection(_protocols(self._fs)):
+            return int(size), None, None
         return int(size), _nanoseconds(detail), self._version(path, detail, (*_VERSIONS, "ukey"))
 
     def _version(self, path: str, detail: Mapping[str, Any], keys: Iterable[str]) -> Optional[str]:
         for key in keys:
             value = self._ukey(path, detail) if key == "ukey" else detail.get(key)
+            text = "" if value is None else str(value).strip(chr(34))
             # Other bytes may have the same weak tag.
-            if value is not None and not str(value).startswith("W/"):
-                return f"{key}:{str(value).strip(chr(34))}"
+            if text and not text.startswith("W/"):
+                # A program may have restored the time of a local file.
+                changed = [str(detail[each]) for each in ("created", "ino") if key == "mtime" and each in detail]
+                return ":".join([key, text, *changed])
         return None
 
     def _ukey(self, path: str, detail: Mapping[str, Any]) -> Optional[str]:
@@ -348,11 +357,15 @@ def _nanoseconds(detail: Mapping[str, Any]) -> Optional[int]:
         if key == "Last-Modified" and isinstance(value, str):
             with contextlib.suppress(TypeError, ValueError):
                 value = parsedate_to_datetime(value)
+        found = None
         if isinstance(value, datetime):
             value = value if value.tzinfo is not None else value.replace(tzinfo=timezone.utc)
-            return round(value.timestamp() * 1e6) * 1000
-        if isinstance(value, (int, float)) and 0 <= value < 2**33:
-            return int(value * 1e9)
+            found = round(value.timestamp() * 1e6) * 1000
+        elif isinstance(value, (int, float)) and 0 <= value < 2**33:
+            found = int(value * 1e9)
+        if found is not None:
+            # Servers that know no time send 1970, or one that is to come.
+            return found if 0 < found < time.time_ns() + _LATEST else None
     return None
 
 

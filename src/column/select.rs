@@ -56,9 +56,7 @@ impl Dataset {
                     }
                 }
                 // Damage may be in a record that is not tested. A damaged column file is an error.
-                Err(e)
-                    if e.is_data() && !matches!(e.kind(), ErrorKind::Index(_)) && options.among.is_some() =>
-                {
+                Err(e) if e.is_data() && options.among.is_some() => {
                     features.clear();
                 }
                 Err(e) => return Err(e),

@@ -103,8 +103,8 @@ impl Error {
         &self.0.location
     }
 
-    /// Returns true if the data are damaged, malformed or do not match the request. Returns false for I/O errors and invalid
-    /// arguments.
+    /// Returns true if the data are damaged, malformed or do not match the request. Returns false for I/O errors, invalid
+    /// arguments, and an index that is damaged or belongs to other bytes: the records may be sound.
     pub fn is_data(&self) -> bool {
         use ErrorKind::*;
         matches!(
@@ -123,14 +123,7 @@ impl Error {
                 | RecordTooLarge { .. }
                 | NoSoundRow { .. }
                 | Part(PartError::Records { .. } | PartError::End { .. })
-        ) || matches!(
-            self.kind(),
-            Index(
-                IndexError::LengthMismatch { .. }
-                    | IndexError::CorruptBlock { .. }
-                    | IndexError::CorruptSection { .. }
-                    | IndexError::TornTail
-            )
+                | Index(IndexError::TornTail)
         )
     }
 

@@ -1,7 +1,7 @@
 //! Files about the records of a shard besides its index: columns, and tables of steps. Their headers identify the records as that of the index does.
 
 use super::file::{OpenedFile, open_file, open_in_parts};
-use super::identity::{Sameness, sameness};
+use super::identity::{Sameness, fingerprints, sameness};
 use super::layout::{CHECKED, IndexHeader, Refusal};
 use super::lookup::Index;
 use super::options::IndexOptions;
@@ -43,13 +43,20 @@ pub(crate) struct CompanionShard<'a> {
 impl CompanionShard<'_> {
     /// Compares the shard with one from which a file was made that has the records of its index.
     ///
-    /// The fingerprints are those of the index, which was compared with the shard, and decide for a file. An object without a time may have been replaced
-    /// by one with the same head and tail. So it is the same only by a version.
+    /// The fingerprints decide for a file: one of the same size and time may have got its name, or may be under the name of an index that was copied. Checksums of records do
+    /// not protect these files, as they protect an index. An object without a time may have been replaced by one with the same head and tail. So it is
+    /// the same only by a version.
     fn sameness(&self, file: &Path, known: &IndexHeader, ending: &str, options: &IndexOptions) -> Sameness {
         let Some(stamp) = self.stamp else { return Sameness::Changed };
         let is_object = url_of(self.path).is_some();
         let is_copied = || self.checked && stamp.is_known() && stamp.size == known.data_size;
         match sameness(known, None, stamp) {
+            Sameness::Unknown | Sameness::Same if !is_object && !self.checked => {
+                let opened = options.storage.open(self.path);
+                let found = opened.and_then(|opened| Ok(fingerprints(opened.source(), known.indexed_end)?));
+                let is_same = found.is_ok_and(|found| found == (known.fp_head, known.fp_tail));
+                if is_same { Sameness::Same } else { Sameness::Changed }
+            }
             Sameness::Unknown if !is_object => Sameness::Same,
             Sameness::Unknown if is_named_by_version(file, self.path, ending, options) => Sameness::Same,
             Sameness::Unknown | Sameness::Changed if is_object && is_copied() => Sameness::Same,

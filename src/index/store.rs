@@ -1,7 +1,7 @@
 //! The locations of index and column files: search, choice and saving.
 
 use super::file::{IndexFile, OpenedFile, open_file};
-use super::identity::{Staleness, compare, fingerprints, hex128, sameness};
+use super::identity::{Sameness, Staleness, compare, fingerprints, hex128, sameness};
 use super::layout::{CHECKED, GAPS, IndexHeader, TORN};
 use super::options::IndexOptions;
 use super::sidecar::Sidecar;
@@ -188,7 +188,12 @@ pub(super) fn classify(
         )));
     }
     let shard_fingerprints = |end| fingerprints(options.storage.open(shard.path)?.source(), end);
-    let sameness = sameness(header, sidecar.saved_ns, now);
+    let mut sameness = sameness(header, sidecar.saved_ns, now);
+    // The fingerprints do not cover what was left out, which may be sound now. A later index tells.
+    let is_told = now.changed_ns.is_some_and(|changed| changed != i64::MAX);
+    if sameness == Sameness::Unknown && is_told && (header.has(GAPS) || header.has(TORN)) {
+        sameness = Sameness::Changed;
+    }
     let staleness =
         compare(header, sameness, now, shard_fingerprints).map_err(|e| Error::from(e).in_file(shard.path))?;
     Ok(match staleness {

@@ -39,8 +39,13 @@ pub(crate) fn check_local(path: &Path) -> Result<()> {
     Err(PathsError::NotLocal { address, scheme: scheme.into() }.into())
 }
 
-/// Returns a URL and its query, if it has one: a question mark, a key and `=`. Others are those of a pattern.
+/// Returns a URL and its query, if it has one. In a URL of the web each question mark begins one. Elsewhere it is a question mark, a key and `=`, and others are
+/// those of a pattern.
 pub(crate) fn split_query(url: &str) -> (&str, Option<&str>) {
+    let is_web = |scheme: &str| scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");
+    if scheme(url).is_some_and(|(scheme, _)| is_web(scheme)) {
+        return url.split_once('?').map_or((url, None), |(url, query)| (url, Some(query)));
+    }
     let is_query = |query: &str| {
         let is_key = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '%');
         query.split_once('=').is_some_and(|(key, _)| !key.is_empty() && key.chars().all(is_key))
@@ -183,6 +188,9 @@ mod tests {
             ("s3://b/x.tfrecord", "s3://b/x.tfrecord"),
             ("https://user:pw@host:80/a@2/x?sig=1&b=/?c=2", "https://host:80/a@2/x"),
             ("https://token@host?sig=1", "https://host"),
+            ("https://host/get?download&sig=1", "https://host/get"),
+            ("HTTP://host/get?f[]=a&sig=1", "HTTP://host/get"),
+            ("http://host/get?", "http://host/get"),
             ("s3://key:word@b/x", "s3://b/x"),
             ("abfs://container@account/x", "abfs://container@account/x"),
             ("s3://b/x-?/y=1/a?", "s3://b/x-?/y=1/a?"),
@@ -200,6 +208,8 @@ mod tests {
             "http://h/get",
             "http://h/get?f=a",
             "http://h/get?f=b",
+            "http://h/get?f",
+            "http://h/get?f[]=a",
             "http://h/get?f=a&versionId=2",
             "http://bob@h/get?f=a",
             "http://h/get?f=a%22,%20%22bob",

@@ -5,6 +5,7 @@ use chrono::{DateTime, Utc};
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{SystemTime, UNIX_EPOCH};
 use tfseek::io::Stamp;
 
 /// A listing, with names in the bucket.
@@ -58,9 +59,13 @@ impl<'a> Pages<'a> {
 
 /// Returns the stamp of an object.
 pub(crate) fn stamp(size: u64, time: Option<DateTime<Utc>>, version: Option<String>) -> Stamp {
+    // Servers that know no time send 1970, or one that is to come. Clocks differ by less than a day.
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs());
+    let is_time = |time: &DateTime<Utc>| (1..now + 86_400).contains(&time.timestamp().cast_unsigned());
     let mut stamp = Stamp::new(size);
-    stamp.modified_ns = time.and_then(|time| time.timestamp_nanos_opt());
-    stamp.version = version.map(String::into_boxed_str);
+    stamp.modified_ns = time.filter(is_time).and_then(|time| time.timestamp_nanos_opt());
+    stamp.version =
+        version.filter(|version| !version.trim_matches('"').is_empty()).map(String::into_boxed_str);
     stamp
 }
 
@@ -78,6 +83,18 @@ pub(crate) fn changed(expected: &Stamp, now: &Stamp) -> Option<RequestFailure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_all_objects_have_is_no_identity() {
+        let of = |seconds, tag: &str| {
+            let stamp = stamp(1, DateTime::from_timestamp(seconds, 0), Some(tag.to_owned()));
+            (stamp.modified_ns.is_some(), stamp.version.is_some())
+        };
+        assert_eq!(of(1_700_000_000, "\"a\""), (true, true));
+        for seconds in [0, -1, 4_102_444_800] {
+            assert_eq!(of(seconds, "\"\""), (false, false));
+        }
+    }
 
     #[test]
     fn listings_end() {

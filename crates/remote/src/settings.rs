@@ -66,6 +66,23 @@ impl fmt::Debug for RemoteOptions {
 const CACHE_DIR: &str = "TFSEEK_CACHE_DIR";
 const CACHE_BYTES: &str = "TFSEEK_CACHE_BYTES";
 
+/// Variables with one meaning, without `AWS_`: an option of a group stands for all of it, whatever their order among themselves is.
+const GROUPS: [&[&str]; 3] = [
+    &["endpoint", "endpoint_url", "endpoint_url_s3"],
+    &["region", "default_region"],
+    &["access_key_id", "secret_access_key", "session_token", "token"],
+];
+
+/// Returns true if an option replaces a variable of its group.
+fn is_replaced(variable: &str, options: &BTreeMap<String, String>) -> bool {
+    let Some(name) = variable.strip_prefix("AWS_").map(str::to_ascii_lowercase) else { return false };
+    let group = GROUPS.into_iter().find(|group| group.contains(&name.as_str()));
+    let is_given = |option: &String| {
+        group.is_some_and(|group| group.contains(&option.strip_prefix("aws_").unwrap_or(option)))
+    };
+    options.keys().any(is_given)
+}
+
 /// How long repeated attempts of a request may take.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
 
@@ -94,9 +111,11 @@ impl Settings {
         };
         let variables: Vec<_> = options.variables.unwrap_or_else(of_process);
         let lower = |(name, value): (String, String)| (name.to_ascii_lowercase(), value);
+        let given: BTreeMap<_, _> = options.storage_options.into_iter().map(lower).collect();
+        let is_set = |(name, value): &(String, String)| !value.is_empty() && !is_replaced(name, &given);
         Settings {
-            options: options.storage_options.into_iter().map(lower).collect(),
-            variables: variables.into_iter().filter(|(_, value)| !value.is_empty()).collect(),
+            variables: variables.into_iter().filter(is_set).collect(),
+            options: given,
             requests: options.requests.max(1),
             memory: options.memory,
             retries: options.retries,
@@ -187,6 +206,37 @@ mod tests {
         let last: BTreeMap<_, _> = settings.all("AWS_").collect();
         assert_eq!(last.get("aws_region"), Some(&"from-option"));
         assert!(!format!("{settings:?}").contains("from-"));
+    }
+
+    /// A session's token belongs to the keys beside it, and the endpoint of S3 precedes that of all services.
+    #[test]
+    fn an_option_replaces_the_variables_of_its_group() {
+        const ALL: [&str; 7] = [
+            "AWS_ENDPOINT_URL",
+            "AWS_ENDPOINT_URL_S3",
+            "AWS_REGION",
+            "AWS_DEFAULT_REGION",
+            "AWS_ACCESS_KEY_ID",
+            "AWS_SECRET_ACCESS_KEY",
+            "AWS_SESSION_TOKEN",
+        ];
+        for (option, replaced) in [
+            ("endpoint", &ALL[..2]),
+            ("AWS_Endpoint_URL", &ALL[..2]),
+            ("aws_region", &ALL[2..4]),
+            ("access_key_id", &ALL[4..]),
+            ("user_project", &[]),
+        ] {
+            let variables = ALL.map(|name| (name.to_owned(), "of the process".to_owned()));
+            let settings = Settings::new(RemoteOptions {
+                storage_options: vec![(option.to_owned(), "given".to_owned())],
+                variables: Some(variables.into()),
+                ..RemoteOptions::default()
+            });
+            for name in ALL {
+                assert_eq!(settings.variable(name).is_none(), replaced.contains(&name), "{option} {name}");
+            }
+        }
     }
 
     #[test]
