@@ -190,8 +190,8 @@ pub(super) fn classify(
     let shard_fingerprints = |end| fingerprints(options.storage.open(shard.path)?.source(), end);
     let mut sameness = sameness(header, sidecar.saved_ns, now);
     // The fingerprints do not cover what was left out, which may be sound now. A later index tells.
-    let is_told = now.changed_ns.is_some_and(|changed| changed != i64::MAX);
-    if sameness == Sameness::Unknown && is_told && (header.has(GAPS) || header.has(TORN)) {
+    let is_later = now.changed_ns.filter(|&changed| changed != i64::MAX) > sidecar.saved_ns;
+    if sameness == Sameness::Unknown && is_later && (header.has(GAPS) || header.has(TORN)) {
         sameness = Sameness::Changed;
     }
     let staleness =

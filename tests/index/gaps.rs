@@ -290,3 +290,31 @@ fn packs_and_names() {
     let e = open_shards(&same, &skip().rest(&rest)).unwrap_err();
     assert!(matches!(e.kind(), ErrorKind::Index(IndexError::NameClash { .. })), "{e}");
 }
+
+/// A shard whose damage is gone keeps no gaps and no torn tail, although its size and time are those before.
+#[test]
+#[cfg(unix)]
+fn a_repaired_shard_of_equal_size_and_time_is_indexed_again() {
+    let sound = equal(200, 2000);
+    let mut damaged = sound.clone();
+    damaged[2016 * 100 + 500] ^= 1;
+    // The length and its checksum are those of a longer record, which is not written yet.
+    let mut torn = sound.clone();
+    let mut longer = Vec::new();
+    put_record(&mut longer, &[199; 9000]).unwrap();
+    torn[2016 * 199..].copy_from_slice(&longer[..2016]);
+    for (before, options) in [(damaged, skip()), (torn, options().tail(Tail::Tolerate))] {
+        let dir = tempfile::tempdir().unwrap();
+        let at = || options.clone().index_dir(dir.path().join("i"));
+        let path = write(dir.path(), "x", &before);
+        set_mtime(&path, 500);
+        assert_eq!(open(&path, &at()).unwrap().indexes[0].len(), 199);
+        // The index is not of the clock tick of the repair.
+        set_mtime(&dir.path().join("i/x.tfri"), 600);
+        fs::write(&path, &sound).unwrap();
+        set_mtime(&path, 500);
+        let found = open(&path, &at()).unwrap();
+        assert_eq!((found.indexes[0].len(), found.warnings.len()), (200, 0));
+        assert_eq!(scanned(&path, &at()).1, 0);
+    }
+}

@@ -3,7 +3,8 @@
 use super::*;
 use tfseek::loader::{Mix, NextStep};
 use tfseek::order::{Buckets, LastBatch, Order, Sample, State};
-use tfseek::{Damage, LoaderOptions};
+use tfseek::{Damage, ErrorKind, LoaderOptions};
+use tfseek_testkit::shards;
 
 const BATCH: u64 = 8;
 
@@ -296,4 +297,39 @@ fn buckets_and_mixes_are_padded_on_one_rank() {
             assert_eq!(seen, bad);
         }
     }
+}
+
+/// A damaged index is an error, and no damage of the records that it leads to.
+#[test]
+fn a_damaged_index_leaves_nothing_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = shards::write(dir.path(), "x", &shards::equal(24, 40));
+    let folder = dir.path().join("i");
+    let options = |mode| {
+        let index = shards::options().index_dir(&folder).damage(Damage::Skip).mode(mode);
+        DatasetOptions::new().index(index)
+    };
+    options(IndexMode::Auto).open(&path).unwrap();
+    let file = std::fs::read_dir(&folder).unwrap().next().unwrap().unwrap().path();
+    let whole = std::fs::read(&file).unwrap();
+    let (mut sound, mut refused) = (0, 0);
+    for bit in (0..whole.len() * 8).step_by(5) {
+        let mut damaged = whole.clone();
+        damaged[bit / 8] ^= 1 << (bit % 8);
+        std::fs::write(&file, damaged).unwrap();
+        let Ok(ds) = options(IndexMode::Require).open(&path) else { continue };
+        let loader = ds.record_loader().batch_size(5).damage(Damage::Skip).threads(0).build().unwrap();
+        let rows: tfseek::Result<usize> = loader.map(|step| Ok(step?.ids.len())).sum();
+        match rows {
+            Ok(rows) => {
+                assert_eq!(rows, 24, "bit {bit}");
+                sound += 1;
+            }
+            Err(e) => {
+                assert!(matches!(e.kind(), ErrorKind::Index(_)) && !e.is_data(), "bit {bit}: {e}");
+                refused += 1;
+            }
+        }
+    }
+    assert!(sound > 0 && refused > 10, "{sound} {refused}");
 }

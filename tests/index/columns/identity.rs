@@ -91,3 +91,23 @@ fn a_column_of_a_shard_with_another_name_or_mode_is_used() {
     scans(DatasetOptions::new().index(index_options(dir.path()).mode(IndexMode::Require)));
     assert!(ds.column("label", &ColumnOptions::default()).unwrap().warnings.is_empty());
 }
+
+/// Files may get the name and the folder of others that have their size and time, and are older than the index.
+#[test]
+fn a_column_of_another_shard_of_equal_size_and_time_is_not_used() {
+    let dir = tempfile::tempdir().unwrap();
+    let [one, two] = ["one", "two"].map(|name| dir.path().join(name));
+    for (folder, by) in [(&one, 0), (&two, 1)] {
+        fs::create_dir(folder).unwrap();
+        fs::write(folder.join("x"), b"").unwrap();
+        replace(&folder.join("x"), by, true);
+    }
+    let open = |folder: &Path| {
+        DatasetOptions::new().index(options().index_dir(dir.path().join("i"))).open(folder.join("x")).unwrap()
+    };
+    let column = |ds: &Dataset| ds.column("label", &ColumnOptions::default()).unwrap();
+    column(&open(&one));
+    tfseek_testkit::shards::trust(&dir.path().join("i"));
+    assert!(column(&open(&one)).warnings.is_empty());
+    assert_eq!(found(&open(&two)), [3]);
+}
