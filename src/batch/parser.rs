@@ -346,7 +346,7 @@ impl BatchParser {
     /// let schema = Schema::example().feature("x", FeatureSpec::optional(DType::Int64)).build()?;
     /// let row = ExampleBuilder::new().int64("y", [1]).encode()?;
     /// let e = BatchParser::new(&schema).deny_unknown(true).parse(&[row]).unwrap_err();
-    /// assert_eq!(e.to_string(), r#"row 0: feature "y": invalid schema: expected a spec of each feature of the record, found none"#);
+    /// assert_eq!(e.to_string(), r#"row 0 of the batch: feature "y": invalid schema: expected a spec of each feature of the record, found none"#);
     /// # Ok::<(), tfseek::Error>(())
     /// ```
     #[must_use]

@@ -201,7 +201,7 @@ mod tests {
         assert!(!format!("{options:?}").contains("hidden") && format!("{options:?}").contains("token"));
         let settings = Settings::new(options);
         assert_eq!(settings.first(&["aws_region"], &["AWS_REGION"]), Some("from-option"));
-        assert_eq!(settings.first(&["region"], &["AWS_REGION"]), Some("from-variable"));
+        assert_eq!(settings.first(&["region"], &["X"]), Some("1"));
         assert_eq!(settings.variable("HF_TOKEN"), None);
         let last: BTreeMap<_, _> = settings.all("AWS_").collect();
         assert_eq!(last.get("aws_region"), Some(&"from-option"));
