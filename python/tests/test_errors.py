@@ -121,7 +121,7 @@ def test_errors_name_the_options_of_python(tmp_path: pathlib.Path) -> None:
         writer.write(payload)
     with open(first, "r+b") as file:
         file.write((tmp_path / "other").read_bytes()[:12])
-    raised(tfseek.DataError, lambda: ds[0], "rebuild=True")
+    raised(tfseek.SidecarError, lambda: ds[0], "rebuild=True")
     for text in messages:
         for word in ("--", "Dataset::", "Options::", "tfseek index"):
             assert word not in text, text

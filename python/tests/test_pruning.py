@@ -52,8 +52,8 @@ def row(i: int) -> dict[str, Any]:
     return values
 
 
-def write(folder: pathlib.Path) -> list[str]:
-    """Writes four shards, one of them empty and one compressed."""
+def write(folder: pathlib.Path, pad: int = 0) -> list[str]:
+    """Writes four shards, one of them empty and one compressed, with ``pad`` more bytes a record."""
     for name, numbers in (
         ("a.tfrecord", range(250)),
         ("b.tfrecord", range(0)),
@@ -62,7 +62,7 @@ def write(folder: pathlib.Path) -> list[str]:
     ):
         with tfseek.Writer(folder / name, compression="gzip" if ".gz." in name else "none") as writer:
             for i in numbers:
-                writer.write(tfseek.Example(row(i)))
+                writer.write(tfseek.Example({**row(i), "pad": os.urandom(pad)} if pad else row(i)))
     return sorted(str(path) for path in folder.iterdir())
 
 
@@ -81,18 +81,21 @@ def ds(request: pytest.FixtureRequest, tmp_path: pathlib.Path) -> Dataset:
 
 @pytest.fixture
 def saved(tmp_path: pathlib.Path) -> Dataset:
-    """A dataset with a column file of the label. Its shards have other bytes since they were indexed, so reading a record is an error."""
-    paths = write(tmp_path)
+    """A dataset with a column file of the label. Most records are damaged since they were indexed, so reading all is an error. The fingerprints, of 64 KiB at each
+    end, are those before."""
+    paths = write(tmp_path, 5000)
     save_columns(paths, ["label"])
     assert len(tfseek.open(paths, io="pread")) == RECORDS
     for path in paths:
         stat = os.stat(path)
-        pathlib.Path(path).write_bytes(os.urandom(stat.st_size))
+        with open(path, "r+b") as file:
+            file.seek(65536)
+            file.write(os.urandom(max(0, stat.st_size - 2 * 65536)))
         os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
     trust(tmp_path, os.environ["TFSEEK_INDEX_DIR"])
     opened = tfseek.open(paths, io="pread")
     with pytest.raises(tfseek.DataError):
-        opened[0]
+        opened[125]
     return opened
 
 
@@ -340,7 +343,8 @@ def test_conditions_skip_damaged_records(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "a.tfrecord"
     with tfseek.Writer(path) as writer:
         for i in range(20):
-            writer.write(tfseek.Example({"label": i, "name": b"row %d" % i}))
+            # The record is in neither of the fingerprints, of 64 KiB at each end.
+            writer.write(tfseek.Example({"label": i, "name": b"row %d" % i, "pad": bytes(20_000)}))
     save_columns([str(path)], ["label"])
     schema = tfseek.open(path).schema
     stat = os.stat(path)
