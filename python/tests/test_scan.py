@@ -171,13 +171,10 @@ def test_features_that_begin_after_the_first_records_are_not_left_out(tmp_path: 
         ds = tfseek.open(path, kind="example" if name == "feature" else "sequence_example")
         feature = "late" if name == "feature" else "frames"
         found = f'record 1500.*"{feature}".*expected a spec of each feature of the record, found none; the spec was inferred from the first'
-        for read in (
-            lambda ds=ds: ds.to_pandas(),
-            lambda ds=ds: ds.scan().to_arrow(),
-            lambda ds=ds: ds.scan().take(range(1599, 1490, -1)).to_arrow(),
-            lambda ds=ds: ds.scan(where="id > 1400").to_arrow(),
-            lambda ds=ds: tfseek.arrow.dataset(ds).to_table(),
-        ):
+        for scan in (ds.scan(), ds.scan().take(range(1599, 1490, -1)), ds.scan(where="id > 1400")):
+            with pytest.raises(Exception, match=found):
+                scan.to_arrow()
+        for read in (ds.to_pandas, tfseek.arrow.dataset(ds).to_table):
             with pytest.raises(Exception, match=found):
                 read()
         # Whoever names the columns wants no others.
@@ -185,7 +182,7 @@ def test_features_that_begin_after_the_first_records_are_not_left_out(tmp_path: 
         assert tfseek.arrow.dataset(ds).to_table(columns=["id"]).num_rows == 1600
         assert ds[:1500].scan().to_arrow().num_rows == 1500
         whole = ds.scan(spec=tfseek.infer_schema(ds)).to_arrow()[feature]
-        assert whole[1500].as_py() in (1, [[1], [2]]) and whole[0].as_py() in (None, [])
+        assert whole[1500].as_py() in (1, [1, 2]) and whole[0].as_py() in (None, [])
 
 
 def test_columns_and_conditions(ds: tfseek.Dataset[tfseek.Example]) -> None:

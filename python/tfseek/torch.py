@@ -525,11 +525,12 @@ class Sampler(torch.utils.data.Sampler[int]):
             "last_batch": last_batch_name(drop_last, last_batch),
         }
         self._seed = seed
+        self._world_size = world_size
         self._arguments = (records_of(_no_mix(ds)), options, batch_size)
         self._core = SamplerCore(*self._arguments)
 
     def __iter__(self) -> _SamplerIterator:
-        check_undivided(self._arguments[1]["world_size"])
+        check_undivided(self._world_size)
         return _SamplerIterator(self._core)
 
     def __len__(self) -> int:
@@ -543,7 +544,7 @@ class Sampler(torch.utils.data.Sampler[int]):
 
     def set_epoch(self, epoch: int) -> None:
         """Selects the epoch of the next iteration. It begins at its start, or at a loaded state in that epoch."""
-        check_undivided(self._arguments[1]["world_size"])
+        check_undivided(self._world_size)
         self._core.set_epoch(epoch)
 
     def reset(self) -> None:
