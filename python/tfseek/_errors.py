@@ -62,7 +62,7 @@ class OrderError(Error):
 
 
 class SidecarError(Error):
-    """An index is missing, stale or not usable, and may not be built."""
+    """An index is damaged, missing, stale or not usable, and may not be built."""
 
 
 class OutOfRangeError(Error, builtins.IndexError):

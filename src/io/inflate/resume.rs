@@ -365,7 +365,7 @@ impl Read for DamagedInflate<'_> {
             }
         }
         match read {
-            Err(_) if self.scan.failed().is_some() => Ok(0),
+            Err(_) if self.has_failed() => Ok(0),
             read => read,
         }
     }
