@@ -8,6 +8,7 @@ use crate::index::{
     CompanionReasons, CompanionSearch, CompanionShard, IndexOptions, Save, hex128, save_required,
     save_somewhere, search_companion,
 };
+use crate::io::url_of;
 use std::fmt::Write;
 use std::io;
 use std::path::Path;
@@ -49,6 +50,10 @@ pub(crate) fn search(
 ) -> ColumnSearch {
     let open = |opened, file: &Path| {
         let column = FeatureColumn::opened(opened, file, feature, counts)?;
+        // A file of a store that is damaged on its way is read once more.
+        if url_of(file).is_some() {
+            column.verify().map_err(|e| e.kind().to_string())?;
+        }
         Ok((*column.header(), column))
     };
     search_companion(shard, &ending(feature, counts), options, REASONS, open, |_, _| (), refused)

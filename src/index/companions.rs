@@ -97,9 +97,10 @@ pub(crate) fn search_companion<T>(
 ) -> CompanionSearch<T> {
     let mut best = CompanionSearch::Missing(None);
     for file in candidates(shard.path, ending, options) {
+        let is_sound = |opened| open(opened, &file).is_ok();
         let opened = match shard.checked {
-            true => open_in_parts(&file, options),
-            false => open_file(&file, options).map(|found| found.map(|found| found.opened)),
+            true => open_in_parts(&file, options, is_sound),
+            false => open_file(&file, options, is_sound).map(|found| found.map(|found| found.opened)),
         };
         let found = match opened {
             Ok(None) => continue,

@@ -65,10 +65,15 @@ impl SidecarFile {
     }
 }
 
-/// Opens the index or column file at `path`, which may be a URL. Returns `None` if there is no file.
-pub(crate) fn open_file(path: &Path, options: &IndexOptions) -> Result<Option<IndexFile>, String> {
+/// Opens the index or column file at `path`, which may be a URL. Returns `None` if there is no file. One of a store that is not sound is read once more.
+pub(crate) fn open_file(
+    path: &Path,
+    options: &IndexOptions,
+    is_sound: impl Fn(OpenedFile) -> bool,
+) -> Result<Option<IndexFile>, String> {
     if url_of(path).is_some() {
-        let found = options.storage.index_file(path, LARGEST).map_err(|e| e.kind().to_string())?;
+        let is_sound = |bytes: &Region| is_sound(OpenedFile::Whole(bytes.clone(), None));
+        let found = options.storage.index_file(path, LARGEST, is_sound).map_err(|e| e.kind().to_string())?;
         let opened = found.map(|bytes| OpenedFile::Whole(bytes, None));
         return Ok(opened.map(|opened| IndexFile { opened, saved_ns: None }));
     }
@@ -110,18 +115,28 @@ fn open_local(path: &Path, file: File, len: u64, options: &IndexOptions) -> Resu
 }
 
 /// Opens an index file like [`open_file`]. Of a large one in a store, only the start is read: more than [`READ_IN`] bytes.
-pub(crate) fn open_in_parts(path: &Path, options: &IndexOptions) -> Result<Option<OpenedFile>, String> {
+pub(crate) fn open_in_parts(
+    path: &Path,
+    options: &IndexOptions,
+    is_sound: impl Fn(OpenedFile) -> bool,
+) -> Result<Option<OpenedFile>, String> {
     let listed = match url_of(path) {
         Some(_) => options.storage.listed_index_file(path).map_err(|e| e.kind().to_string())?,
         None => None,
     };
     match listed {
         Some(source) if source.len() > READ_IN => {
-            let mut bytes = zeroed(OBJECT_START).map_err(|e| e.to_string())?;
-            read_exact_at(&*source, &mut bytes, 0).map_err(|e| e.to_string())?;
-            Ok(Some(OpenedFile::Start { bytes, len: source.len(), from: SidecarFile::Object(source) }))
+            let start = || {
+                let mut bytes = zeroed(OBJECT_START).map_err(|e| e.to_string())?;
+                read_exact_at(&*source, &mut bytes, 0).map_err(|e| e.to_string())?;
+                Ok(OpenedFile::Start { bytes, len: source.len(), from: SidecarFile::Object(source.clone()) })
+            };
+            if !is_sound(start()?) {
+                source.distrust(&(0..source.len()));
+            }
+            start().map(Some)
         }
-        _ => Ok(open_file(path, options)?.map(|found| found.opened)),
+        _ => Ok(open_file(path, options, is_sound)?.map(|found| found.opened)),
     }
 }
 

@@ -280,14 +280,7 @@ impl Index {
     /// # Errors
     /// [`IndexError::CorruptBlock`](crate::error::IndexError::CorruptBlock).
     pub fn verify(&self) -> Result<()> {
-        let tables = self.0.load()?;
-        for table in [Some(&tables.offsets), tables.lengths.as_ref()].into_iter().flatten() {
-            table.verify_all().map_err(|bad| self.0.corrupt(bad, None))?;
-        }
-        if let Some(checkpoints) = &tables.checkpoints {
-            checkpoints.verify_all().map_err(|e| self.0.checkpoint_error(e))?;
-        }
-        self.losses()?;
+        self.0.verify()?;
         (0..self.len()).try_for_each(|i| self.locate(i).map(drop))
     }
 

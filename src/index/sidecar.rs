@@ -213,6 +213,18 @@ impl Sidecar {
         })
     }
 
+    /// Verifies the checksums of all tables.
+    pub(super) fn verify(&self) -> Result<()> {
+        let tables = self.load()?;
+        for table in [Some(&tables.offsets), tables.lengths.as_ref()].into_iter().flatten() {
+            table.verify_all().map_err(|bad| self.corrupt(bad, None))?;
+        }
+        if let Some(checkpoints) = &tables.checkpoints {
+            checkpoints.verify_all().map_err(|e| self.checkpoint_error(e))?;
+        }
+        self.losses().map(drop)
+    }
+
     /// Returns the offset of record `i`, or the end of the record stream for `i` = number of records.
     pub(crate) fn offset(&self, i: u64) -> Result<u64> {
         self.load()?.offsets.get(i).map_err(|bad| self.corrupt(bad, Some(i)))

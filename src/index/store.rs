@@ -2,7 +2,7 @@
 
 use super::file::{IndexFile, OpenedFile, open_file};
 use super::identity::{Sameness, Staleness, compare, fingerprints, hex128, sameness};
-use super::layout::{CHECKED, GAPS, IndexHeader, TORN};
+use super::layout::{CHECKED, GAPS, IndexHeader, Refusal, TORN};
 use super::options::IndexOptions;
 use super::sidecar::Sidecar;
 use crate::error::{Error, IndexError, Result};
@@ -247,17 +247,22 @@ impl IndexSearch {
 
 /// Reads the sidecar at `path`. Returns `None` if there is no file; the error is the reason why the file is refused.
 pub(crate) fn read(path: &Path, options: &IndexOptions) -> Result<Option<Sidecar>, String> {
-    let Some(IndexFile { opened, saved_ns }) = open_file(path, options)? else { return Ok(None) };
-    let mut sidecar = match opened {
-        OpenedFile::Whole(bytes, reserved) => {
-            let len = bytes.len() as u64;
-            Sidecar { _reserved: reserved, ..Sidecar::from_bytes(bytes, len)? }
-        }
-        OpenedFile::Start { bytes, len, from } => Sidecar::lazy(&bytes, len, from)?,
-    };
+    let is_sound = |opened| decode(opened).is_ok_and(|sidecar| sidecar.verify().is_ok());
+    let Some(IndexFile { opened, saved_ns }) = open_file(path, options, is_sound)? else { return Ok(None) };
+    let mut sidecar = decode(opened)?;
     sidecar.file = Some(path.into());
     sidecar.saved_ns = saved_ns;
     Ok(Some(sidecar))
+}
+
+fn decode(opened: OpenedFile) -> Result<Sidecar, Refusal> {
+    match opened {
+        OpenedFile::Whole(bytes, reserved) => {
+            let len = bytes.len() as u64;
+            Ok(Sidecar { _reserved: reserved, ..Sidecar::from_bytes(bytes, len)? })
+        }
+        OpenedFile::Start { bytes, len, from } => Sidecar::lazy(&bytes, len, from),
+    }
 }
 
 /// The destination of an index or a column that was built.

@@ -325,31 +325,46 @@ impl Storage {
         }
     }
 
-    /// Reads a whole object. `None` if there is none, or if `name` is a path.
+    /// Reads a whole object, and once more if it is not sound: a bit may have flipped on its way. `None` if there is none, or if `name` is a path.
     ///
     /// # Errors
     /// Errors of [`Store::small`].
-    pub(crate) fn small(&self, name: &Path, limit: u64) -> Result<Option<Region>> {
+    pub(crate) fn small(
+        &self,
+        name: &Path,
+        limit: u64,
+        is_sound: impl Fn(&Region) -> bool,
+    ) -> Result<Option<Region>> {
         let Some((store, url)) = self.object_of(name)? else { return Ok(None) };
         let listed = self.listed(&bare_url(url)).or_else(|| self.listed_beside(url));
         let large = listed.filter(|object| (2 * PARTS.start..=limit).contains(&object.stamp.size));
-        // Parts cannot be read if the object was replaced or deleted after it was listed, or if the server ignores ranges.
-        if let Some(Ok(bytes)) = large.map(|object| read_in_parts(store, &object)) {
-            return Ok(Some(bytes));
+        let read = || Ok(store.small(url, limit)?.map(|(bytes, _)| bytes));
+        let first = match large.map(|object| read_in_parts(store, &object)) {
+            Some(Ok(bytes)) => Some(bytes),
+            // Parts cannot be read if the object was replaced or deleted after it was listed, or if the server ignores ranges.
+            Some(Err(_)) | None => read()?,
+        };
+        match first {
+            Some(bytes) if !is_sound(&bytes) => read(),
+            found => Ok(found),
         }
-        Ok(store.small(url, limit)?.map(|(bytes, _)| bytes))
     }
 
     /// Reads an index file like [`small`](Storage::small). Its folder is listed first, once for all of its files: most shards have none.
     ///
     /// # Errors
     /// Errors of [`Store::small`].
-    pub(crate) fn index_file(&self, name: &Path, limit: u64) -> Result<Option<Region>> {
+    pub(crate) fn index_file(
+        &self,
+        name: &Path,
+        limit: u64,
+        is_sound: impl Fn(&Region) -> bool,
+    ) -> Result<Option<Region>> {
         let Some((store, url)) = self.object_of(name)? else { return Ok(None) };
         let Some((folder, _)) = url.rsplit_once('/') else { return Ok(None) };
         let exists =
             |objects: Option<&ListedObjects>| objects.is_none_or(|objects| objects.contains_key(url));
-        if self.beside(store, folder, exists) { self.small(name, limit) } else { Ok(None) }
+        if self.beside(store, folder, exists) { self.small(name, limit, is_sound) } else { Ok(None) }
     }
 
     /// Opens an index file of a folder that can be listed. `None` if there is none, and for paths and folders without a listing.

@@ -14,6 +14,7 @@ use crate::index::{
 use crate::io::{Region, Reserved, read_exact_at};
 use crate::memory::{room, zeroed};
 use std::io::Write;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -129,6 +130,25 @@ impl StepFile {
     /// Returns the table of a record. `None` if the file has no valid one.
     pub(super) fn table(&self, i: u64, payload_len: u64) -> Option<EpisodeTable> {
         let (from, to) = self.0.places.pair(i).ok().filter(|(from, to)| from <= to)?;
+        let read = || self.read_table(from..to, payload_len);
+        read().or_else(|| self.distrust(from..to).then(read)?)
+    }
+
+    /// Drops what is kept of tables in a store, whose bits may have flipped on their way. Returns true if the next read asks the store once more.
+    fn distrust(&self, range: Range<u64>) -> bool {
+        match &self.0.tables {
+            TableBytes::File { from: SidecarFile::Object(source), at, .. } => {
+                source.distrust(&(at.saturating_add(range.start)..at.saturating_add(range.end)))
+            }
+            _ => false,
+        }
+    }
+
+    fn read_table(
+        &self,
+        Range { start: from, end: to }: Range<u64>,
+        payload_len: u64,
+    ) -> Option<EpisodeTable> {
         let len = to.checked_sub(from).filter(|len| *len <= MAX_TABLE)?;
         let bytes = match &self.0.tables {
             TableBytes::Here(all) => {

@@ -17,7 +17,7 @@ use object_store::{
     RetryConfig, StaticCredentialProvider,
 };
 use std::cmp::Ordering;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
@@ -216,6 +216,8 @@ pub(crate) struct Cloud {
     /// Set for a bucket that may be read and not listed. It refuses what does not exist.
     unlisted: AtomicBool,
     opened: Mutex<Option<OpenedBucket>>,
+    /// The versions that a server sent first, by name and listed version in quotes, of objects whose listed version is another.
+    sent: Mutex<HashMap<String, Box<str>>>,
     /// The region of a bucket of S3 that its answers named.
     region: Mutex<Option<String>>,
     /// Held while a login is looked for.
@@ -232,6 +234,7 @@ impl Cloud {
             client,
             answers: Arc::default(),
             unlisted: AtomicBool::new(false),
+            sent: Mutex::default(),
             opened: Mutex::default(),
             region: Mutex::default(),
             login: tokio::sync::Mutex::default(),
@@ -337,6 +340,21 @@ impl Cloud {
         Ok(bytes)
     }
 
+    /// Returns the failure of an object that was replaced, from a server that ignores `If-Match`. Some servers list other versions than they send: at an
+    /// equal time, the version has to be that of the first answer.
+    fn unlike(&self, key: &str, expected: &Stamp, now: &Stamp) -> Option<RequestFailure> {
+        let (then, version) = expected.version.as_deref().zip(now.version.as_deref())?;
+        if quoted(then) == quoted(version) {
+            return None;
+        }
+        let mut timed = expected.clone();
+        timed.version = None;
+        let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = sent.entry(format!("{key}{}", quoted(then))).or_insert_with(|| version.into());
+        let is_other = changed(&timed, now).is_some() || **first != *version;
+        is_other.then(|| RequestFailure::stale("its version is another"))
+    }
+
     /// Reads a range, or its first bytes if the server sends fewer.
     async fn read_start(
         &self,
@@ -356,7 +374,8 @@ impl Cloud {
                 };
                 let answer = opened.objects.get_opts(path, options).await?;
                 let now = stamp(answer.meta.size, Some(answer.meta.last_modified), answer.meta.e_tag.clone());
-                if let Some(failure) = changed(expected, &now).or_else(|| unconditional(expected, &now)) {
+                let unlike = || self.unlike(path.as_ref(), expected, &now);
+                if let Some(failure) = changed(expected, &now).or_else(unlike) {
                     return Ok(Err(failure));
                 }
                 let bytes = match body(answer, len).await? {
@@ -753,16 +772,6 @@ fn traced(trace: &Arc<Trace>) -> Extensions {
     extensions
 }
 
-/// Returns the failure of an object that was replaced, from a server that ignores `If-Match`. Its time has to be another, too: some servers list
-/// other versions than they send.
-fn unconditional(expected: &Stamp, now: &Stamp) -> Option<RequestFailure> {
-    let (then, version) = expected.version.as_deref().zip(now.version.as_deref())?;
-    let mut timed = expected.clone();
-    timed.version = None;
-    let differ = quoted(then) != quoted(version) && changed(&timed, now).is_some();
-    differ.then(|| RequestFailure::stale("its version is another"))
-}
-
 /// Azure lists versions without quotes.
 fn quoted(version: &str) -> String {
     if version.starts_with('"') { version.to_owned() } else { format!("\"{version}\"") }
@@ -803,6 +812,25 @@ mod tests {
         let settings = Arc::new(Settings::new(RemoteOptions { variables, ..RemoteOptions::default() }));
         let client = crate::clients::client(&settings, 0).unwrap();
         Cloud::new(Address::of("s3://bucket/x").unwrap(), settings, client)
+    }
+
+    /// A server may list another version than it sends. It has to send the same one each time.
+    #[test]
+    fn a_version_that_is_not_the_listed_one_stays_that_of_the_first_answer() {
+        let cloud = bucket(&[]);
+        let of =
+            |tag: &str, time| stamp(1, chrono::DateTime::from_timestamp(time, 0), Some(format!("\"{tag}\"")));
+        let (listed, then) = (of("listed", 1_700_000_000), 1_700_000_000);
+        for (key, tag, time, is_stale) in [
+            ("a", "listed", then, false),
+            ("a", "sent", then, false),
+            ("a", "other", then, true),
+            ("a", "sent", then, false),
+            ("b", "other", then, false),
+            ("b", "other", then + 1, true),
+        ] {
+            assert_eq!(cloud.unlike(key, &listed, &of(tag, time)).is_some(), is_stale, "{key} {tag} {time}");
+        }
     }
 
     #[test]

@@ -142,6 +142,38 @@ fn a_flipped_bit_is_read_again_by_every_reader() {
     }
 }
 
+/// Wherever a bit of an index file or a pack flips, the file is read once more.
+#[test]
+fn a_flipped_bit_in_an_index_file_is_read_again() {
+    let case = Case::new("s3");
+    let names = ["a.tfrecord", "b.tfrecord"];
+    names.into_iter().zip(0..).for_each(|(name, k)| case.set(name, shard(k..k + 1)));
+    let paths = names.map(|name| case.url(name).into());
+    let built = tfseek::index::write_pack("all", &paths, &case.index().store(case.store())).unwrap().1;
+    for (name, index) in names.iter().zip(&built.indexes) {
+        let mut bytes = Vec::new();
+        index.write_to(&mut bytes).unwrap();
+        case.set(&format!(".tfseek/{name}.tfri"), bytes);
+    }
+    let store = case.store();
+    let open = |name: &str| {
+        let index = IndexOptions::new().mode(IndexMode::Require).default_dirs(None, None);
+        DatasetOptions::new().index(index).store(store.clone()).open(case.url(name)).unwrap()
+    };
+    for (opened, file) in
+        [("a.tfrecord", ".tfseek/a.tfrecord.tfri"), (".tfseek/all.tfrp", ".tfseek/all.tfrp")]
+    {
+        let object = case.object(file);
+        for at in 0..case.server.get(&object).unwrap().bytes.len() {
+            case.server.fail(&object, Fault::Flip(at), 1);
+            let ds = open(opened);
+            let last = ds.len() - 1;
+            assert_eq!(label(&ds, last, &mut Vec::new()).unwrap(), last as i64, "{file}, byte {at}");
+            assert_eq!((ds.warnings().len(), case.server.faults_left()), (0, 0), "{file}, byte {at}");
+        }
+    }
+}
+
 #[test]
 fn replaced_objects_are_stale() {
     for case in Case::all().filter(|case| case.scheme != "hf") {
