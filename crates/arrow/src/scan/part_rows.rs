@@ -22,8 +22,9 @@ pub(super) struct PartRows {
 /// A part that is being read.
 struct OpenPart {
     stream: Stream,
-    /// Number in the dataset of the record with ordinal 0 in the shard, which may be in another part.
-    start: u64,
+    /// The number of the part's first record in the dataset, and its ordinal in the shard.
+    first: u64,
+    ordinal: u64,
 }
 
 /// Records that were read: their payloads, in one buffer, and their places.
@@ -99,17 +100,16 @@ impl PartRows {
                 Some(open) => open,
                 closed => {
                     let Some(part) = self.parts.pop_front() else { return Ok(()) };
-                    closed.insert(OpenPart {
-                        stream: self.streams.part(&part)?,
-                        start: part.first.saturating_sub(part.ordinal),
-                    })
+                    let stream = self.streams.part(&part)?;
+                    closed.insert(OpenPart { stream, first: part.first, ordinal: part.ordinal })
                 }
             };
             match open.stream.next()? {
                 None => self.open = None,
                 Some(record) => {
-                    let ordinal = record.at().record.unwrap_or_default();
-                    limits.add(record, open.start.saturating_add(ordinal), rows)?;
+                    // A part may begin later in its shard than in the dataset.
+                    let after = record.at().record.and_then(|ordinal| ordinal.checked_sub(open.ordinal));
+                    limits.add(record, open.first.saturating_add(after.unwrap_or_default()), rows)?;
                 }
             }
         }

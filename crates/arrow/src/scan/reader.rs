@@ -444,7 +444,37 @@ mod tests {
     use arrow_array::types::Int64Type;
     use tfseek::example::FeatureBuf;
     use tfseek::schema::{DType, FeatureSpec, Schema};
-    use tfseek::{DatasetOptions, IndexMode, SequenceExampleBuilder, Writer};
+    use tfseek::{DatasetOptions, ExampleBuilder, IndexMode, SequenceExampleBuilder, Writer};
+
+    #[test]
+    fn parts_of_ranges_have_the_numbers_of_the_dataset() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.tfrecord");
+        let mut writer = Writer::create(&path).unwrap();
+        (0..50).for_each(|k| {
+            writer.write(&ExampleBuilder::new().int64("label", [k]).encode().unwrap()).unwrap();
+        });
+        writer.close().unwrap();
+        let whole = DatasetOptions::new().index(IndexMode::Memory).open(&path).unwrap();
+        let schema = Schema::example().feature("label", FeatureSpec::fixed_len(&[], DType::Int64));
+        let schema = schema.build().unwrap();
+        for (ranges, labels) in [
+            ([10..20, 20..50], (10..50).collect::<Vec<i64>>()),
+            ([30..40, 5..9], (30..40).chain(5..9).collect()),
+        ] {
+            let some = whole.ranges(&ranges).unwrap();
+            let mut found = Vec::new();
+            for share in some.shares(3).unwrap() {
+                let scan = Scan::of_parts(share, &schema, &Options::new()).unwrap().record("number").unwrap();
+                for batch in scan.reader().unwrap() {
+                    let batch = batch.unwrap();
+                    let column = |name| batch[name].as_primitive::<Int64Type>().values().to_vec();
+                    found.extend(column("number").into_iter().zip(column("label")));
+                }
+            }
+            assert_eq!(found, (0..).zip(labels).collect::<Vec<_>>());
+        }
+    }
 
     #[test]
     fn a_batch_with_too_many_values_is_divided() {

@@ -75,8 +75,9 @@ impl ByteStats {
     pub(crate) fn without_header(&self) -> u64 {
         let Some(images) = &self.images else { return 0 };
         let pictures = images.formats.values().sum::<u64>();
-        let others = self.lengths.n - pictures;
-        images.undecodable + if others <= pictures { others } else { 0 }
+        // The counts may come from a file.
+        let others = self.lengths.n.checked_sub(pictures).filter(|others| *others <= pictures);
+        images.undecodable.saturating_add(others.unwrap_or_default())
     }
 
     pub(crate) fn flush(&mut self) {

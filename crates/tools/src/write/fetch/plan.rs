@@ -65,11 +65,11 @@ impl Wanted {
 
 /// Returns the length of the folder, with its slash, that all URLs are in.
 fn common_folder(urls: &[&str]) -> usize {
-    let folder = |text: &str| text.rfind('/').map_or(0, |at| at + 1);
     let Some((first, others)) = urls.split_first() else { return 0 };
-    others.iter().fold(folder(first), |len, other| {
-        let same = first.bytes().zip(other.bytes()).take(len).take_while(|(a, b)| a == b).count();
-        folder(first.get(..same).unwrap_or_default())
+    let folder = |len| first.bytes().take(len).rposition(|byte| byte == b'/').map_or(0, |at| at + 1);
+    others.iter().fold(folder(first.len()), |len, other| {
+        // The URLs may begin to differ inside a character.
+        folder(first.bytes().zip(other.bytes()).take(len).take_while(|(a, b)| a == b).count())
     })
 }
 
@@ -99,6 +99,7 @@ mod tests {
         assert_eq!(len(&["s3://b/x/y"]), "s3://b/x/".len());
         assert_eq!(len(&["s3://b/x/ab1", "s3://b/x/ab2"]), "s3://b/x/".len());
         assert_eq!(len(&["s3://b/x/a", "s3://b/xy/a"]), "s3://b/".len());
+        assert_eq!(len(&["s3://b/x/\u{e9}1", "s3://b/x/\u{e8}1"]), "s3://b/x/".len());
         assert_eq!(len(&[]), 0);
     }
 }
