@@ -104,7 +104,7 @@ pub(crate) fn search_companion<T>(
         };
         let found = match opened {
             Ok(None) => continue,
-            Ok(Some(opened)) => open(opened, &file),
+            Ok(Some(opened)) => opened.decoded(|opened| open(opened, &file)),
             Err(reason) => Err(reason),
         };
         let (known, found) = match found {

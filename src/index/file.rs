@@ -50,6 +50,29 @@ pub(crate) enum SidecarFile {
     Object(Arc<dyn Source>),
 }
 
+impl OpenedFile {
+    /// Reads the start of a large file of a store.
+    fn start_of(source: Arc<dyn Source>) -> Result<OpenedFile, String> {
+        let mut bytes = zeroed(OBJECT_START).map_err(|e| e.to_string())?;
+        read_exact_at(&*source, &mut bytes, 0).map_err(|e| e.to_string())?;
+        Ok(OpenedFile::Start { bytes, len: source.len(), from: SidecarFile::Object(source) })
+    }
+
+    /// Decodes the file. One of a store that was read in parts and is not sound is read once more.
+    pub(crate) fn decoded<T>(self, decode: impl Fn(OpenedFile) -> Result<T, String>) -> Result<T, String> {
+        let object = match &self {
+            OpenedFile::Start { from: SidecarFile::Object(source), .. } => Some(source.clone()),
+            _ => None,
+        };
+        match (decode(self), object) {
+            (Err(_), Some(source)) if source.distrust(&(0..source.len())) => {
+                decode(OpenedFile::start_of(source)?)
+            }
+            (decoded, _) => decoded,
+        }
+    }
+}
+
 impl SidecarFile {
     /// Calls `read` with the open file and the offset of the sidecar in it.
     ///
@@ -125,17 +148,7 @@ pub(crate) fn open_in_parts(
         None => None,
     };
     match listed {
-        Some(source) if source.len() > READ_IN => {
-            let start = || {
-                let mut bytes = zeroed(OBJECT_START).map_err(|e| e.to_string())?;
-                read_exact_at(&*source, &mut bytes, 0).map_err(|e| e.to_string())?;
-                Ok(OpenedFile::Start { bytes, len: source.len(), from: SidecarFile::Object(source.clone()) })
-            };
-            if !is_sound(start()?) {
-                source.distrust(&(0..source.len()));
-            }
-            start().map(Some)
-        }
+        Some(source) if source.len() > READ_IN => OpenedFile::start_of(source).map(Some),
         _ => Ok(open_file(path, options, is_sound)?.map(|found| found.opened)),
     }
 }
