@@ -165,18 +165,14 @@ fn a_large_pack_is_read_in_parts_at_a_time() {
 #[test]
 fn a_pack_whose_parts_cannot_be_read_is_read_at_once() {
     let (case, _) = large_pack();
-    for lie in [Lie::Short, Lie::Long, Lie::Nothing, Lie::Cleared, Lie::Fails, Lie::Size] {
+    // Other bytes are found by the checksums.
+    for lie in [Lie::Short, Lie::Long, Lie::Nothing, Lie::Cleared, Lie::Fails, Lie::Size, Lie::Other] {
         let liar = Arc::new(Liar { honest: case.bucket.store(), lie: lie.into() });
         let smalls = case.bucket.requests().smalls.load(Relaxed);
         let options = DatasetOptions::new().store(Arc::new(LyingStore(liar)));
         assert_eq!(options.open(url(".tfseek/many.tfrp")).unwrap().len(), 2 * SHARDS);
         assert_eq!(case.bucket.requests().smalls.load(Relaxed) - smalls, 1, "{lie:?}");
     }
-    // Other bytes are found by the checksums.
-    let liar = Arc::new(Liar { honest: case.bucket.store(), lie: Lie::Other.into() });
-    let options = DatasetOptions::new().store(Arc::new(LyingStore(liar)));
-    let e = options.open(url(".tfseek/many.tfrp")).unwrap_err().to_string();
-    assert!(e.starts_with(&url(".tfseek/many.tfrp")), "{e}");
 }
 
 #[test]
