@@ -97,18 +97,15 @@ pub(crate) fn search_companion<T>(
 ) -> CompanionSearch<T> {
     let mut best = CompanionSearch::Missing(None);
     for file in candidates(shard.path, ending, options) {
-        let is_sound = |opened| open(opened, &file).is_ok();
-        let opened = match shard.checked {
-            true => open_in_parts(&file, options, is_sound),
-            false => open_file(&file, options, is_sound).map(|found| found.map(|found| found.opened)),
-        };
-        let found = match opened {
-            Ok(None) => continue,
-            Ok(Some(opened)) => opened.decoded(|opened| open(opened, &file)),
-            Err(reason) => Err(reason),
+        let open = |opened| open(opened, &file);
+        let found = if shard.checked {
+            open_in_parts(&file, options, open)
+        } else {
+            open_file(&file, options, open).map(|found| found.map(|(found, _)| found))
         };
         let (known, found) = match found {
-            Ok(found) => found,
+            Ok(Some(found)) => found,
+            Ok(None) => continue,
             Err(reason) => {
                 refused(&file, &reason);
                 best = best.or(CompanionSearch::Missing(Some(reasons.invalid)));

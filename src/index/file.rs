@@ -1,6 +1,6 @@
 //! Opening index and column files. A file is read into memory, mapped, or kept open until a section is needed.
 
-use super::layout::{HEADER_LEN, MAX_PREFIX, Section};
+use super::layout::{HEADER_LEN, MAX_PREFIX, Refusal, Section};
 use super::options::IndexOptions;
 use crate::error::{IndexError, Result};
 use crate::io::{KeptFile, Map, Region, Reserved, Source, Stamp, open_regular, read_exact_at, url_of};
@@ -21,12 +21,6 @@ pub(crate) const LARGEST: u64 = 1 << 30;
 
 /// Bytes of a large index file of a store that are read first. They mostly have all sections before the tables.
 const OBJECT_START: u64 = 64 << 10;
-
-/// An index or column file, and when it was last written if that is known.
-pub(crate) struct IndexFile {
-    pub(crate) opened: OpenedFile,
-    pub(crate) saved_ns: Option<i64>,
-}
 
 /// An open index or column file.
 pub(crate) enum OpenedFile {
@@ -57,20 +51,6 @@ impl OpenedFile {
         read_exact_at(&*source, &mut bytes, 0).map_err(|e| e.to_string())?;
         Ok(OpenedFile::Start { bytes, len: source.len(), from: SidecarFile::Object(source) })
     }
-
-    /// Decodes the file. One of a store that was read in parts and is not sound is read once more.
-    pub(crate) fn decoded<T>(self, decode: impl Fn(OpenedFile) -> Result<T, String>) -> Result<T, String> {
-        let object = match &self {
-            OpenedFile::Start { from: SidecarFile::Object(source), .. } => Some(source.clone()),
-            _ => None,
-        };
-        match (decode(self), object) {
-            (Err(_), Some(source)) if source.distrust(&(0..source.len())) => {
-                decode(OpenedFile::start_of(source)?)
-            }
-            (decoded, _) => decoded,
-        }
-    }
 }
 
 impl SidecarFile {
@@ -88,17 +68,17 @@ impl SidecarFile {
     }
 }
 
-/// Opens the index or column file at `path`, which may be a URL. Returns `None` if there is no file. One of a store that is not sound is read once more.
-pub(crate) fn open_file(
+/// Opens and decodes the index or column file at `path`, which may be a URL. Also returns when it was last written, if that is known.
+/// Returns `None` if there is no file. One of a store is read once more if `decode` fails.
+pub(crate) fn open_file<T>(
     path: &Path,
     options: &IndexOptions,
-    is_sound: impl Fn(OpenedFile) -> bool,
-) -> Result<Option<IndexFile>, String> {
+    decode: impl Fn(OpenedFile) -> Result<T, Refusal>,
+) -> Result<Option<(T, Option<i64>)>, Refusal> {
     if url_of(path).is_some() {
-        let is_sound = |bytes: &Region| is_sound(OpenedFile::Whole(bytes.clone(), None));
-        let found = options.storage.index_file(path, LARGEST, is_sound).map_err(|e| e.kind().to_string())?;
-        let opened = found.map(|bytes| OpenedFile::Whole(bytes, None));
-        return Ok(opened.map(|opened| IndexFile { opened, saved_ns: None }));
+        let decode = |bytes| decode(OpenedFile::Whole(bytes, None));
+        let found = options.storage.index_file(path, LARGEST, decode).map_err(|e| e.kind().to_string())?;
+        return Ok(found.transpose()?.map(|decoded| (decoded, None)));
     }
     let file = match open_regular(path) {
         Ok(file) => file,
@@ -110,8 +90,8 @@ pub(crate) fn open_file(
     let io = |e: io::Error| e.to_string();
     let Stamp { size: len, modified_ns: saved_ns, .. } =
         file.metadata().and_then(|meta| Stamp::of(&meta)).map_err(io)?;
-    let opened = open_local(path, file, len, options)?;
-    Ok(Some(IndexFile { opened, saved_ns }))
+    let decoded = decode(open_local(path, file, len, options)?)?;
+    Ok(Some((decoded, saved_ns)))
 }
 
 /// Reads or maps an index file of `len` bytes, or its start.
@@ -137,19 +117,22 @@ fn open_local(path: &Path, file: File, len: u64, options: &IndexOptions) -> Resu
     Ok(OpenedFile::Start { bytes, len, from })
 }
 
-/// Opens an index file like [`open_file`]. Of a large one in a store, only the start is read: more than [`READ_IN`] bytes.
-pub(crate) fn open_in_parts(
+/// Opens and decodes an index file like [`open_file`]. Of a large one in a store, only the start is read: more than [`READ_IN`] bytes.
+pub(crate) fn open_in_parts<T>(
     path: &Path,
     options: &IndexOptions,
-    is_sound: impl Fn(OpenedFile) -> bool,
-) -> Result<Option<OpenedFile>, String> {
+    decode: impl Fn(OpenedFile) -> Result<T, Refusal>,
+) -> Result<Option<T>, Refusal> {
     let listed = match url_of(path) {
         Some(_) => options.storage.listed_index_file(path).map_err(|e| e.kind().to_string())?,
         None => None,
     };
-    match listed {
-        Some(source) if source.len() > READ_IN => OpenedFile::start_of(source).map(Some),
-        _ => Ok(open_file(path, options, is_sound)?.map(|found| found.opened)),
+    let Some(source) = listed.filter(|source| source.len() > READ_IN) else {
+        return Ok(open_file(path, options, decode)?.map(|(decoded, _)| decoded));
+    };
+    match decode(OpenedFile::start_of(source.clone())?) {
+        Err(_) if source.distrust(&(0..source.len())) => decode(OpenedFile::start_of(source)?).map(Some),
+        decoded => decoded.map(Some),
     }
 }
 

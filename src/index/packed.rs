@@ -50,26 +50,26 @@ impl PackFile {
     /// [`IndexError::Refused`](crate::error::IndexError::Refused); I/O errors.
     pub(super) fn open(path: &Path, options: &IndexOptions) -> Result<PackFile> {
         let open = || -> Result<PackFile> {
-            let is_sound = |bytes: &Region| PackFile::is_sound(path, bytes);
-            let in_store = options.storage.small(path, LARGEST, is_sound)?;
-            let (source, stamp) = match in_store {
-                Some(bytes) => (PackBytes::Bytes(bytes.clone()), Stamp::new(bytes.as_ref().len() as u64)),
-                None if url_of(path).is_some() => {
-                    return Err(io::Error::from(io::ErrorKind::NotFound).into());
-                }
-                None => PackBytes::open(path, options)?,
-            };
+            if url_of(path).is_some() {
+                let in_store =
+                    options.storage.small(path, LARGEST, |bytes| PackFile::verified(path, bytes))?;
+                return in_store.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+            }
+            let (source, stamp) = PackBytes::open(path, options)?;
             let pack = PackFile::decode(path, source, stamp.size).map_err(refused)??;
             Ok(PackFile { saved_ns: stamp.modified_ns, ..pack })
         };
         open().map_err(|e| e.in_file(path))
     }
 
-    /// Returns true if all checksums in the bytes of a pack are right.
-    fn is_sound(path: &Path, bytes: &Region) -> bool {
-        let source = PackBytes::Bytes(bytes.clone());
-        let Ok(Ok(pack)) = PackFile::decode(path, source, bytes.len() as u64) else { return false };
-        pack.entries.iter().all(|entry| pack.embedded(entry).is_ok_and(|sidecar| sidecar.verify().is_ok()))
+    /// Decodes the bytes of a pack, and verifies all checksums.
+    fn verified(path: &Path, bytes: Region) -> Result<PackFile> {
+        let len = bytes.len() as u64;
+        let pack = PackFile::decode(path, PackBytes::Bytes(bytes), len).map_err(refused)??;
+        for entry in &pack.entries {
+            pack.embedded(entry)?.verify()?;
+        }
+        Ok(pack)
     }
 
     /// Decodes the header and the tables of a pack. The outer error is a refusal, the inner one an I/O error.

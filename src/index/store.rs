@@ -1,6 +1,6 @@
 //! The locations of index and column files: search, choice and saving.
 
-use super::file::{IndexFile, OpenedFile, open_file};
+use super::file::{OpenedFile, open_file};
 use super::identity::{Sameness, Staleness, compare, fingerprints, hex128, sameness};
 use super::layout::{CHECKED, GAPS, IndexHeader, Refusal, TORN};
 use super::options::IndexOptions;
@@ -247,9 +247,16 @@ impl IndexSearch {
 
 /// Reads the sidecar at `path`. Returns `None` if there is no file; the error is the reason why the file is refused.
 pub(crate) fn read(path: &Path, options: &IndexOptions) -> Result<Option<Sidecar>, String> {
-    let is_sound = |opened| decode(opened).is_ok_and(|sidecar| sidecar.verify().is_ok());
-    let Some(IndexFile { opened, saved_ns }) = open_file(path, options, is_sound)? else { return Ok(None) };
-    let mut sidecar = decode(opened)?;
+    let is_in_store = url_of(path).is_some();
+    let decode = |opened| {
+        let sidecar = decode(opened)?;
+        // A bit may have flipped on its way. Blocks of a file are verified on first use.
+        if is_in_store {
+            sidecar.verify().map_err(|e| e.kind().to_string())?;
+        }
+        Ok(sidecar)
+    };
+    let Some((mut sidecar, saved_ns)) = open_file(path, options, decode)? else { return Ok(None) };
     sidecar.file = Some(path.into());
     sidecar.saved_ns = saved_ns;
     Ok(Some(sidecar))

@@ -325,28 +325,29 @@ impl Storage {
         }
     }
 
-    /// Reads a whole object, and once more if it is not sound: a bit may have flipped on its way. `None` if there is none, or if `name` is a path.
+    /// Reads and decodes a whole object, and once more if `decode` fails: a bit may have flipped on its way. `None` if there is none, or if
+    /// `name` is a path. The inner result is that of `decode`.
     ///
     /// # Errors
     /// Errors of [`Store::small`].
-    pub(crate) fn small(
+    pub(crate) fn small<T, E>(
         &self,
         name: &Path,
         limit: u64,
-        is_sound: impl Fn(&Region) -> bool,
-    ) -> Result<Option<Region>> {
+        decode: impl Fn(Region) -> Result<T, E>,
+    ) -> Result<Option<Result<T, E>>> {
         let Some((store, url)) = self.object_of(name)? else { return Ok(None) };
         let listed = self.listed(&bare_url(url)).or_else(|| self.listed_beside(url));
         let large = listed.filter(|object| (2 * PARTS.start..=limit).contains(&object.stamp.size));
-        let read = || Ok(store.small(url, limit)?.map(|(bytes, _)| bytes));
+        let read = || -> Result<_> { Ok(store.small(url, limit)?.map(|(bytes, _)| bytes)) };
         let first = match large.map(|object| read_in_parts(store, &object)) {
             Some(Ok(bytes)) => Some(bytes),
             // Parts cannot be read if the object was replaced or deleted after it was listed, or if the server ignores ranges.
             Some(Err(_)) | None => read()?,
         };
-        match first {
-            Some(bytes) if !is_sound(&bytes) => read(),
-            found => Ok(found),
+        match first.map(&decode) {
+            Some(Err(_)) => Ok(read()?.map(decode)),
+            decoded => Ok(decoded),
         }
     }
 
@@ -354,17 +355,17 @@ impl Storage {
     ///
     /// # Errors
     /// Errors of [`Store::small`].
-    pub(crate) fn index_file(
+    pub(crate) fn index_file<T, E>(
         &self,
         name: &Path,
         limit: u64,
-        is_sound: impl Fn(&Region) -> bool,
-    ) -> Result<Option<Region>> {
+        decode: impl Fn(Region) -> Result<T, E>,
+    ) -> Result<Option<Result<T, E>>> {
         let Some((store, url)) = self.object_of(name)? else { return Ok(None) };
         let Some((folder, _)) = url.rsplit_once('/') else { return Ok(None) };
         let exists =
             |objects: Option<&ListedObjects>| objects.is_none_or(|objects| objects.contains_key(url));
-        if self.beside(store, folder, exists) { self.small(name, limit, is_sound) } else { Ok(None) }
+        if self.beside(store, folder, exists) { self.small(name, limit, decode) } else { Ok(None) }
     }
 
     /// Opens an index file of a folder that can be listed. `None` if there is none, and for paths and folders without a listing.
