@@ -60,41 +60,50 @@ gallery:
 	TFSEEK_REAL_DATA=$(abspath $(REAL_DATA)) TFSEEK_TFDS_CASES=$(abspath $(TFDS_DATA)) TFSEEK_DEMO_DATA=$(abspath target/view/demo) \
 		$(CARGO) test -p tfseek-view --test browser -- --ignored gallery
 
-# An ordinary test replays the fuzz corpora. The Rust code of the Python package is checked even without Python, because nothing is
-# linked to an interpreter. The viewer's page is tested in TFSEEK_BROWSER or a Chromium on the path, if there is one, also with the files in
-# TFSEEK_REAL_DATA. Screenshots are in target/view.
+# What the tests print and what they lack, for the last lines of `make test`.
+TESTED := $(CURDIR)/target/tested
+# Says that a step is skipped, and what it needs.
+skip = echo "skipped: needs $(1)" | tee -a "$${TFSEEK_SKIPPED:-/dev/null}"
+
+# An ordinary test replays the fuzz corpora. The command is tested with the feature `remote`, and without it only how it refuses URLs. The
+# Rust code of the Python package is checked even without Python, because nothing is linked to an interpreter. The viewer's page is tested
+# in TFSEEK_BROWSER or a Chromium on the path, if there is one, also with the files in TFSEEK_REAL_DATA. Screenshots are in target/view.
 test: export PYO3_NO_PYTHON = 1
 test: export PYO3_BUILD_EXTENSION_MODULE = 1
 test: export CARGO_INCREMENTAL ?= 0
+test: export TFSEEK_SKIPPED = $(TESTED)/skipped
+test: export TFSEEK_TESTED = $(TESTED)/python
 test:
+	@rm -rf $(TESTED); mkdir -p $(TESTED); touch $(TESTED)/skipped $(TESTED)/python
 	@if $(CARGO) fmt --version >/dev/null 2>&1; then \
 		set -x; $(CARGO) fmt --all --check; \
-	else echo "skipped: rustfmt is not installed"; fi
+	else $(call skip,rustfmt); fi
 	@if $(CARGO) clippy --version >/dev/null 2>&1; then \
 		set -ex; $(CARGO) clippy --workspace --all-targets --all-features -- -D warnings; \
 		$(CARGO) clippy -p tfseek --lib --no-default-features -- -D warnings; \
 		$(CARGO) clippy -p tfseek --lib --no-default-features --features json -- -D warnings; \
 	else \
-		echo "skipped: clippy is not installed"; set -ex; \
+		$(call skip,clippy); set -ex; \
 		$(CARGO) check -p tfseek --lib --no-default-features; \
 		$(CARGO) check -p tfseek --lib --no-default-features --features json; \
 	fi
-	$(CARGO) test --workspace
-	$(CARGO) test -p tfseek-cli --features remote --test remote
+	{ $(CARGO) test --workspace --features tfseek-cli/remote 2>&1; echo $$? >$(TESTED)/status; } | tee $(TESTED)/rust; exit $$(cat $(TESTED)/status)
+	$(CARGO) test --workspace --test cli address
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --all-features --no-deps
 	@if $(CARGO) deny --version >/dev/null 2>&1; then \
 		set -x; $(CARGO) deny --workspace check bans licenses sources; \
-	else echo "skipped: cargo-deny is not installed"; fi
+	else $(call skip,cargo-deny); fi
 	@$(MAKE) --no-print-directory public-api
 	@env -u PYO3_NO_PYTHON -u PYO3_BUILD_EXTENSION_MODULE $(MAKE) --no-print-directory python
+	@awk -f crates/testkit/tests.awk $(TESTED)/rust $(TESTED)/python $(TESTED)/skipped
 
 # Compares the public interface with docs/public-api.txt. `make public-api WRITE=1` writes that file. The version of the tool is fixed,
 # because other versions print other lines.
 public-api:
 	@if ! $(CARGO) public-api --version 2>/dev/null | grep -q ' 0\.52\.'; then \
-		echo "skipped: cargo-public-api 0.52 is not installed"; \
+		$(call skip,cargo-public-api 0.52); \
 	elif ! $(CARGO) +nightly --version >/dev/null 2>&1; then \
-		echo "skipped: cargo-public-api requires a nightly toolchain, which is not installed"; \
+		$(call skip,a nightly toolchain for cargo-public-api); \
 	else \
 		set -ex; \
 		$(CARGO) +nightly public-api -p tfseek -sss > target/public-api.txt; \
@@ -107,11 +116,11 @@ public-api:
 # Rust are (MATURIN_ARGS), with what they have compiled; `make dist-test` tries the wheels of a release.
 define with_package
 	if ! $(2) -c 'import sys; sys.exit(sys.version_info < (3, 9))' 2>/dev/null; then \
-		echo "skipped: $(2) is not Python 3.9 or later"; \
+		$(call skip,Python 3.9 or later as $(2)); \
 	elif ! { [ -x $(1)/bin/python ] || $(2) -m venv $(1); }; then \
-		echo "skipped: $(2) cannot make a virtual environment"; \
+		$(call skip,a $(2) that makes virtual environments); \
 	elif ! $(1)/bin/python -m pip install -q 'maturin>=1.9,<2' numpy pytest; then \
-		echo "skipped: pip cannot install the tools to build and test the Python package"; \
+		$(call skip,maturin and pytest from pip); \
 	else \
 		set -ex; \
 		PATH="$$PWD/$(1)/bin:$$PATH:$$(dirname $$(command -v $(2)))" MATURIN_PEP517_ARGS="$(MATURIN_ARGS)" $(1)/bin/python -m pip install -q \
@@ -125,12 +134,12 @@ python:
 		if $(PYTHON_VENV)/bin/python -m pip install -q mypy; then \
 			MYPYPATH=python $(PYTHON_VENV)/bin/python -m mypy --config-file python/pyproject.toml \
 				python/tfseek python/tests; \
-		else echo "skipped: pip cannot install mypy"; fi; \
+		else $(call skip,mypy); fi; \
 		if $(PYTHON_VENV)/bin/python -m pip install -q pyright && $(PYTHON_VENV)/bin/pyright --version >/dev/null 2>&1; then \
 			$(PYTHON_VENV)/bin/pyright -p python/pyproject.toml --pythonpath $(PYTHON_VENV)/bin/python; \
-		else echo "skipped: pip cannot install pyright, or pyright cannot install Node.js"; fi; \
+		else $(call skip,pyright and Node.js); fi; \
 		for engine in $(ARROW_READERS) $(FSSPEC) $(TFDS); do \
-			$(PYTHON_VENV)/bin/python -m pip install -q $$engine || echo "skipped: pip cannot install $$engine"; \
+			$(PYTHON_VENV)/bin/python -m pip install -q $$engine || $(call skip,$$engine from pip); \
 		done; \
 		$(PYTHON_VENV)/bin/python -m pytest -q python/tests; \
 	fi
@@ -232,8 +241,10 @@ test-slow:
 	$(CARGO) test --release --lib --test order --test bytes --test dataset -- --ignored --nocapture
 	$(CARGO) test --release --test memory -- --ignored --nocapture
 	$(CARGO) test --release -p tfseek-tools --lib -- --ignored --nocapture
+	$(CARGO) test --release -p tfseek-remote --test remote -- --ignored --nocapture
 	$(CARGO) test -p tfseek-cli --test faults -- --ignored --nocapture
-	$(CARGO) test --release -p tfseek-cli --test claims -- --ignored
+	$(CARGO) test --release -p tfseek-cli --features remote --test cli --test claims -- --ignored --nocapture
+	$(CARGO) test --release -p tfseek-view --test browser goals -- --ignored --nocapture
 	@$(call with_package,$(PYTHON_VENV),$(PYTHON)) \
 		$(PYTHON_VENV)/bin/python -m pip install -q protobuf==7.36.2 || echo "skipped: pip cannot install protobuf"; \
 		TFSEEK_SLOW=1 $(PYTHON_VENV)/bin/python -m pytest -q -s python/tests/test_faults.py python/tests/test_train_oracle.py; \

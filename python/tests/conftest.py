@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import pathlib
+import re
 import signal
 import subprocess
 from typing import Any
@@ -30,6 +31,29 @@ def _bounded_run(*args: Any, **options: Any) -> subprocess.CompletedProcess[Any]
 
 
 subprocess.run = _bounded_run
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Tells ``make test`` the seconds and passed tests of each file, and what skipped tests need."""
+    if not (tested := os.environ.get("TFSEEK_TESTED")):
+        return
+    seconds: dict[str, float] = {}
+    passed: dict[str, int] = {}
+    needs: list[str] = []
+    for outcome, reports in terminalreporter.stats.items():
+        for report in reports:
+            if not hasattr(report, "duration"):
+                continue
+            file = report.nodeid.split("::")[0]
+            seconds[file] = seconds.get(file, 0) + report.duration
+            passed[file] = passed.get(file, 0) + (outcome == "passed")
+    for report in terminalreporter.stats.get("skipped", []):
+        reason = re.sub(r"^Skipped: (could not import ')?((requires|needs) )?|(':| is not (set|installed)| does not name).*", "", report.longrepr[2])
+        needs.append(reason)
+    with open(tested, "a") as lines:
+        lines.writelines(f"{file} {seconds[file]:.2f} {passed[file]}\n" for file in seconds)
+    with open(os.environ["TFSEEK_SKIPPED"], "a") as lines:
+        lines.writelines(f"skipped: needs {need}\n" for need in needs)
 
 
 def import_keras(monkeypatch: pytest.MonkeyPatch) -> Any:

@@ -96,7 +96,7 @@ fn sum(bytes: &[u8]) -> u64 {
 #[ignore = "writes 2 GB"]
 fn an_epoch_stays_within_its_memory_limit() {
     let Some(dir) = std::env::var_os("TFSEEK_MEMORY_DIR") else {
-        eprintln!("skipped: TFSEEK_MEMORY_DIR does not name a folder with room for 2 GB");
+        tfseek_testkit::skipped("TFSEEK_MEMORY_DIR, a folder with room for 2 GB");
         return;
     };
     let dir = tempfile::tempdir_in(dir).unwrap();

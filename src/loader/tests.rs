@@ -185,7 +185,7 @@ fn a_slow_consumer_stops_the_workers() {
     for taken in 1..=9 {
         loader.next().unwrap().unwrap();
         while first.len() < taken + 4 {
-            first.push(batches.recv_timeout(Duration::from_secs(60)).unwrap());
+            first.push(batches.recv_timeout(Duration::from_secs(600)).unwrap());
         }
         while let Ok(more) = batches.recv_timeout(Duration::from_millis(50)) {
             first.push(more);
@@ -242,7 +242,7 @@ fn drop_joins_the_threads() {
                 drop(loader);
                 let _ = done.send(());
             });
-            finished.recv_timeout(Duration::from_secs(60)).expect("drop joins its threads");
+            finished.recv_timeout(Duration::from_secs(600)).expect("drop joins its threads");
             assert_eq!(Arc::strong_count(&alive), 1, "a thread is left");
         }
     }
@@ -260,7 +260,7 @@ fn waiting_for_a_step_can_time_out() {
         assert!(matches!(loader.next_within(Duration::from_millis(5)), NextStep::Timeout));
         go.send(()).unwrap();
         let step = loop {
-            match loader.next_within(Duration::from_secs(60)) {
+            match loader.next_within(Duration::from_secs(600)) {
                 NextStep::Ready(step) => break step.unwrap(),
                 NextStep::Timeout => {}
                 NextStep::EpochEnd(_) => panic!("three steps"),
@@ -268,7 +268,7 @@ fn waiting_for_a_step_can_time_out() {
         };
         assert_eq!(step.ids[0], first);
     }
-    assert!(matches!(loader.next_within(Duration::from_secs(60)), NextStep::EpochEnd(_)));
+    assert!(matches!(loader.next_within(Duration::from_secs(600)), NextStep::EpochEnd(_)));
 }
 
 /// A thread that panics does not leave the consumer waiting.
@@ -337,7 +337,7 @@ fn inflating(dir: &std::path::Path, width: usize) -> (crate::Dataset, Arc<Atomic
         seen.fetch_max(*count, SeqCst);
         changed.notify_all();
         let waits = |_: &mut usize| seen.load(SeqCst) < width;
-        let (mut count, _) = changed.wait_timeout_while(count, Duration::from_secs(10), waits).unwrap();
+        let (mut count, _) = changed.wait_timeout_while(count, Duration::from_secs(600), waits).unwrap();
         *count -= 1;
     };
     let cache = ds.files()[0].segment_cache().unwrap();

@@ -25,6 +25,9 @@ use tfseek_testkit::rng::Rng;
 use tfseek_testkit::spelled;
 use worker::Worker;
 
+/// What the tests need.
+pub(crate) const TENSORFLOW: &str = "TFSEEK_TF_PYTHON, a Python with TensorFlow";
+
 /// Number of payloads that share a schema.
 const ROUND: usize = 200;
 const SIZES: [usize; 4] = [1, 3, 64, 256];
@@ -37,10 +40,7 @@ fn start(test: &str) -> Option<(Worker, MutexGuard<'static, ()>)> {
     let python = std::env::var("TFSEEK_TF_PYTHON").unwrap_or_default();
     let worker = if python.is_empty() { None } else { Worker::start(&python) };
     match &worker {
-        None if python.is_empty() => {
-            print_uncaptured(&format!("skipped: {test}: TFSEEK_TF_PYTHON is not set"))
-        }
-        None => print_uncaptured(&format!("skipped: {test}: {python} cannot import tensorflow")),
+        None => tfseek_testkit::skipped(TENSORFLOW),
         Some(worker) => print_uncaptured(&format!("{test}: {}", worker.versions)),
     }
     Some((worker?, guard))
@@ -100,7 +100,7 @@ fn payload(rng: &mut Rng, schema: &Schema) -> Vec<u8> {
 fn corpora() {
     let Some((mut worker, _guard)) = start("corpora") else { return };
     let Ok(folders) = std::env::var("TFSEEK_TF_CORPORA") else {
-        return print_uncaptured("skipped: corpora: TFSEEK_TF_CORPORA is not set");
+        return tfseek_testkit::skipped("TFSEEK_TF_CORPORA");
     };
     let mut tally = Tally::default();
     for folder in std::env::split_paths(&folders) {

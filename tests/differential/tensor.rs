@@ -52,7 +52,7 @@ fn has_unread(payload: &[u8]) -> bool {
 #[ignore = "needs TensorFlow"]
 fn tensorflow_agrees() {
     let Some(python) = std::env::var_os("TFSEEK_TF_PYTHON") else {
-        eprintln!("skipped: TFSEEK_TF_PYTHON does not name a Python with TensorFlow");
+        tfseek_testkit::skipped(crate::TENSORFLOW);
         return;
     };
     let mut rng = Rng::new(11);

@@ -74,7 +74,7 @@ fn found(step: Step, state: &State) -> Expected {
 fn epoch(loader: &mut Loader) -> (Vec<Expected>, Vec<u64>) {
     let mut steps = Vec::new();
     loop {
-        match loader.next_within(std::time::Duration::from_secs(60)) {
+        match loader.next_within(std::time::Duration::from_secs(600)) {
             NextStep::Ready(step) => {
                 let step = step.unwrap();
                 steps.push(found(step, &loader.state().unwrap()));

@@ -64,7 +64,7 @@ fn the_python_twin_agrees() {
     let twin = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/order/twin.py");
     let python = Command::new("python3").arg(twin).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
     let Ok(mut python) = python else {
-        eprintln!("skipped: python3 is not available");
+        tfseek_testkit::skipped("python3");
         return;
     };
     // Writes in a thread while the output is read, so that no pipe fills up and blocks both sides.

@@ -151,7 +151,7 @@ fn a_file_names_only_modules_below_its_own() {
     for (krate, _) in WORKSPACE {
         let dir = root().join(krate);
         if !dir.exists() {
-            eprintln!("SKIPPED: no {krate} here");
+            tfseek_testkit::skipped(krate);
             continue;
         }
         let layers = layers_of(krate);
@@ -235,7 +235,7 @@ fn front_ends_use_public_items_only() {
     for (folder, allowed) in WORKSPACE {
         let dir = root().join(folder);
         if !dir.exists() {
-            eprintln!("SKIPPED: no {folder} here");
+            tfseek_testkit::skipped(folder);
             continue;
         }
         for (file, source) in files(&dir, ".rs") {
@@ -254,7 +254,7 @@ fn front_ends_use_public_items_only() {
 fn the_python_package_is_called_through_one_module() {
     let dir = root().join("python/src");
     if !dir.exists() {
-        eprintln!("SKIPPED: no python/src here");
+        tfseek_testkit::skipped("python/src");
         return;
     }
     let mut found = BTreeSet::new();
@@ -285,7 +285,7 @@ fn unsafe_code_is_where_the_page_lists_it() {
     for folder in CRATES.into_iter().filter(|folder| !folder.starts_with("crates/testkit")) {
         let dir = root().join(folder);
         if !dir.exists() {
-            eprintln!("SKIPPED: no {folder} here");
+            tfseek_testkit::skipped(folder);
             continue;
         }
         listed.extend(listed_as_unsafe(&design).into_iter().filter(|f| f.starts_with(&format!("{folder}/"))));

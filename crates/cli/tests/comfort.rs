@@ -1,8 +1,6 @@
 //! Shorter ways to name records, and messages about damage.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use std::fs;
 use std::io::Read;
 use std::process::Stdio;
@@ -450,7 +448,7 @@ fn a_folder_that_cannot_be_written_names_the_option() {
         let mode = |mode| fs::set_permissions(dir.path("data"), fs::Permissions::from_mode(mode)).unwrap();
         mode(0o555);
         if fs::write(dir.path("data/probe"), b"").is_ok() {
-            eprintln!("SKIPPED: this user may write to read-only folders");
+            tfseek_testkit::skipped("a user who is not root");
         } else {
             dir.run(&["index", "-q", "data"]).fails(3, &["data/.tfseek", hint]);
             dir.run(&["index", "--format", "dali", "data"]).fails(3, &["a.tfrecord.idx", hint]);

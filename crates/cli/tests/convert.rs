@@ -2,9 +2,7 @@
 
 #![cfg(feature = "tables")]
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use std::fs;
 use tfseek::ExampleBuilder;
 

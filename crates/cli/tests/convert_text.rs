@@ -1,8 +1,6 @@
 //! `convert` of JSON lines and of payloads that follow their length, and `cat --bare`: there and back for records of all kinds, errors, paths.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use std::collections::BTreeMap;
 use std::fs;
 use tfseek::example::{ExampleBuf, MessageKind, SequenceExampleBuf};

@@ -1,8 +1,6 @@
 //! One policy for damage, the same in every verb that reads records.
 
-mod common;
-
-use common::{Folder, Ran, damage, label, labels};
+use crate::common::{Folder, Ran, damage, label, labels};
 use std::fs;
 use tfseek::{ExampleBuilder, FeatureBuf, SequenceExampleBuilder};
 

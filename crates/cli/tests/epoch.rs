@@ -1,8 +1,6 @@
 //! `epoch`: reports of runs, of resumed runs, and of runs over damaged records.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -233,7 +231,7 @@ fn damaged_records_end_the_run_or_are_skipped() {
         assert_eq!((ran.code, ran.err.as_str()), (1, words));
         ran
     };
-    let parsed = |ran: &common::Ran| serde_json::from_str::<Value>(&ran.out).unwrap();
+    let parsed = |ran: &crate::common::Ran| serde_json::from_str::<Value>(&ran.out).unwrap();
     assert_eq!(sum(&parsed(&skip(&["--json", "--steps", "5"]))), sum(&whole));
     let seen = parsed(&skip(&["--json", "-q"]));
     assert_eq!((&seen["examples"], &seen["skipped"]), (&188.into(), &0.into()));

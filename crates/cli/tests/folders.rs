@@ -1,8 +1,6 @@
 //! Folders: TFRecord files with other names, and what `unpack` writes.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use std::fs;
 
 const OTHERS: &str =

@@ -1,8 +1,6 @@
 //! `tail --follow`: each record once and in order, across files, kills and damage.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
@@ -38,7 +36,7 @@ impl Running {
     }
 
     fn line(&self) -> String {
-        self.lines.recv_timeout(Duration::from_secs(60)).unwrap()
+        self.lines.recv_timeout(Duration::from_secs(600)).unwrap()
     }
 
     /// Returns the labels of the next records.
@@ -335,10 +333,13 @@ fn usage() {
 #[cfg(unix)]
 fn an_interrupt_ends_the_command_where_the_tests_ignore_it() {
     if !resets_signals() {
-        return println!("skipped: `env` cannot reset signals");
+        return tfseek_testkit::skipped("`env --default-signal`");
     }
     let mut shell = std::process::Command::new("sh");
-    shell.args(["-c", "trap '' INT; exec \"$0\" --exact an_interrupt_and_a_closed_pipe_end_the_command"]);
+    shell.args([
+        "-c",
+        "trap '' INT; exec \"$0\" --exact follow::an_interrupt_and_a_closed_pipe_end_the_command",
+    ]);
     let shell = shell.arg(std::env::current_exe().unwrap()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let ran = Ran::of(output_of(shell.spawn().unwrap()));
     assert!(ran.code == 0 && ran.out.contains("1 passed"), "{ran:?}");

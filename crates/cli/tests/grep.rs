@@ -1,8 +1,6 @@
 //! Searches: `grep`, and `--where` of the verbs that print records.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use std::fs;
 use tfseek::{ExampleBuilder, FeatureBuf, SequenceExampleBuilder};
 

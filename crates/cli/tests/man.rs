@@ -2,10 +2,8 @@
 
 #![cfg(unix)]
 
-mod common;
-
-use common::Folder;
-use common::robot::episodes;
+use crate::common::Folder;
+use crate::common::robot::episodes;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;

@@ -1,8 +1,6 @@
 //! A record of 60 GiB in a sparse file: every verb that reads it reports an error and allocates no memory for it.
 
-mod common;
-
-use common::{Folder, Ran, label};
+use crate::common::{Folder, Ran, label};
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
 use tfseek::frame::put_record;

@@ -1,8 +1,6 @@
 //! `sample` on files that can only be read in order, and `--tail tolerate` of every verb.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use std::fs;
 
 #[track_caller]

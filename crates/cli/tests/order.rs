@@ -1,8 +1,6 @@
 //! `order`: prints the records that a loader returns, without reading any record.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use std::fs;
 use tfseek::loader::Shuffle;
 use tfseek::order::{LastBatch, State};

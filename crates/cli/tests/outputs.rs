@@ -5,9 +5,7 @@
     allow(dead_code, unused_imports, reason = "some tests are of Unix or Linux")
 )]
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use std::fs;
 use std::io::{Read, Write};
 use std::path::Path;

@@ -1,8 +1,6 @@
 //! The exact output of the printed formats.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 
 #[test]
 fn examples_in_readable_form() {

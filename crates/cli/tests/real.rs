@@ -1,8 +1,6 @@
 //! Files written by the tools of other projects, if they are available.
 
-mod common;
-
-use common::Folder;
+use crate::common::Folder;
 use std::fs;
 use std::path::Path;
 
@@ -11,7 +9,7 @@ use std::path::Path;
 fn digests_of_real_files() {
     let real = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/real");
     let Ok(golden) = fs::read_dir(real.join("golden")) else {
-        eprintln!("SKIPPED: no real files at {}", real.display());
+        tfseek_testkit::skipped("the real files beside the checkout");
         return;
     };
     let dir = Folder::new();
@@ -46,7 +44,7 @@ fn digests_of_real_files() {
 fn real_files_to_json_and_back() {
     let real = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/real");
     let Ok(entries) = fs::read_dir(real.join("golden")) else {
-        eprintln!("SKIPPED: no real files at {}", real.display());
+        tfseek_testkit::skipped("the real files beside the checkout");
         return;
     };
     let dir = Folder::new();

@@ -1,10 +1,9 @@
 //! Verbs over URLs: the same output as over files.
 
-mod common;
 #[path = "../../remote/tests/server/mod.rs"]
 mod server;
 
-use common::{Folder, Ran};
+use crate::common::{self, Folder, Ran};
 use server::{Fault, Server};
 use std::process::{Command, Stdio};
 use tfseek::ExampleBuilder;

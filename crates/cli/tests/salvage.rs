@@ -1,8 +1,6 @@
 //! `salvage`, and the damaged ranges of `verify`.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use std::fs;
 
 fn json(text: &str) -> serde_json::Value {

@@ -1,8 +1,6 @@
 //! `schema` and `parse`: inferred schemas, printed batches, and archives.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use std::fs;
 use tfseek::{DType, ExampleBuilder, FeatureBuf, FeatureSpec, Schema, SequenceExampleBuilder};
 

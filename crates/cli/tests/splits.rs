@@ -1,8 +1,6 @@
 //! Splits of data sets as paths: `DIR[train[:50%]]`, in each verb that reads records.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use serde_json::{Value, json};
 use std::fs;
 

@@ -2,9 +2,7 @@
 
 #![cfg(unix)]
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use std::fs;
 
 fn json(text: &str) -> serde_json::Value {

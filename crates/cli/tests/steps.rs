@@ -1,9 +1,7 @@
 //! Data sets of episodes: tables of steps.
 
-mod common;
-
-use common::robot::episodes;
-use common::*;
+use crate::common::robot::episodes;
+use crate::common::*;
 use std::fs;
 
 /// Returns the data set `robot`, of two shards with 3 and 2 episodes: 3 + 1 + 4 and 0 + 2 steps.

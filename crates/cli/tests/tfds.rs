@@ -1,8 +1,6 @@
 //! `info` and `verify` on datasets with the `dataset_info.json` of TensorFlow Datasets.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use serde_json::{Value, json};
 use std::fs;
 

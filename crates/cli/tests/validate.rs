@@ -1,8 +1,6 @@
 //! `validate`, and the schemas that `schema --tfdv` prints for it.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use std::fs;
 use tfseek::ExampleBuilder;
 

@@ -1,8 +1,6 @@
 //! The output and the exit status of each verb.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Read;
@@ -452,7 +450,7 @@ fn pictures_of_the_demo_show_the_other_features() {
 #[test]
 fn the_page_of_the_command_names_every_verb() {
     let Ok(page) = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/command.md")) else {
-        eprintln!("SKIPPED: docs/command.md is not here");
+        tfseek_testkit::skipped("docs/command.md");
         return;
     };
     let quoted: Vec<&str> = page.split('`').skip(1).step_by(2).collect();
@@ -542,7 +540,7 @@ fn a_shard_may_lack_a_feature_that_others_have() {
     assert_eq!(columns().code, 0);
     let kept = folder.path(".tfseek/b.tfrecord.label.tfrc");
     assert!(kept.exists());
-    common::damage(&a, 20);
+    crate::common::damage(&a, 20);
     let ran = columns();
     assert!(ran.code == 1 && !ran.err.contains("no record has"), "{ran:?}");
     assert!(kept.exists());
@@ -558,7 +556,7 @@ fn options_have_the_names_of_the_python_package() {
         read("python/tfseek/_open.py"),
         read("docs/command.md"),
     ) else {
-        eprintln!("SKIPPED: the Python package is not here");
+        tfseek_testkit::skipped("the Python package");
         return;
     };
     let dir = Folder::new();

@@ -2,9 +2,7 @@
 
 #![cfg(all(unix, feature = "view"))]
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;

@@ -137,7 +137,7 @@ struct Opened {
 /// Returns all sets. `None` without the folder of the cases.
 fn sets() -> Option<Vec<Set>> {
     let Ok(root) = std::env::var("TFSEEK_TFDS_CASES") else {
-        eprintln!("skipped: TFSEEK_TFDS_CASES is not set");
+        tfseek_testkit::skipped("TFSEEK_TFDS_CASES");
         return None;
     };
     let root = PathBuf::from(root);

@@ -154,7 +154,7 @@ mod tests {
         };
         let first = ask("a");
         assert!(Arc::ptr_eq(&first, &ask("a")));
-        assert_eq!(*first.shared.wait(Duration::from_secs(10), |n| *n > 0), 1);
+        assert_eq!(*first.shared.wait(Duration::from_secs(600), |n| *n > 0), 1);
         for key in ["b", "c", "d", "e"] {
             ask(key);
         }
@@ -167,6 +167,6 @@ mod tests {
         let jobs: Jobs<Option<String>> = Jobs::default();
         let failed = |state: &mut Option<String>, text: &str| *state = Some(text.to_owned());
         let job = jobs.ask("a", |_| panic!("expected in this test"), failed);
-        assert!(job.shared.wait(Duration::from_secs(10), Option::is_some).is_some());
+        assert!(job.shared.wait(Duration::from_secs(600), Option::is_some).is_some());
     }
 }

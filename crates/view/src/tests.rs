@@ -96,7 +96,7 @@ impl Running {
     fn wait_for_threads(&self, most: usize) {
         let start = Instant::now();
         while self.threads() > most {
-            assert!(start.elapsed() < Duration::from_secs(120), "{} threads continue", self.threads());
+            assert!(start.elapsed() < Duration::from_secs(600), "{} threads continue", self.threads());
             thread::sleep(Duration::from_millis(20));
         }
     }
@@ -148,7 +148,7 @@ struct Reply {
 
 impl Client {
     fn new(stream: TcpStream) -> Client {
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(600))).unwrap();
         Client { stream, bytes: Vec::new() }
     }
 

@@ -29,7 +29,7 @@ struct Compared {
 #[test]
 fn record_batches_have_the_values_of_records() {
     let Ok(root) = std::env::var("TFSEEK_TFDS_CASES") else {
-        eprintln!("skipped: TFSEEK_TFDS_CASES is not set");
+        tfseek_testkit::skipped("TFSEEK_TFDS_CASES");
         return;
     };
     let root = PathBuf::from(root);

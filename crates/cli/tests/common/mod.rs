@@ -16,7 +16,7 @@ use tfseek::writer::WriterOptions;
 use tfseek::{Compression, ExampleBuilder, FeatureBuf, SequenceExampleBuilder};
 
 /// Time limit of a run. Only a run that hangs takes this long, even on a slow machine.
-const TIMEOUT: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// A temporary folder per test. The command runs in it, and its cache folder is in it.
 pub(crate) struct Folder(TempDir);

@@ -45,7 +45,7 @@ fn fill(path: &Path, len: usize) {
 fn a_real_full_disk() {
     let dir = Folder::new();
     let Some(mount) = Mount::new(dir.path("disk")) else {
-        println!("skipped: this user cannot mount a file system");
+        tfseek_testkit::skipped("a user who may mount a file system");
         return;
     };
     // A folder that others may write to is refused for indexes.
@@ -134,7 +134,7 @@ fn without_permissions() {
     }
     let ran = as_other_user(&dir, &["get", "data", "77"]);
     if ran.code != 0 {
-        println!("skipped: no other user (setpriv): {}", ran.err);
+        tfseek_testkit::skipped("setpriv");
         return;
     }
     // The cache cannot be created, so the index stays in memory.

@@ -127,7 +127,7 @@ fn no_threads() {
         Ran::limited(command, &dir)
     };
     if run("--nproc=1000", &["--version"]).code != 0 {
-        println!("skipped: no setpriv or prlimit");
+        tfseek_testkit::skipped("setpriv and prlimit");
         return;
     }
     let mut seen = [0; 2];

@@ -65,7 +65,7 @@ fn links_under_temporary_names() {
     symlink("../../precious", &temporary).unwrap();
     let touched = Command::new("touch").args(["-h", "-d", "2 days ago"]).arg(&temporary).status();
     if !touched.is_ok_and(|status| status.success()) {
-        println!("skipped: no `touch -h`");
+        tfseek_testkit::skipped("`touch -h`");
         return;
     }
     assert_eq!(dir.run(&["index", "--rebuild", "shared/a"]).code, 0);
@@ -98,7 +98,7 @@ fn fifos_and_devices_never_block() {
     let dir = folder();
     let fifo = |name: &str| Command::new("mkfifo").arg(dir.path(name)).status().is_ok_and(|s| s.success());
     if !fifo("shared/x-0.tfrecord") {
-        println!("skipped: no mkfifo");
+        tfseek_testkit::skipped("mkfifo");
         return;
     }
     dir.shard("shared/x-1.tfrecord", labels(0..5));

@@ -36,8 +36,8 @@ impl Shim {
         match compiled {
             Ok(done) if done.status.success() => {}
             Ok(done) => panic!("{}", String::from_utf8_lossy(&done.stderr)),
-            Err(e) => {
-                println!("skipped: no C compiler (cc): {e}");
+            Err(_) => {
+                tfseek_testkit::skipped("a C compiler (cc)");
                 return None;
             }
         }
@@ -45,7 +45,7 @@ impl Shim {
         dir.shard("a.gz", labels(0..3));
         let fails = shim.failing(&dir, &["unpack", "a.gz"], "open", 1, EIO);
         if fails.is_none() {
-            println!("skipped: the command does not honour LD_PRELOAD");
+            tfseek_testkit::skipped("a command that honours LD_PRELOAD");
         }
         fails.map(|_| shim)
     }

@@ -333,7 +333,7 @@ fn serve(served: &Served, folder: &Path, name: &str, versions: &mut Vec<String>)
 #[test]
 fn recorded_sets_are_those_of_folders() {
     let Some(data) = std::env::var_os("TFSEEK_TFDS_CASES").map(std::path::PathBuf::from) else {
-        eprintln!("SKIPPED: TFSEEK_TFDS_CASES does not name a folder");
+        tfseek_testkit::skipped("TFSEEK_TFDS_CASES");
         return;
     };
     for served in all() {

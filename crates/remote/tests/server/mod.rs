@@ -246,7 +246,7 @@ impl Server {
     pub(crate) fn wait_for_running(&self, requests: u64) {
         let since = Instant::now();
         while self.running() != requests {
-            assert!(since.elapsed() < Duration::from_secs(120), "{} requests are under way", self.running());
+            assert!(since.elapsed() < Duration::from_secs(600), "{} requests are under way", self.running());
             thread::sleep(Duration::from_millis(1));
         }
     }

@@ -184,7 +184,7 @@ fn windows_of(case: &Json, robot: &Episodes, features: &Features) -> EpisodeWind
 #[test]
 fn windows_are_those_of_the_cases() {
     let Ok(root) = std::env::var("TFSEEK_TFDS_CASES") else {
-        eprintln!("skipped: TFSEEK_TFDS_CASES is not set");
+        tfseek_testkit::skipped("TFSEEK_TFDS_CASES");
         return;
     };
     let root = PathBuf::from(root);

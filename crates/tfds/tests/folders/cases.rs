@@ -9,7 +9,7 @@ use tfseek_tfds::{Builder, BuilderOptions, Rounding, SplitSelection, TfdsError, 
 fn data() -> Option<PathBuf> {
     let data = std::env::var_os("TFSEEK_TFDS_CASES").map(PathBuf::from);
     if data.is_none() {
-        eprintln!("SKIPPED: TFSEEK_TFDS_CASES does not name a folder");
+        tfseek_testkit::skipped("TFSEEK_TFDS_CASES");
     }
     data
 }

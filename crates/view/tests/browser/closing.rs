@@ -43,7 +43,7 @@ impl Ending {
     fn end(&self) {
         let start = Instant::now();
         while !self.has_ended() {
-            assert!(start.elapsed() < Duration::from_secs(120), "the viewer continues");
+            assert!(start.elapsed() < Duration::from_secs(600), "the viewer continues");
             thread::sleep(Duration::from_millis(10));
         }
     }

@@ -16,7 +16,7 @@ use std::thread;
 use std::time::Duration;
 
 /// The longest wait for anything. It is reached only by failures, and by machines with much else to do.
-pub(crate) const LIMIT: Duration = Duration::from_secs(60);
+pub(crate) const LIMIT: Duration = Duration::from_secs(600);
 
 /// Events of one page, in the order of their arrival.
 pub(crate) type Events = Arc<Mutex<Vec<(String, Value)>>>;
@@ -39,7 +39,7 @@ pub(crate) fn browser() -> Option<&'static Browser> {
     static BROWSER: OnceLock<Option<&'static Browser>> = OnceLock::new();
     let browser = *BROWSER.get_or_init(|| find().map(|program| Browser::start(&program)));
     if browser.is_none() {
-        println!("skipped: no Chromium (apt-get install chromium-headless-shell, or set TFSEEK_BROWSER)");
+        tfseek_testkit::skipped("a Chromium (apt-get install chromium-headless-shell, or TFSEEK_BROWSER)");
     }
     browser
 }

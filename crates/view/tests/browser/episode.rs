@@ -203,7 +203,7 @@ fn a_window_is_that_of_the_library() {
 #[test]
 fn every_recorded_episode_is_shown() {
     let Some(folder) = std::env::var_os("TFSEEK_TFDS_CASES") else {
-        println!("skipped: TFSEEK_TFDS_CASES does not name the folder of the recorded data sets");
+        tfseek_testkit::skipped("TFSEEK_TFDS_CASES");
         return;
     };
     let folder = Path::new(&folder);

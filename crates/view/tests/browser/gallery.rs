@@ -57,7 +57,7 @@ fn shards(folder: &Path, found: &mut Vec<PathBuf>) {
 fn gallery() {
     for (k, (folder, part, state, width, scheme)) in PICTURES.into_iter().enumerate() {
         let Some(root) = env::var_os(folder) else {
-            println!("skipped: picture {k}, because {folder} names no folder");
+            tfseek_testkit::skipped(folder);
             continue;
         };
         let mut paths = Vec::new();

@@ -37,7 +37,7 @@ const RECORDS: [(&str, &str); 5] = [
 
 fn files() -> Option<Vec<PathBuf>> {
     let Some(folder) = env::var_os("TFSEEK_REAL_DATA") else {
-        println!("skipped: TFSEEK_REAL_DATA does not name the folder of the real files");
+        tfseek_testkit::skipped("TFSEEK_REAL_DATA");
         return None;
     };
     let other =

@@ -201,7 +201,7 @@ fn videos_are_played() {
     let hex = page.text(RECORDER);
     page.finish();
     if hex.is_empty() {
-        println!("skipped: this browser cannot make a video");
+        tfseek_testkit::skipped("a browser that makes videos");
         return;
     }
     let byte = |k: usize| u8::from_str_radix(&hex[k..k + 2], 16).unwrap();
