@@ -1,7 +1,9 @@
-//! Parsing records to columns: five shapes, with the same key order in every record and with a random order per record.
+//! Parsing records to columns: five shapes, with the same key order in every record and with a random order
+//! per record.
 //!
-//! `batch/SHAPE/ORDER/WHO`: `spans` borrows byte strings from the records, `contiguous` copies them, `/2` uses two threads, and
-//! `copy` is a plain copy of the values of the largest feature. `benches/peers` measures other libraries.
+//! `batch/SHAPE/ORDER/WHO`: `spans` borrows byte strings from the records, `contiguous` copies them, `/2`
+//! uses two threads, and `copy` is a plain copy of the values of the largest feature. `benches/peers`
+//! measures other libraries.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;

@@ -1,7 +1,9 @@
-//! Compressed shards: random reads and block-order epochs, compared with sequential decompression of the same bytes.
+//! Compressed shards: random reads and block-order epochs, compared with sequential decompression of the same
+//! bytes.
 //!
-//! `TFSEEK_COMPRESSED=N` sets the size of the shard in MiB before compression, by default 256. `TFSEEK_ROUNDS` sets the number of rounds, by
-//! default 5. All ways run in turn in each round, with one thread, and the table has the medians.
+//! `TFSEEK_COMPRESSED=N` sets the size of the shard in MiB before compression, by default 256.
+//! `TFSEEK_ROUNDS` sets the number of rounds, by default 5. All ways run in turn in each round, with one
+//! thread, and the table has the medians.
 
 use std::fs::{self, File};
 use std::hint::black_box;

@@ -1,10 +1,10 @@
 //! The two checksums of a record: of the eight length bytes, and of the payload.
 //!
-//! `crc/payload` compares tfseek with the two crates that have the other forms: `crc32c`, and `crc-fast`, which checks long
-//! payloads.
+//! `crc/payload` compares tfseek with the two crates that have the other forms: `crc32c`, and `crc-fast`,
+//! which checks long payloads.
 //!
-//! `crc/records` checks records that are not in the CPU caches. The reference `read` only adds up their words, and `read/prefetch` also
-//! prefetches the line 4 KiB later, as the checks do on Intel's processors.
+//! `crc/records` checks records that are not in the CPU caches. The reference `read` only adds up their
+//! words, and `read/prefetch` also prefetches the line 4 KiB later, as the checks do on Intel's processors.
 #![allow(unsafe_code)]
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};

@@ -10,8 +10,9 @@ use tfseek_testkit::rng::Rng;
 /// Number of different records in a cycle, which prevents branch prediction from learning one record.
 const RECORDS: usize = 64;
 
-/// A minimal parser over raw slices: fields in any order, the last entry of a key wins, lengths checked. It expects one packed
-/// chunk of int64 values. It has no depth limit, no groups, no merging, and no other validation.
+/// A minimal parser over raw slices: fields in any order, the last entry of a key wins, lengths checked. It
+/// expects one packed chunk of int64 values. It has no depth limit, no groups, no merging, and no other
+/// validation.
 mod bare {
     fn varint(rest: &mut &[u8]) -> Option<u64> {
         let mut value = 0;

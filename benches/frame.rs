@@ -1,5 +1,5 @@
-//! Iteration over a stream with both checksums verified, and the search for sound records in damaged bytes, from memory that is not in
-//! the CPU caches.
+//! Iteration over a stream with both checksums verified, and the search for sound records in damaged bytes,
+//! from memory that is not in the CPU caches.
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;

@@ -114,8 +114,8 @@ fn orders(c: &mut Criterion) {
     group.finish();
 }
 
-/// Seeks without prior state: from (n, seed, epoch, position) to a record, to a rank's whole step and back, and the cost of a resume
-/// from a saved state.
+/// Seeks without prior state: from (n, seed, epoch, position) to a record, to a rank's whole step and back,
+/// and the cost of a resume from a saved state.
 fn seek(c: &mut Criterion) {
     let n = 1_000_000_000;
     let fingerprint = "99aa06d3014798d86001c324468d497f";
@@ -136,8 +136,8 @@ fn seek(c: &mut Criterion) {
             let state = State::from_json(saved).unwrap();
             step(&state.resume(&spec, n, fingerprint).unwrap(), state.position, out);
         };
-        // Checks before the timing that any seek and any resume takes less than a millisecond. Takes the slowest of many, each the best
-        // of three runs, to exclude disturbances.
+        // Checks before the timing that any seek and any resume takes less than a millisecond. Takes the
+        // slowest of many, each the best of three runs, to exclude disturbances.
         let (mut slowest, mut out) = (Duration::ZERO, [0; 256]);
         for _ in 0..3_000 {
             let saved = saved(&mut rng);

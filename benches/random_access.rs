@@ -1,7 +1,9 @@
-//! Warm random access: `Mapped::get` and a pass over every byte, compared with a plain loop over a table of offsets.
+//! Warm random access: `Mapped::get` and a pass over every byte, compared with a plain loop over a table of
+//! offsets.
 //!
-//! `bare` reads the start and the end of the record from a table of u64 and checks nothing. `bare/header` verifies the same as
-//! `get/header` without an API: a table of u32 with a base per 1024 records, and the header's checksum and length.
+//! `bare` reads the start and the end of the record from a table of u64 and checks nothing. `bare/header`
+//! verifies the same as `get/header` without an API: a table of u32 with a base per 1024 records, and the
+//! header's checksum and length.
 #![allow(unsafe_code)]
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
@@ -67,7 +69,8 @@ fn random_access(c: &mut Criterion) {
         let mut group = c.benchmark_group(format!("random_access/{name}"));
         group.throughput(Throughput::Elements(RUN as u64));
         group.sample_size(20).measurement_time(Duration::from_secs(3));
-        // Each run continues where the last one stopped, so that no record is read again while it is in a cache.
+        // Each run continues where the last one stopped, so that no record is read again while it is in a
+        // cache.
         let mut windows = ids.chunks_exact(RUN).cycle();
         group.bench_function(BenchmarkId::from_parameter("bare"), |b| {
             b.iter(|| windows.next().unwrap().iter().map(|&i| bare(i)).fold(0, u64::wrapping_add));

@@ -1,5 +1,5 @@
-//! Shuffle buffers compared with orders: mixing of records that are sorted by class, and records read to get there. Prints the
-//! tables of docs/shuffling.md.
+//! Shuffle buffers compared with orders: mixing of records that are sorted by class, and records read to get
+//! there. Prints the tables of docs/shuffling.md.
 //!
 //! The numbers are not timings. They follow from seeds and are the same on every machine.
 

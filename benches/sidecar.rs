@@ -1,4 +1,5 @@
-//! The cost of opening an index does not grow with the number of records: a sidecar of 10^8 records and a pack of 10,000 shards.
+//! The cost of opening an index does not grow with the number of records: a sidecar of 10^8 records and a
+//! pack of 10,000 shards.
 #![allow(unsafe_code)]
 
 use criterion::{Criterion, criterion_group, criterion_main};

@@ -1,7 +1,8 @@
 //! Steps of episodes like those of DROID: three cameras, states, actions and a text.
 //!
-//! `steps/window` reads random windows (a picture of each camera, 16 actions, a state, a text), verified and not decoded, beside a record that is read whole and
-//! searched for the same values. `steps/table` makes the table of an episode, and `steps/count` counts its steps from the heads of its lists.
+//! `steps/window` reads random windows (a picture of each camera, 16 actions, a state, a text), verified and
+//! not decoded, beside a record that is read whole and searched for the same values. `steps/table` makes the
+//! table of an episode, and `steps/count` counts its steps from the heads of its lists.
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;

@@ -1,12 +1,13 @@
-//! Trains a linear model over shuffled epochs, stops, and resumes from a checkpoint. The weights are those of an uninterrupted run, bit
-//! for bit.
+//! Trains a linear model over shuffled epochs, stops, and resumes from a checkpoint. The weights are those of
+//! an uninterrupted run, bit for bit.
 //!
 //! ```console
 //! $ cargo run --release --example train_linear
 //! ```
 //!
-//! The checkpoint consists of the weights and of the loader's state, which is a line of JSON. The resumed run has other numbers of
-//! threads and of ranks, which does not change the result. Its ranks run alternately in one process.
+//! The checkpoint consists of the weights and of the loader's state, which is a line of JSON. The resumed run
+//! has other numbers of threads and of ranks, which does not change the result. Its ranks run alternately in
+//! one process.
 
 use tfseek::index::IndexOptions;
 use tfseek::loader::{Loader, Shuffle};

@@ -1,5 +1,5 @@
-//! Examples that must not compile, each followed by one that compiles and differs in one line. A nightly compiler also checks the
-//! error code. A stable compiler only checks that compilation fails.
+//! Examples that must not compile, each followed by one that compiles and differs in one line. A nightly
+//! compiler also checks the error code. A stable compiler only checks that compilation fails.
 
 /// A view cannot outlive its payload.
 ///

@@ -6,8 +6,8 @@
 pub(crate) trait VectorWork {
     type Output;
 
-    /// Does the work. It is `#[inline(always)]`, and so is all in it that gains from vectors, because what is not inlined is compiled for
-    /// any processor.
+    /// Does the work. It is `#[inline(always)]`, and so is all in it that gains from vectors, because what is
+    /// not inlined is compiled for any processor.
     fn run(self) -> Self::Output;
 }
 
@@ -19,7 +19,8 @@ pub(crate) fn with_vectors<W: VectorWork>(work: W) -> W::Output {
         let longer = is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512bw")
             && is_x86_feature_detected!("avx512vl");
-        // SAFETY: both functions require only that the processor has their target features, which were detected.
+        // SAFETY: both functions require only that the processor has their target features, which were
+        // detected.
         return unsafe { if longer { avx512(work) } else { avx2(work) } };
     }
     work.run()

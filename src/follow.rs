@@ -16,11 +16,11 @@ use std::path::{Path, PathBuf};
 pub struct FollowOptions {
     /// The checksums to verify. Default: [`Verify::Payload`].
     pub verify: Verify,
-    /// Maximum payload length in bytes. Default: 2^31 - 1, the longest message that protobuf parses. A longer record is the error
-    /// [`ErrorKind::RecordTooLarge`], returned before memory is allocated for it.
+    /// Maximum payload length in bytes. Default: 2^31 - 1, the longest message that protobuf parses. A longer
+    /// record is the error [`ErrorKind::RecordTooLarge`], returned before memory is allocated for it.
     pub max_record: u64,
-    /// The ordinal of the first record to read, and the offset of its header, as [`Follow::records_read`] and [`Follow::offset`] returned them
-    /// earlier. Default: 0 and 0.
+    /// The ordinal of the first record to read, and the offset of its header, as [`Follow::records_read`] and
+    /// [`Follow::offset`] returned them earlier. Default: 0 and 0.
     pub start: (u64, u64),
 }
 
@@ -32,15 +32,16 @@ impl Default for FollowOptions {
 
 /// A reader of the records of a file that another process appends to.
 ///
-/// [`next`](Follow::next) returns `None` where no whole record follows *now*. A later call returns the records that were written in
-/// the meantime. The caller decides how long it waits between the calls.
+/// [`next`](Follow::next) returns `None` where no whole record follows *now*. A later call returns the
+/// records that were written in the meantime. The caller decides how long it waits between the calls.
 ///
-/// A record that is written in part is not damage: it is returned when its last byte is there. Damage is a header or a payload that is
-/// there completely and does not match its checksum. It ends the reading.
+/// A record that is written in part is not damage: it is returned when its last byte is there. Damage is a
+/// header or a payload that is there completely and does not match its checksum. It ends the reading.
 ///
-/// The file must be uncompressed, because the end of a compressed file cannot be read while it is written. Its writer may only append.
-/// A file that becomes shorter, is replaced or is removed is the error [`ErrorKind::Changed`], after the records of the old file. A
-/// file that becomes shorter and longer again between two calls is detected by its checksums only.
+/// The file must be uncompressed, because the end of a compressed file cannot be read while it is written.
+/// Its writer may only append. A file that becomes shorter, is replaced or is removed is the error
+/// [`ErrorKind::Changed`], after the records of the old file. A file that becomes shorter and longer again
+/// between two calls is detected by its checksums only.
 ///
 /// Memory is bounded as in a [`Stream`](crate::Stream): one buffer, about as large as the largest record.
 ///
@@ -73,8 +74,9 @@ impl Follow {
     /// Opens a regular file.
     ///
     /// # Errors
-    /// I/O errors, also for a file that is not regular; [`PathsError::NotLocal`](crate::error::PathsError::NotLocal) for the address of
-    /// a store; [`ErrorKind::Changed`] if the file ends before the start.
+    /// I/O errors, also for a file that is not regular;
+    /// [`PathsError::NotLocal`](crate::error::PathsError::NotLocal) for the address of a store;
+    /// [`ErrorKind::Changed`] if the file ends before the start.
     pub fn open(path: impl AsRef<Path>, options: &FollowOptions) -> Result<Follow> {
         let path = path.as_ref();
         check_local(path)?;
@@ -100,12 +102,13 @@ impl Follow {
         Ok(follow)
     }
 
-    /// Returns the next record, which is valid until the next call. `None` if the file has no further whole record now, and after an
-    /// error.
+    /// Returns the next record, which is valid until the next call. `None` if the file has no further whole
+    /// record now, and after an error.
     ///
     /// # Errors
-    /// Damage, with path, record and the offset of its header; [`ErrorKind::Changed`]; [`ErrorKind::Compressed`];
-    /// [`ErrorKind::NotTfRecord`] if the first bytes are those of another format; I/O errors.
+    /// Damage, with path, record and the offset of its header; [`ErrorKind::Changed`];
+    /// [`ErrorKind::Compressed`]; [`ErrorKind::NotTfRecord`] if the first bytes belong to another format; I/O
+    /// errors.
     #[allow(clippy::should_implement_trait, reason = "the record borrows from the reader")]
     pub fn next(&mut self) -> Result<Option<Record<'_>>> {
         if self.ended {
@@ -129,18 +132,21 @@ impl Follow {
         }
     }
 
-    /// Reads a complete record into the buffer, verifies it, and returns its payload length. `None` if it is not complete.
+    /// Reads a complete record into the buffer, verifies it, and returns its payload length. `None` if it is
+    /// not complete.
     fn step(&mut self) -> Result<Option<usize>> {
         loop {
             match self.parser.step(self.buffer.bytes(), true)? {
                 Event::Record(taken) => return Ok(Some(taken - OVERHEAD)),
                 Event::Need(need) => {
-                    // A length above `usize::MAX` exceeds any buffer. `fill` then reads to the end of the file.
+                    // A length above `usize::MAX` exceeds any buffer. `fill` then reads to the end of the
+                    // file.
                     let need = usize::try_from(need).unwrap_or(usize::MAX);
                     if self.buffer.fill(&mut self.file, need)? {
                         continue;
                     }
-                    // The state of the path is examined before the last read, so that no byte of a replaced file is lost.
+                    // The state of the path is examined before the last read, so that no byte of a replaced
+                    // file is lost.
                     let changed = self.check_size().and_then(|()| self.check_path());
                     if !self.buffer.fill(&mut self.file, need)? {
                         return changed.map(|()| None);
@@ -196,7 +202,8 @@ impl Follow {
         self.parser.offset()
     }
 
-    /// Returns the number of bytes after the last whole record, as of the last call of [`next`](Follow::next) that returned `None`.
+    /// Returns the number of bytes after the last whole record, as of the last call of [`next`](Follow::next)
+    /// that returned `None`.
     pub fn partial_bytes(&self) -> u64 {
         self.buffer.bytes().len() as u64
     }

@@ -2,8 +2,9 @@
 
 use imagesize::ImageType;
 
-/// Returns the format of an image by its first bytes: `jpeg`, `png`, `gif`, `bmp`, `webp`, `tiff`, `heif`, `avif`, `jxl` or `qoi`. `None` for
-/// other bytes, and for formats without an unambiguous signature. Nothing is decoded.
+/// Returns the format of an image by its first bytes: `jpeg`, `png`, `gif`, `bmp`, `webp`, `tiff`, `heif`,
+/// `avif`, `jxl` or `qoi`. `None` for other bytes, and for formats without an unambiguous signature. Nothing
+/// is decoded.
 pub fn image_format(bytes: &[u8]) -> Option<&'static str> {
     if bytes.get(4..8) == Some(b"ftyp") {
         return iso_format(bytes);
@@ -33,8 +34,8 @@ fn is_bmp(bytes: &[u8]) -> bool {
     bytes.starts_with(b"BM") && header.is_some_and(|size| HEADERS.contains(&size))
 }
 
-/// Returns the format of a file with an `ftyp` box. The major brand may be one of videos too, and then the compatible ones decide; videos name
-/// no brand of an image first.
+/// Returns the format of a file with an `ftyp` box. The major brand may be one of videos too, and then the
+/// compatible ones decide; videos name no brand of an image first.
 fn iso_format(bytes: &[u8]) -> Option<&'static str> {
     const AVIF: [&[u8]; 5] = [b"avif", b"avis", b"avio", b"MA1A", b"MA1B"];
     const HEIF: [&[u8]; 8] = [b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"hevm", b"hevs"];

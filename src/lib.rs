@@ -1,8 +1,9 @@
 //! Random access to TFRecord files of `tf.train.Example`.
 //!
-//! A TFRecord file is a sequence of framed records, and the offset of a record is not known until all records before it are read.
-//! tfseek scans each file (*shard*) once and saves an index of about four bytes per record. After that a set of shards is an array:
-//! records are accessed by number, borrowed from a memory map, and read as `tf.train.Example` without copies or allocations.
+//! A TFRecord file is a sequence of framed records, and the offset of a record is not known until all records
+//! before it are read. tfseek scans each file (*shard*) once and saves an index of about four bytes per
+//! record. After that a set of shards is an array: records are accessed by number, borrowed from a memory
+//! map, and read as `tf.train.Example` without copies or allocations.
 //!
 //! ```
 //! use tfseek::writer::WriterOptions;
@@ -57,12 +58,14 @@
 //!
 //! # Guarantees
 //!
-//! * Results are the same as TensorFlow's, bit for bit. [format.md] and [parsing.md] list the exceptions, none of which loses data.
+//! * Results are the same as TensorFlow's, bit for bit. [format.md] and [parsing.md] list the exceptions,
+//!   none of which loses data.
 //! * An [`Error`] contains its location as far as it is known: path, record, byte offset, feature.
-//! * Checksums are verified on each access by default, and damage is an error. No input causes a panic, an out-of-bounds read, or an
-//!   allocation out of proportion to its size.
-//! * Data files are never changed. Opening a dataset may write an index: to a specified folder, to the folder in `TFSEEK_INDEX_DIR`,
-//!   or to the user's cache folder. It is written next to the data only on request ([`index`]).
+//! * Checksums are verified on each access by default, and damage is an error. No input causes a panic, an
+//!   out-of-bounds read, or an allocation out of proportion to its size.
+//! * Data files are never changed. Opening a dataset may write an index: to a specified folder, to the folder
+//!   in `TFSEEK_INDEX_DIR`, or to the user's cache folder. It is written next to the data only on request
+//!   ([`index`]).
 //!
 //! # Crate features
 //!
@@ -71,8 +74,8 @@
 //! | `dataset` (default) | the whole crate; includes `json` |
 //! | `json` | [`order::State`]: saved states as JSON |
 //!
-//! Without default features the crate needs no files and no threads and has few dependencies. It consists of [`crc`], [`frame`],
-//! [`example`], [`tensor`], [`order`], [`error`](mod@error) and [`policy`].
+//! Without default features the crate needs no files and no threads and has few dependencies. It consists of
+//! [`crc`], [`frame`], [`example`], [`tensor`], [`order`], [`error`](mod@error) and [`policy`].
 //!
 //! # Further documentation
 //!

@@ -26,11 +26,12 @@ const UNVERIFIED: &str = "none";
 /// Maximum number of characters of a refused value in an error.
 const SHOWN: usize = 60;
 
-/// A range of whole records in one shard of a dataset. It knows its shard, so that it can be read in another process, or on another
-/// machine that has the file under the same path.
+/// A range of whole records in one shard of a dataset. It knows its shard, so that it can be read in another
+/// process, or on another machine that has the file under the same path.
 ///
-/// [`Dataset::shares`](crate::Dataset::shares) divides a dataset into parts, and [`StreamOptions::part`](crate::stream::StreamOptions::part)
-/// reads one. In between, a part is less than 300 bytes of JSON, if its path is not long.
+/// [`Dataset::shares`](crate::Dataset::shares) divides a dataset into parts, and
+/// [`StreamOptions::part`](crate::stream::StreamOptions::part) reads one. In between, a part is less than 300
+/// bytes of JSON, if its path is not long.
 ///
 /// ```
 /// use tfseek::{Dataset, DatasetOptions, IndexMode, Part, stream::StreamOptions};
@@ -55,7 +56,8 @@ const SHOWN: usize = 60;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Part {
-    /// The absolute path of the shard, or its URL without its user and without the parameters of its query that sign it.
+    /// The absolute path of the shard, or its URL without its user and without the parameters of its query
+    /// that sign it.
     pub shard: Box<str>,
     /// The compression of the shard.
     pub compression: Compression,
@@ -75,9 +77,11 @@ pub struct Part {
     pub first: u64,
     /// The number of records. `None` for a shard without an index.
     pub records: Option<u64>,
-    /// The treatment of a torn tail of the shard: that of the dataset, which a reader of the part applies too.
+    /// The treatment of a torn tail of the shard: the dataset's treatment, which a reader of the part applies
+    /// too.
     pub tail: Tail,
-    /// No checksum is verified: the dataset was opened with [`Verify::None`](crate::Verify::None), and so is the part.
+    /// No checksum is verified: the dataset was opened with [`Verify::None`](crate::Verify::None), and so is
+    /// the part.
     pub(crate) unverified: bool,
     /// The version of an object of a store that has versions.
     version: Option<Box<str>>,
@@ -93,8 +97,8 @@ pub(crate) struct PartRecords {
 }
 
 impl Part {
-    /// Returns a part of the shard at `path` with this index, which was opened with this policy. `object`: an object of a store as it was listed. Its
-    /// index may have another time.
+    /// Returns a part of the shard at `path` with this index, which was opened with this policy. `object`: an
+    /// object of a store as it was listed. Its index may have another time.
     pub(crate) fn new(
         path: &Path,
         known: &IndexHeader,
@@ -126,11 +130,13 @@ impl Part {
         Ok(part)
     }
 
-    /// Returns a whole shard as one part, without an index. The number of its records is unknown. `name` is the path of a file, or the
-    /// URL of an object in `store`. `first` is the number of its first record in the dataset, as the caller counts.
+    /// Returns a whole shard as one part, without an index. The number of its records is unknown. `name` is
+    /// the path of a file, or the URL of an object in `store`. `first` is the number of its first record in
+    /// the dataset, as the caller counts.
     ///
     /// # Errors
-    /// I/O errors; [`PathsError::NotLocal`](crate::error::PathsError::NotLocal) for a URL without a store; [`PartError::NotUtf8`].
+    /// I/O errors; [`PathsError::NotLocal`](crate::error::PathsError::NotLocal) for a URL without a store;
+    /// [`PartError::NotUtf8`].
     pub fn of_shard(name: impl AsRef<Path>, first: u64, store: Option<Arc<dyn Store>>) -> Result<Part> {
         let name = name.as_ref();
         let storage = store.map_or_else(Storage::default, Storage::with_store);
@@ -191,7 +197,8 @@ impl Part {
     /// Parses a part from JSON. The shard is not opened.
     ///
     /// # Errors
-    /// [`PartError::Invalid`], if the text is not a part, has other fields or lacks one, or if its numbers contradict each other.
+    /// [`PartError::Invalid`], if the text is not a part, has other fields or lacks one, or if its numbers
+    /// contradict each other.
     pub fn from_json(text: &str) -> Result<Part> {
         let json = serde_json::from_str(text).map_err(|e| invalid("json", "a part", e))?;
         let Value::Object(mut fields) = json else { return Err(invalid("json", "an object", json)) };
@@ -320,7 +327,8 @@ impl Part {
 
     /// Checks that the file has the bytes that were indexed, which more bytes may follow.
     ///
-    /// The fingerprints are compared even if size and time are equal: the inode of another machine says nothing.
+    /// The fingerprints are compared even if size and time are equal: the inode of another machine says
+    /// nothing.
     pub(crate) fn check_file(&self, file: &dyn Source) -> Result<()> {
         let known = IndexHeader {
             data_size: self.size,

@@ -9,7 +9,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// Default of the maximum payload length in bytes: the longest protobuf message. A corrupt length must not cause a large allocation.
+/// Default of the maximum payload length in bytes: the longest protobuf message. A corrupt length must not
+/// cause a large allocation.
 pub(crate) const MAX_RECORD: u64 = MAX_LEN;
 
 /// A record that borrows its bytes. `Copy`. The payload is not parsed until a feature is looked up.
@@ -19,7 +20,8 @@ pub(crate) const MAX_RECORD: u64 = MAX_LEN;
 pub struct Record<'a> {
     payload: &'a [u8],
     origin: RecordOrigin<'a>,
-    /// Ordinal and offset, or `UNKNOWN`. An `Option` would make the record larger than six words, and each access creates one.
+    /// Ordinal and offset, or `UNKNOWN`. An `Option` would make the record larger than six words, and each
+    /// access creates one.
     record: u64,
     offset: u64,
 }
@@ -77,8 +79,8 @@ impl<'a> Record<'a> {
         At { path, record: known(self.record), offset: known(self.offset) }
     }
 
-    /// Returns the region that contains the payload, and the payload's offset in it. `None` if the payload is not borrowed from a map
-    /// or a region. A clone of the region may outlive the record and the dataset.
+    /// Returns the region that contains the payload, and the payload's offset in it. `None` if the payload is
+    /// not borrowed from a map or a region. A clone of the region may outlive the record and the dataset.
     pub fn region(self) -> Option<(&'a Region, usize)> {
         match self.origin {
             RecordOrigin::Path(_) => None,
@@ -88,7 +90,8 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// Returns the payload as a `tf.train.Example`. Never fails: the bytes are validated when a feature is looked up.
+    /// Returns the payload as a `tf.train.Example`. Never fails: the bytes are validated when a feature is
+    /// looked up.
     #[inline]
     pub fn example(self) -> Example<'a> {
         Example::new(self.payload).at(self.at())

@@ -9,7 +9,8 @@ use crate::policy::Tail;
 use crate::warning::{Gap, Warning};
 use std::path::{Path, PathBuf};
 
-/// A reader of the sound records of a file. They are those of an index with [`Damage::Skip`](crate::Damage::Skip), and have the same numbers.
+/// A reader of the sound records of a file. They are the records of an index with
+/// [`Damage::Skip`](crate::Damage::Skip), and have the same numbers.
 pub(crate) struct SoundRecords {
     reader: SalvageReader<'static>,
     /// Number of sound records so far.
@@ -39,8 +40,8 @@ pub(crate) struct SoundRecord {
 }
 
 impl SoundRecords {
-    /// Creates a reader. `report` receives the [warning](SoundRecords::warning), or one about the bytes between the records that were read if the file
-    /// is not read to its end.
+    /// Creates a reader. `report` receives the [warning](SoundRecords::warning), or one about the bytes
+    /// between the records that were read if the file is not read to its end.
     pub(crate) fn new(
         reader: SalvageReader<'static>,
         path: &Path,
@@ -51,10 +52,11 @@ impl SoundRecords {
         SoundRecords { reader, records: 0, end: 0, gaps, open: None, not_inflated, error: None, path, report }
     }
 
-    /// Returns the place of the next record, and `None` at the end. The record is in the memory of the [reader](SoundRecords::payload).
+    /// Returns the place of the next record, and `None` at the end. The record is in the memory of the
+    /// [reader](SoundRecords::payload).
     ///
     /// # Errors
-    /// I/O errors; those of inflating a file that cannot be read again.
+    /// I/O errors; errors of inflating a file that cannot be read again.
     pub(crate) fn next(&mut self) -> Result<Option<SoundRecord>> {
         let records = self.records;
         loop {
@@ -99,7 +101,8 @@ impl SoundRecords {
         self.error = None;
     }
 
-    /// Returns the number of bytes after the last record, if they are a torn tail of a plain stream and nothing else was left out.
+    /// Returns the number of bytes after the last record, if they are a torn tail of a plain stream and
+    /// nothing else was left out.
     fn torn_tail(&self) -> Option<u64> {
         let left = self.open.as_ref()?.bytes();
         let is_all = self.gaps.is_empty() && self.not_inflated.is_empty();
@@ -109,7 +112,8 @@ impl SoundRecords {
         }
     }
 
-    /// Returns the warning about everything that was left out, at the end of the file. `None` for a sound file.
+    /// Returns the warning about everything that was left out, at the end of the file. `None` for a sound
+    /// file.
     ///
     /// # Errors
     /// The first damage, if there is no sound record and more than a torn tail.

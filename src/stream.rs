@@ -1,4 +1,5 @@
-//! Reading records in file order without an index: from plain, gzip and zlib files, standard input, or any reader.
+//! Reading records in file order without an index: from plain, gzip and zlib files, standard input, or any
+//! reader.
 
 use crate::error::{At, CompressionError, Error, OptionsError, PartError, Result};
 use crate::frame::{self, Event, OVERHEAD, Parser, Torn};
@@ -24,7 +25,8 @@ use std::sync::atomic::AtomicU64;
 /// Options of a [`Stream`].
 #[derive(Clone, Debug)]
 pub struct StreamOptions {
-    /// The compression that the file must have. Default: `None`, it is detected from the first bytes. The file name is not used.
+    /// The compression that the file must have. Default: `None`, it is detected from the first bytes. The
+    /// file name is not used.
     pub compression: Option<Compression>,
     /// The checksums to verify. Default: [`Verify::Payload`].
     pub verify: Verify,
@@ -32,17 +34,20 @@ pub struct StreamOptions {
     pub tail: Tail,
     /// The treatment of damaged records. Default: [`Damage::Raise`].
     ///
-    /// With [`Damage::Skip`] the stream returns the sound records, with the numbers that a dataset with the same option has, and all payloads are
-    /// verified. At the end [`Stream::warnings`] has [`Warning::DamageSkipped`] if bytes were left out. A file without any sound record stays an
-    /// error. If damage stops the inflation of a compressed file, it begins again at the next place with a sound record. A pipe cannot be read
-    /// again. Of a compressed one 64 MiB are kept, so a place counts if a sound record is found within 64 MiB. Parts are read with the damage
-    /// that their plan left out, and no other.
+    /// With [`Damage::Skip`] the stream returns the sound records, with the numbers that a dataset with the
+    /// same option has, and all payloads are verified. At the end [`Stream::warnings`] has
+    /// [`Warning::DamageSkipped`] if bytes were left out. A file without any sound record stays an error. If
+    /// damage stops the inflation of a compressed file, it begins again at the next place with a sound
+    /// record. A pipe cannot be read again. Of a compressed one 64 MiB are kept, so a place counts if a sound
+    /// record is found within 64 MiB. Parts are read with the damage that their plan left out, and no other.
     pub damage: Damage,
-    /// Maximum payload length in bytes. Default: 2^31 - 1, the longest message that protobuf parses. A longer record is the error
-    /// [`ErrorKind::RecordTooLarge`](crate::ErrorKind::RecordTooLarge), returned before memory is allocated for it.
+    /// Maximum payload length in bytes. Default: 2^31 - 1, the longest message that protobuf parses. A longer
+    /// record is the error [`ErrorKind::RecordTooLarge`](crate::ErrorKind::RecordTooLarge), returned before
+    /// memory is allocated for it.
     pub max_record: u64,
-    /// A function that is called with each warning, besides [`Stream::warnings`]: for streams that are read by other code. It also
-    /// receives what was left out of a file that is not read to its end, when the stream is dropped. Default: `None`.
+    /// A function that is called with each warning, besides [`Stream::warnings`]: for streams that are read
+    /// by other code. It also receives what was left out of a file that is not read to its end, when the
+    /// stream is dropped. Default: `None`.
     pub on_warning: Option<fn(&Warning)>,
     /// The store of names that are URLs. Default: `None`; a URL is then an error.
     pub store: Option<Arc<dyn Store>>,
@@ -66,8 +71,9 @@ impl StreamOptions {
     /// Opens a file, or an object of the store.
     ///
     /// # Errors
-    /// I/O errors; [`PathsError::NotLocal`](crate::error::PathsError::NotLocal) for the address of a store, if the options have none;
-    /// [`CompressionError::Mismatch`] if the file does not have the specified compression.
+    /// I/O errors; [`PathsError::NotLocal`](crate::error::PathsError::NotLocal) for the address of a store,
+    /// if the options have none; [`CompressionError::Mismatch`] if the file does not have the specified
+    /// compression.
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Stream> {
         let path = path.as_ref();
         if let Some(source) = self.storage().open_object(path)? {
@@ -81,8 +87,8 @@ impl StreamOptions {
 
     /// Reads the records of a file that was opened and not read. Errors contain `name` as the path.
     ///
-    /// `progress` is called after each read, with the number of bytes that were not read before, and with 0 if a signal interrupted the read.
-    /// It may cancel the work.
+    /// `progress` is called after each read, with the number of bytes that were not read before, and with 0
+    /// if a signal interrupted the read. It may cancel the work.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -108,7 +114,8 @@ impl StreamOptions {
     /// ```
     ///
     /// # Errors
-    /// Those of [`open`](StreamOptions::open). If `progress` cancels a read, [`ErrorKind::Cancelled`](crate::ErrorKind::Cancelled).
+    /// Errors of [`open`](StreamOptions::open). If `progress` cancels a read,
+    /// [`ErrorKind::Cancelled`](crate::ErrorKind::Cancelled).
     pub fn read_file(
         &self,
         file: File,
@@ -120,11 +127,11 @@ impl StreamOptions {
         self.read_opened(Watched::new(file, progress), is_regular, &name)
     }
 
-    /// Opens a file, or an object of the store, like [`open`](StreamOptions::open). `progress` is called as by
-    /// [`read_file`](StreamOptions::read_file).
+    /// Opens a file, or an object of the store, like [`open`](StreamOptions::open). `progress` is called as
+    /// by [`read_file`](StreamOptions::read_file).
     ///
     /// # Errors
-    /// Those of [`open`](StreamOptions::open) and of [`read_file`](StreamOptions::read_file).
+    /// Errors of [`open`](StreamOptions::open) and of [`read_file`](StreamOptions::read_file).
     pub fn open_with(
         &self,
         path: impl AsRef<Path>,
@@ -157,7 +164,8 @@ impl StreamOptions {
         Ok(stream.of_object(ObjectAgain { source, open, settled: 0 }))
     }
 
-    /// Returns the files and the objects of the store. They are listed anew in each call: an object may have been replaced since an earlier one.
+    /// Returns the files and the objects of the store. They are listed anew in each call: an object may have
+    /// been replaced since an earlier one.
     fn storage(&self) -> Storage {
         self.store.clone().map_or_else(Storage::default, Storage::with_store)
     }
@@ -179,7 +187,8 @@ impl StreamOptions {
     /// Reads the records of any reader. Errors contain `name` as the path.
     ///
     /// # Errors
-    /// I/O errors of the reader; [`CompressionError::Mismatch`] if the bytes do not have the specified compression.
+    /// I/O errors of the reader; [`CompressionError::Mismatch`] if the bytes do not have the specified
+    /// compression.
     pub fn read(&self, reader: impl Read + Send + 'static, name: impl Into<PathBuf>) -> Result<Stream> {
         self.check_policies()?;
         let name = name.into();
@@ -236,18 +245,19 @@ impl StreamOptions {
         self.with_records(StreamRecords::Sound(Box::new(records)), first, name, compression)
     }
 
-    /// Opens a part of a dataset, made by [`Dataset::shares`](crate::Dataset::shares). No index is needed. The stream returns the
-    /// records of the part, with their ordinals and offsets in the shard, and ends with an error unless they are as many as the part
-    /// has, and end where it ends.
+    /// Opens a part of a dataset, made by [`Dataset::shares`](crate::Dataset::shares). No index is needed.
+    /// The stream returns the records of the part, with their ordinals and offsets in the shard, and ends
+    /// with an error unless they are as many as the part has, and end where it ends.
     ///
-    /// The shard must have the bytes that were indexed, by the fingerprints of its head and tail. A copy is accepted, and so is a shard
-    /// that has grown. A torn tail is treated as the dataset of the part did, or as these options tell if they tolerate it.
+    /// The shard must have the bytes that were indexed, by the fingerprints of its head and tail. A copy is
+    /// accepted, and so is a shard that has grown. A torn tail is treated as the dataset of the part did, or
+    /// as these options tell if they tolerate it.
     ///
     /// # Errors
-    /// [`IndexError::Stale`](crate::error::IndexError::Stale), if the shard was replaced; the first damage of a shard of the same size whose
-    /// head or tail differs; [`CompressionError::Mismatch`], if the part
-    /// does not have the specified compression; I/O errors. [`Stream::next`] also returns [`PartError::Records`] and
-    /// [`PartError::End`].
+    /// [`IndexError::Stale`](crate::error::IndexError::Stale), if the shard was replaced; the first damage of
+    /// a shard of the same size whose head or tail differs; [`CompressionError::Mismatch`], if the part does
+    /// not have the specified compression; I/O errors. [`Stream::next`] also returns [`PartError::Records`]
+    /// and [`PartError::End`].
     pub fn part(&self, part: &Part) -> Result<Stream> {
         part.check()?;
         let name = part.name();
@@ -424,8 +434,8 @@ impl Read for StreamInflate {
     }
 }
 
-/// A reader of records in file order. It has one buffer, about as large as the largest record so far, which grows only as bytes arrive:
-/// a corrupt length does not allocate memory.
+/// A reader of records in file order. It has one buffer, about as large as the largest record so far, which
+/// grows only as bytes arrive: a corrupt length does not allocate memory.
 ///
 /// Records before damage are returned, then the error, once. After the error the stream has ended. With
 /// [`StreamOptions::damage`] it returns the sound records after the damage too.
@@ -477,7 +487,8 @@ struct FramedRecords {
     end: Option<PartEnd>,
     compression: Compression,
     tail: Tail,
-    /// Bytes of the record stream after the last complete record, if the end was reached and the tail is torn.
+    /// Bytes of the record stream after the last complete record, if the end was reached and the tail is
+    /// torn.
     torn: Option<u64>,
     again: Option<ObjectAgain>,
 }
@@ -512,7 +523,8 @@ impl Stream {
     ///
     /// # Errors
     /// Damage, with path, record and the offset of its header in the record stream;
-    /// [`ErrorKind::NotTfRecord`](crate::ErrorKind::NotTfRecord) if the first bytes are those of another format; I/O errors of the reader.
+    /// [`ErrorKind::NotTfRecord`](crate::ErrorKind::NotTfRecord) if the first bytes belong to another format;
+    /// I/O errors of the reader.
     #[allow(clippy::should_implement_trait, reason = "the record borrows from the stream")]
     pub fn next(&mut self) -> Result<Option<Record<'_>>> {
         if self.ended {
@@ -612,8 +624,8 @@ impl Stream {
         self.compression
     }
 
-    /// Returns the warnings so far: at the end of a file that was read with [`Tail::Tolerate`], a torn tail ([`Warning::TornTail`]); with
-    /// [`Damage::Skip`], what was left out ([`Warning::DamageSkipped`]).
+    /// Returns the warnings so far: at the end of a file that was read with [`Tail::Tolerate`], a torn tail
+    /// ([`Warning::TornTail`]); with [`Damage::Skip`], what was left out ([`Warning::DamageSkipped`]).
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
     }
@@ -630,7 +642,8 @@ impl FramedRecords {
         loop {
             match self.parser.step(self.buffer.bytes(), self.more)? {
                 Event::Record(taken) => return Ok(Some(taken - OVERHEAD)),
-                // A length above `usize::MAX` exceeds any buffer. `fill` then reads to the end of the file or runs out of memory.
+                // A length above `usize::MAX` exceeds any buffer. `fill` then reads to the end of the file or
+                // runs out of memory.
                 Event::Need(need) => {
                     let need = usize::try_from(need).unwrap_or(usize::MAX);
                     self.more = self.buffer.fill(&mut self.source, need)?;
@@ -648,8 +661,8 @@ impl FramedRecords {
         }
     }
 
-    /// Goes back to the record that failed a checksum, whose bytes the store of an object is asked for once more: of a compressed one for all of them.
-    /// Returns false if this is of no use.
+    /// Goes back to the record that failed a checksum, whose bytes the store of an object is asked for once
+    /// more: of a compressed one for all of them. Returns false if this is of no use.
     #[cold]
     fn begins_again(&mut self, options: &StreamOptions) -> Result<bool> {
         let Some(mut again) = self.again.take() else { return Ok(false) };
@@ -682,7 +695,8 @@ impl FramedRecords {
         Ok(true)
     }
 
-    /// Checks the number of records of a part, and its end. `next` is the length of the record that was just read, if there is one.
+    /// Checks the number of records of a part, and its end. `next` is the length of the record that was just
+    /// read, if there is one.
     fn check_part(&self, next: Option<usize>) -> Result<Option<usize>> {
         let Some(end) = &self.end else { return Ok(next) };
         let found = self.records_read();

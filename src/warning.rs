@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 /// A warning: a condition that does not stop a call and that a user should know of.
 ///
-/// [`Display`](fmt::Display) is the message for users. [`kind`](Warning::kind), [`path`](Warning::path) and the fields are for programs.
+/// [`Display`](fmt::Display) is the message for users. [`kind`](Warning::kind), [`path`](Warning::path) and
+/// the fields are for programs.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Warning {
@@ -17,7 +18,8 @@ pub enum Warning {
         /// Reason for the refusal.
         reason: Box<str>,
     },
-    /// Indexes or columns could not be saved in any folder and will be built again next time. Reported once for all shards.
+    /// Indexes or columns could not be saved in any folder and will be built again next time. Reported once
+    /// for all shards.
     NotSaved {
         /// Path of the first shard.
         path: PathBuf,
@@ -31,7 +33,8 @@ pub enum Warning {
         /// Path of the shard.
         path: PathBuf,
     },
-    /// Damaged records of a shard or stream are left out, as [`Damage::Skip`](crate::policy::Damage::Skip) allows.
+    /// Damaged records of a shard or stream are left out, as [`Damage::Skip`](crate::policy::Damage::Skip)
+    /// allows.
     DamageSkipped {
         /// Path of the shard.
         path: PathBuf,
@@ -42,8 +45,8 @@ pub enum Warning {
         /// Number of sound records, which are kept.
         records: u64,
     },
-    /// Records are left out, as [`Damage::Skip`](crate::policy::Damage::Skip) allows, because they do not decode as the message that is read. Their
-    /// checksums are correct.
+    /// Records are left out, as [`Damage::Skip`](crate::policy::Damage::Skip) allows, because they do not
+    /// decode as the message that is read. Their checksums are correct.
     PayloadsSkipped {
         /// Path of the shard of the first one.
         path: PathBuf,
@@ -52,28 +55,33 @@ pub enum Warning {
         /// Error of the first one, with path, record and offset.
         first: Box<str>,
     },
-    /// The end of a shard or stream is left out, as [`Tail::Tolerate`](crate::policy::Tail::Tolerate) allows: an incomplete record, bytes
-    /// after a compressed file, or a trailer of a compressed file that is cut or missing.
+    /// The end of a shard or stream is left out, as [`Tail::Tolerate`](crate::policy::Tail::Tolerate) allows:
+    /// an incomplete record, bytes after a compressed file, or a trailer of a compressed file that is cut or
+    /// missing.
     TornTail {
         /// Path of the shard.
         path: PathBuf,
-        /// Number of complete records, which are kept. In a part of a shard, those of the part.
+        /// Number of complete records, which are kept. In a part of a shard, the records of the part.
         records: u64,
-        /// Offset in the file of the first byte that is left out. In a compressed file it is after the compressed data that are used.
+        /// Offset in the file of the first byte that is left out. In a compressed file it is after the
+        /// compressed data that are used.
         offset: u64,
-        /// Bytes of the file that are left out from there on. 0 if the trailer of a compressed file is missing.
+        /// Bytes of the file that are left out from there on. 0 if the trailer of a compressed file is
+        /// missing.
         bytes: u64,
         /// Decompressed bytes of an incomplete record that are left out. 0 in a file that is not compressed.
         inflated_bytes: u64,
     },
-    /// A folder contains TFRecord files that are not part of the dataset, because a folder yields only files with a TFRecord extension.
+    /// A folder contains TFRecord files that are not part of the dataset, because a folder yields only files
+    /// with a TFRecord extension.
     OtherNames {
         /// Path of the folder.
         path: PathBuf,
         /// Paths of the files, in natural order.
         found: Vec<PathBuf>,
     },
-    /// Scattered records are read, which are small, of a dataset larger than memory, so each record takes a separate read.
+    /// Scattered records are read, which are small, of a dataset larger than memory, so each record takes a
+    /// separate read.
     ScatteredReads {
         /// Mean size of a record in bytes.
         record_bytes: u64,
@@ -82,9 +90,9 @@ pub enum Warning {
         /// Memory limit of the process in bytes.
         memory_bytes: u64,
     },
-    /// Compressed shards have deflate blocks of many bytes, or inflate to hundreds of times their size, so that their checkpoints are far apart.
-    /// Decompression can only begin at a checkpoint, so access to one record may decompress all bytes up to it. Reported once for all shards of a
-    /// dataset.
+    /// Compressed shards have deflate blocks of many bytes, or inflate to hundreds of times their size, so
+    /// that their checkpoints are far apart. Decompression can only begin at a checkpoint, so access to one
+    /// record may decompress all bytes up to it. Reported once for all shards of a dataset.
     LongBlocks {
         /// Path of the first such shard.
         path: PathBuf,
@@ -93,12 +101,14 @@ pub enum Warning {
         /// Decompressed bytes of the longest block, or their mean in a shard whose index was not read yet.
         bytes: u64,
     },
-    /// Scattered records of compressed shards are read, so access to a record decompresses the bytes from the checkpoint before it.
+    /// Scattered records of compressed shards are read, so access to a record decompresses the bytes from the
+    /// checkpoint before it.
     ScatteredInflation {
         /// Number of decompressed bytes of the compressed shards.
         inflated_bytes: u64,
     },
-    /// A block order is used with compressed shards, and decompression up to the start of a block takes more than a fifth of the block.
+    /// A block order is used with compressed shards, and decompression up to the start of a block takes more
+    /// than a fifth of the block.
     BlockStarts {
         /// Decompressed bytes of a block.
         block_bytes: u64,
@@ -121,14 +131,16 @@ pub enum Warning {
         /// Number of windows.
         windows: u64,
     },
-    /// The tables of steps were not built, because more bytes would have to be scanned than the limit. Those of an episode are made at its first use.
+    /// The tables of steps were not built, because more bytes would have to be scanned than the limit. The
+    /// tables of an episode are made at its first use.
     StepsNotIndexed {
         /// Path of the first shard.
         path: PathBuf,
         /// Number of bytes to scan.
         bytes: u64,
     },
-    /// A global order is used with windows over the steps of objects without tables of steps, so the first use of an episode reads it whole.
+    /// A global order is used with windows over the steps of objects without tables of steps, so the first
+    /// use of an episode reads it whole.
     ScatteredEpisodes {
         /// URL of the first such object.
         path: PathBuf,
@@ -145,11 +157,13 @@ pub enum Warning {
         /// The nearest name that a record has.
         nearest: Box<str>,
     },
-    /// None of the first records has a feature of the schema, so it has its default or no values, and none has one of a similar name.
+    /// None of the first records has a feature of the schema, so it has its default or no values, and none
+    /// has one of a similar name.
     AbsentFeature {
         /// Name in the schema.
         feature: Box<str>,
-        /// Set if the name is on another side of the records: that of a feature list, or of a feature of the context.
+        /// Set if the name is on another side of the records: the name of a feature list, or of a feature of
+        /// the context.
         place: Option<&'static str>,
     },
 }
@@ -158,7 +172,8 @@ pub enum Warning {
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gap {
-    /// Offset of the first byte: in the record stream, or in the file if the bytes are [`compressed`](Gap::compressed).
+    /// Offset of the first byte: in the record stream, or in the file if the bytes are
+    /// [`compressed`](Gap::compressed).
     pub start: u64,
     /// Offset after the last byte.
     pub end: u64,
@@ -182,15 +197,16 @@ impl Warning {
         Warning::DamageSkipped { path: path.into(), gaps, bytes, records }
     }
 
-    /// Returns a warning about records that are left out because they do not decode. `first` is the error of the first one, and `skipped` the
-    /// number of all.
+    /// Returns a warning about records that are left out because they do not decode. `first` is the error of
+    /// the first one, and `skipped` the number of all.
     pub fn payloads_skipped(first: &Error, skipped: u64) -> Warning {
         let path = first.location().path.as_deref().unwrap_or(Path::new("")).to_path_buf();
         Warning::PayloadsSkipped { path, skipped, first: first.to_string().into() }
     }
 
-    /// Returns the name of the kind, the same in Python and in JSON: `file_refused`, `not_saved`, `shard_changed`, `damage_skipped`,
-    /// `payloads_skipped`, `torn_tail`, `other_names`, `long_blocks`, `scattered_reads`, `scattered_inflation`, `block_starts`, `scattered_requests`, `steps_not_indexed`,
+    /// Returns the name of the kind, the same in Python and in JSON: `file_refused`, `not_saved`,
+    /// `shard_changed`, `damage_skipped`, `payloads_skipped`, `torn_tail`, `other_names`, `long_blocks`,
+    /// `scattered_reads`, `scattered_inflation`, `block_starts`, `scattered_requests`, `steps_not_indexed`,
     /// `compressed_steps`, `rare_class` or `unknown_feature`.
     pub fn kind(&self) -> &'static str {
         match self {
@@ -386,7 +402,7 @@ fn folder_of_url(name: &Path) -> Option<&str> {
     folder.contains("://").then_some(folder)
 }
 
-/// The command that builds the tables of steps: of objects, those of their folder.
+/// The command that builds the tables of steps: of objects, the tables of their folder.
 struct StepsCommand<'a>(&'a Path);
 
 impl fmt::Display for StepsCommand<'_> {

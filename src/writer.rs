@@ -24,23 +24,27 @@ use std::path::{Path, PathBuf};
 /// ```
 #[derive(Clone, Debug)]
 pub struct WriterOptions {
-    /// The compression of the whole file. Default: none. Records of a compressed file can only be read in order.
+    /// The compression of the whole file. Default: none. Records of a compressed file can only be read in
+    /// order.
     pub compression: Compression,
     /// The compression level, from 0 to 9. Default: 6, as in TensorFlow. Larger values are treated as 9.
     pub level: u32,
-    /// Writes a gzip file in members: a new one begins at the first record border after this number of uncompressed bytes. Default: `None`,
-    /// one member. 0 is treated as 1, with which each record is a member.
+    /// Writes a gzip file in members: a new one begins at the first record border after this number of
+    /// uncompressed bytes. Default: `None`, one member. 0 is treated as 1, with which each record is a
+    /// member.
     ///
-    /// Every reader of gzip reads the members as one stream. A reader that knows their offsets can begin at each of them. Members of
-    /// 1 MiB make a file little larger. Only for gzip: TensorFlow ignores what follows the first stream of a zlib file.
+    /// Every reader of gzip reads the members as one stream. A reader that knows their offsets can begin at
+    /// each of them. Members of 1 MiB make a file little larger. Only for gzip: TensorFlow ignores what
+    /// follows the first stream of a zlib file.
     pub members: Option<u64>,
-    /// If true (the default), the file is written under a temporary name and renamed when it is closed. If false, it is written in place, as
-    /// in TensorFlow.
+    /// If true (the default), the file is written under a temporary name and renamed when it is closed. If
+    /// false, it is written in place, as in TensorFlow.
     pub atomic: bool,
-    /// The treatment of an existing file. Default: [`Existing::Replace`]. With [`Existing::Keep`] writing is always atomic.
+    /// The treatment of an existing file. Default: [`Existing::Replace`]. With [`Existing::Keep`] writing is
+    /// always atomic.
     pub existing: Existing,
-    /// Writes an index when the file is closed: to the folder of these options, or to `.tfseek/` in the folder of the file. Default: `None`.
-    /// Takes four bytes of memory per record.
+    /// Writes an index when the file is closed: to the folder of these options, or to `.tfseek/` in the
+    /// folder of the file. Default: `None`. Takes four bytes of memory per record.
     pub index: Option<IndexOptions>,
 }
 
@@ -58,7 +62,8 @@ impl Default for WriterOptions {
 }
 
 impl WriterOptions {
-    /// Creates or replaces a file. Links are followed, and FIFOs and devices are written directly, by the rules of [`Output`].
+    /// Creates or replaces a file. Links are followed, and FIFOs and devices are written directly, by the
+    /// rules of [`Output`].
     ///
     /// # Errors
     /// I/O errors; [`IndexError::NotRegular`] if an index was requested for a file that is not regular;
@@ -102,12 +107,15 @@ impl WriterOptions {
         })
     }
 
-    /// Creates a set of `count` shards `PREFIX-00000-of-00010SUFFIX`. By default they appear when the set is closed.
+    /// Creates a set of `count` shards `PREFIX-00000-of-00010SUFFIX`. By default they appear when the set is
+    /// closed.
     ///
-    /// `("out/train", ".tfrecord", 10)` produces Beam's names, `("out/mnist-train.tfrecord", "", 10)` those of TensorFlow Datasets.
+    /// `("out/train", ".tfrecord", 10)` produces Beam's names, `("out/mnist-train.tfrecord", "", 10)` the
+    /// names of TensorFlow Datasets.
     ///
     /// # Errors
-    /// I/O errors; [`OptionsError::NoShards`] if `count` is 0; [`OptionsError::Members`] as for [`create`](WriterOptions::create).
+    /// I/O errors; [`OptionsError::NoShards`] if `count` is 0; [`OptionsError::Members`] as for
+    /// [`create`](WriterOptions::create).
     pub fn create_shards(
         &self,
         prefix: impl AsRef<Path>,
@@ -153,14 +161,16 @@ impl WriterOptions {
 
 const BUFFER: usize = 256 << 10;
 
-/// A writer of one TFRecord file. Before compression, its output is identical to that of TensorFlow's writer.
+/// A writer of one TFRecord file. Before compression, its output is identical to the output of TensorFlow's
+/// writer.
 ///
-/// Writes are buffered until [`flush`](Writer::flush) or [`close`](Writer::close). By default the file is written under a temporary
-/// name and renamed when it is closed. If the writer is dropped before that, the temporary file is removed.
+/// Writes are buffered until [`flush`](Writer::flush) or [`close`](Writer::close). By default the file is
+/// written under a temporary name and renamed when it is closed. If the writer is dropped before that, the
+/// temporary file is removed.
 ///
-/// The file belongs to the process that created the writer. In a forked child, [`flush`](Writer::flush), [`sync`](Writer::sync) and
-/// [`close`](Writer::close) return errors, [`write`](Writer::write) returns an error when the buffer is full, and a drop neither
-/// writes nor removes anything.
+/// The file belongs to the process that created the writer. In a forked child, [`flush`](Writer::flush),
+/// [`sync`](Writer::sync) and [`close`](Writer::close) return errors, [`write`](Writer::write) returns an
+/// error when the buffer is full, and a drop neither writes nor removes anything.
 ///
 /// ```
 /// # let dir = tempfile::tempdir()?;
@@ -226,7 +236,8 @@ enum TargetKind {
 }
 
 impl Writer {
-    /// Creates a writer with the default [`WriterOptions`]. An existing file is replaced when the writer is closed.
+    /// Creates a writer with the default [`WriterOptions`]. An existing file is replaced when the writer is
+    /// closed.
     ///
     /// # Errors
     /// I/O errors.
@@ -234,8 +245,8 @@ impl Writer {
         WriterOptions::default().create(path)
     }
 
-    /// Creates a writer to any sink. Options about files and indexes are ignored. If the options contradict each other
-    /// ([`OptionsError::Members`]), nothing is written, and every call returns the error.
+    /// Creates a writer to any sink. Options about files and indexes are ignored. If the options contradict
+    /// each other ([`OptionsError::Members`]), nothing is written, and every call returns the error.
     pub fn new(sink: impl Write + Send + 'static, options: &WriterOptions) -> Writer {
         let target = WriterTarget { sink: TargetKind::Other(Box::new(sink)), process: Process::this() };
         Writer {
@@ -255,8 +266,8 @@ impl Writer {
     /// Writes one record.
     ///
     /// # Errors
-    /// I/O errors, after which the file is incomplete and further writes fail; [`EncodeError::Closed`]; [`EncodeError::Failed`] after
-    /// an earlier error; [`EncodeError::Forked`].
+    /// I/O errors, after which the file is incomplete and further writes fail; [`EncodeError::Closed`];
+    /// [`EncodeError::Failed`] after an earlier error; [`EncodeError::Forked`].
     pub fn write(&mut self, payload: &[u8]) -> Result<()> {
         if self.options.members.is_some_and(|bytes| self.end - self.member >= bytes.max(1)) {
             self.next_member()?;
@@ -290,7 +301,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes all buffered bytes to the operating system. In a compressed file this ends a block, which makes the file larger.
+    /// Writes all buffered bytes to the operating system. In a compressed file this ends a block, which makes
+    /// the file larger.
     ///
     /// # Errors
     /// The same as [`write`](Writer::write).
@@ -321,12 +333,13 @@ impl Writer {
         self.fail_on_error(synced)
     }
 
-    /// Finishes the file and renames it to its path, then writes its index if one was requested. A second call does nothing.
+    /// Finishes the file and renames it to its path, then writes its index if one was requested. A second
+    /// call does nothing.
     ///
     /// # Errors
-    /// I/O errors; [`EncodeError::Failed`] after an earlier error; [`EncodeError::Forked`]. After an error an atomic file is not created,
-    /// except if the error is that of a folder that cannot be synced or comes from the index: then the file
-    /// is complete and has its name.
+    /// I/O errors; [`EncodeError::Failed`] after an earlier error; [`EncodeError::Forked`]. After an error an
+    /// atomic file is not created, except if the error comes from a folder that cannot be synced, or from the
+    /// index: then the file is complete and has its name.
     pub fn close(&mut self) -> Result<()> {
         self.finish()?;
         match self.finished.take() {
@@ -338,13 +351,15 @@ impl Writer {
         }
     }
 
-    /// Writes all bytes and syncs an atomic file to the disk, but does not rename it: [`close`](Writer::close) does. Further writes fail.
+    /// Writes all bytes and syncs an atomic file to the disk, but does not rename it:
+    /// [`close`](Writer::close) does. Further writes fail.
     ///
-    /// A finished writer has no buffer. So several files can be finished one after the other, and renamed when all are complete, as a
-    /// [`ShardedWriter`] does.
+    /// A finished writer has no buffer. So several files can be finished one after the other, and renamed
+    /// when all are complete, as a [`ShardedWriter`] does.
     ///
     /// # Errors
-    /// I/O errors; [`EncodeError::Failed`] after an earlier error; [`EncodeError::Forked`]. The file is not created then.
+    /// I/O errors; [`EncodeError::Failed`] after an earlier error; [`EncodeError::Forked`]. The file is not
+    /// created then.
     pub fn finish(&mut self) -> Result<()> {
         if self.failed {
             return Err(self.closed());
@@ -395,8 +410,8 @@ impl Writer {
         }
     }
 
-    /// Checks that this is not a forked child. A child must not use the sink: it would write the parent's bytes again, and another
-    /// thread may have been using the sink during the fork.
+    /// Checks that this is not a forked child. A child must not use the sink: it would write the parent's
+    /// bytes again, and another thread may have been using the sink during the fork.
     fn check_process(&self) -> Result<()> {
         self.process.check().map_err(|e| self.locate(e.into()))
     }
@@ -441,7 +456,8 @@ impl Writer {
         })
     }
 
-    /// Drops the sink. A forked child leaks it instead, because compressors and buffers write when they are dropped.
+    /// Drops the sink. A forked child leaks it instead, because compressors and buffers write when they are
+    /// dropped.
     fn drop_sink(&mut self) {
         if self.sink.is_some() && !self.process.is_this() {
             std::mem::forget((self.sink.take(), self.index.take()));
@@ -524,13 +540,14 @@ impl fmt::Debug for Writer {
     }
 }
 
-/// A writer of a set of shards. Records are distributed round-robin: the first goes to shard 0, the second to shard 1.
-/// Created by [`WriterOptions::create_shards`], or from the writers of its shards.
+/// A writer of a set of shards. Records are distributed round-robin: the first goes to shard 0, the second to
+/// shard 1. Created by [`WriterOptions::create_shards`], or from the writers of its shards.
 ///
-/// The last shard of a set gets its name last. If a set is replaced, its last shard loses its name first, and old shards are in the hidden folder
-/// `.tfseek-replaced` next to it until the new set is complete. So a kill leaves the old set, the new set, or one that does not open
-/// ([`PathsError::Interrupted`](crate::error::PathsError::Interrupted)) and whose old shards can be moved back. Files that are written in
-/// place are not part of this.
+/// The last shard of a set gets its name last. If a set is replaced, its last shard loses its name first, and
+/// old shards are in the hidden folder `.tfseek-replaced` next to it until the new set is complete. So a kill
+/// leaves the old set, the new set, or one that does not open
+/// ([`PathsError::Interrupted`](crate::error::PathsError::Interrupted)) and whose old shards can be moved
+/// back. Files that are written in place are not part of this.
 #[derive(Debug)]
 pub struct ShardedWriter {
     shards: Vec<Writer>,
@@ -538,8 +555,8 @@ pub struct ShardedWriter {
 }
 
 impl ShardedWriter {
-    /// Creates a set of these writers, which may be [finished](Writer::finish). They are renamed in this order, except that the last shards of sets
-    /// and files that are no shards follow the others.
+    /// Creates a set of these writers, which may be [finished](Writer::finish). They are renamed in this
+    /// order, except that the last shards of sets and files that are no shards follow the others.
     pub fn new(shards: Vec<Writer>) -> ShardedWriter {
         ShardedWriter { shards, next: 0 }
     }
@@ -557,13 +574,14 @@ impl ShardedWriter {
         }
     }
 
-    /// Finishes all shards, then renames all, then writes all indexes, so a full disk leaves no shard of an atomic set. A second call does
-    /// nothing. If the set has several shards, their folders stay locked until the result is dropped, so the names are those of these files. Other
-    /// sets in these folders wait for that.
+    /// Finishes all shards, then renames all, then writes all indexes, so a full disk leaves no shard of an
+    /// atomic set. A second call does nothing. If the set has several shards, their folders stay locked until
+    /// the result is dropped, so the names belong to these files. Other sets in these folders wait for that.
     ///
     /// # Errors
-    /// The error of the first shard that fails, like [`Writer::close`]. If a rename fails, the shards before it are renamed already, and a set that is
-    /// replaced does not open. If an index fails, or an old shard cannot be removed, all shards are renamed.
+    /// The error of the first shard that fails, like [`Writer::close`]. If a rename fails, the shards before
+    /// it are renamed already, and a set that is replaced does not open. If an index fails, or an old shard
+    /// cannot be removed, all shards are renamed.
     pub fn close(&mut self) -> Result<Replacement> {
         self.shards.iter_mut().try_for_each(Writer::finish)?;
         let mut writers: Vec<&mut Writer> =

@@ -1,7 +1,8 @@
-//! Epochs over records with the same floats in four forms: a float list, bytes in both orders, and a serialized tensor.
+//! Epochs over records with the same floats in four forms: a float list, bytes in both orders, and a
+//! serialized tensor.
 //!
-//! `loader/arrays/FLOATS/FORM`: records of this number of floats, 64 MiB of them, in batches of 32. One thread of the loader reads and verifies them,
-//! and the consumer does not read the values.
+//! `loader/arrays/FLOATS/FORM`: records of this number of floats, 64 MiB of them, in batches of 32. One
+//! thread of the loader reads and verifies them, and the consumer does not read the values.
 
 use super::turns;
 use criterion::{Criterion, Throughput};

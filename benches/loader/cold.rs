@@ -1,8 +1,9 @@
-//! Records that are not in the page cache: each run starts with an empty page cache and sums every byte of every record.
+//! Records that are not in the page cache: each run starts with an empty page cache and sums every byte of
+//! every record.
 //!
-//! Readahead of a plain map also loads data around each record. The files are large and the runs of the plain map short, so later
-//! records seldom profit from it. Runs of the loader are long, because it has prefetched another thousand records at the end. All
-//! readers of records verify headers.
+//! Readahead of a plain map also loads data around each record. The files are large and the runs of the plain
+//! map short, so later records seldom profit from it. Runs of the loader are long, because it has prefetched
+//! another thousand records at the end. All readers of records verify headers.
 
 use super::turns;
 use std::fs::{self, File};

@@ -1,8 +1,10 @@
-//! The loader compared with plain loops over the same order, and arrays in byte strings compared with float lists.
+//! The loader compared with plain loops over the same order, and arrays in byte strings compared with float
+//! lists.
 //!
-//! By default, it times warm epochs. `TFSEEK_ROUNDS=15` runs all ways in turn for 15 rounds and prints the best and the median time
-//! of each: for ratios, if timings vary between runs. `TFSEEK_COLD=DIR` times the first access to files that it creates in this
-//! folder (8 GiB, to be deleted by hand). It requires root on Linux, because the page cache is dropped before each run.
+//! By default, it times warm epochs. `TFSEEK_ROUNDS=15` runs all ways in turn for 15 rounds and prints the
+//! best and the median time of each: for ratios, if timings vary between runs. `TFSEEK_COLD=DIR` times the
+//! first access to files that it creates in this folder (8 GiB, to be deleted by hand). It requires root on
+//! Linux, because the page cache is dropped before each run.
 #![allow(unsafe_code)]
 
 mod arrays;

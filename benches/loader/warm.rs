@@ -1,8 +1,9 @@
 //! Epochs in global order over records in the page cache: the loader, compared with a plain loop.
 //!
-//! `loader/SHAPE/VERIFY/WAY`: `loop` calls `fill`, `get_many` and `parse` per batch; `threads/N` is the loader, where 0 threads means
-//! the caller's thread. The consumer reads every value, except with `unread`, where it counts rows only. This shows how the
-//! producing threads use two cores without a competing consumer.
+//! `loader/SHAPE/VERIFY/WAY`: `loop` calls `fill`, `get_many` and `parse` per batch; `threads/N` is the
+//! loader, where 0 threads means the caller's thread. The consumer reads every value, except with `unread`,
+//! where it counts rows only. This shows how the producing threads use two cores without a competing
+//! consumer.
 
 use super::turns;
 use criterion::{Criterion, Throughput};

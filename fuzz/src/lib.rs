@@ -1,5 +1,5 @@
-//! The bodies of the fuzz targets. They are in `tfseek-testkit`, and in the tests of `tfseek-image`, `tfseek-tfds`, `tfseek-tools` and `tfseek-view`, since tests run
-//! them over the corpora.
+//! The bodies of the fuzz targets. They are in `tfseek-testkit`, and in the tests of `tfseek-image`,
+//! `tfseek-tfds`, `tfseek-tools` and `tfseek-view`, since tests run them over the corpora.
 
 #[path = "../../crates/image/tests/image/target.rs"]
 mod image;

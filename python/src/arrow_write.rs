@@ -123,7 +123,8 @@ impl StreamRows {
         }
     }
 
-    /// Calls `write` with the payload of each row. `advance` is called with the number of rows, and may end the work.
+    /// Calls `write` with the payload of each row. `advance` is called with the number of rows, and may end
+    /// the work.
     pub(crate) fn write(
         &mut self,
         advance: &dyn Fn(u64) -> ControlFlow<()>,
@@ -149,7 +150,8 @@ impl StreamRows {
     }
 }
 
-/// Writes the rows of a stream to a file or a set of shards. `tfseek.write` calls it and has the documentation.
+/// Writes the rows of a stream to a file or a set of shards. `tfseek.write` calls it and has the
+/// documentation.
 #[pyfunction]
 pub(crate) fn write_stream(
     py: Python<'_>,
@@ -175,7 +177,8 @@ pub(crate) fn write_stream(
     Ok(of_set(set))
 }
 
-/// Writes streams as the splits of a data set with the features of a folder. `tfseek.write` calls it and has the documentation.
+/// Writes streams as the splits of a data set with the features of a folder. `tfseek.write` calls it and has
+/// the documentation.
 #[pyfunction]
 pub(crate) fn write_data_set(
     py: Python<'_>,

@@ -39,7 +39,8 @@ impl BucketArguments {
         }
     }
 
-    /// Returns the buckets of all records, or of those of a view. `column` has the numbers of values of the feature.
+    /// Returns the buckets of all records, or of a view's records. `column` has the numbers of values of the
+    /// feature.
     pub(crate) fn buckets(self, column: Option<&DatasetColumn>, view: Option<&Subset>) -> Result<Buckets> {
         let buckets = match (self.by, column, view) {
             (BucketBy::Lengths(lengths), ..) => Buckets::new(lengths, self.boundaries),

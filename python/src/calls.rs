@@ -1,5 +1,5 @@
-//! Calls of a filesystem of fsspec, which threads of Python make: they take a call, make it, and give its answer. Threads of Rust wait for
-//! answers on a condition, without the GIL.
+//! Calls of a filesystem of fsspec, which threads of Python make: they take a call, make it, and give its
+//! answer. Threads of Rust wait for answers on a condition, without the GIL.
 
 use crate::ranges::{CallFailure, FailureCause, PartRequest, RangeTable};
 use pyo3::prelude::*;
@@ -103,7 +103,8 @@ impl Calls {
         state.ranges.remove(id);
     }
 
-    /// Calls `take` until it has an answer, first and after each call that ended. If the thread's work is given up, calls `leave`.
+    /// Calls `take` until it has an answer, first and after each call that ended. If the thread's work is
+    /// given up, calls `leave`.
     pub(crate) fn wait<T>(
         &self,
         mut take: impl FnMut(&mut CallTable) -> Option<T>,
@@ -171,7 +172,7 @@ impl CallQueue {
             if state.ended.is_some() {
                 return None;
             }
-            // A thread takes a call only if those of lower numbers are busy.
+            // A thread takes a call only if the threads of lower numbers are busy.
             if state.running >= thread {
                 if let Some((number, call)) = state.waiting.pop_front() {
                     state.running = state.running.saturating_add(1);

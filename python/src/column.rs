@@ -16,7 +16,8 @@ use tfseek::column::Value;
 use tfseek::column::{ColumnOptions, DatasetColumn};
 use tfseek::example::DType;
 
-/// Returns the values of these records, and which records have one. A missing value is 0, or `None` in a column of byte strings.
+/// Returns the values of these records, and which records have one. A missing value is 0, or `None` in a
+/// column of byte strings.
 pub(crate) fn arrays<'py>(
     py: Python<'py>,
     shared: &SharedDataset,

@@ -11,9 +11,10 @@ use pyo3::types::{PyDict, PyTuple};
 use tfseek::Column;
 use tfseek::batch::{Batch, RowSplits, Values};
 
-/// Converts a batch: a dict for Examples, `(context, sequence, lengths)` for SequenceExamples. A single record has no `lengths`.
+/// Converts a batch: a dict for Examples, `(context, sequence, lengths)` for SequenceExamples. A single
+/// record has no `lengths`.
 ///
-/// `forms` are those of the batch's parser or loader, if it may have more batches.
+/// `forms` belong to the batch's parser or loader, if it may have more batches.
 pub(crate) fn batch<'py>(
     py: Python<'py>,
     batch: &Batch,
@@ -77,7 +78,8 @@ fn column<'py>(
     match column {
         Column::Dense(dense) => {
             let found = values(py, &dense.values, None, &dense.shape, bytes_as, cache)?;
-            // The string of a single record is itself, as the buffer of an array with one object is a pointer.
+            // The string of a single record is itself, as the buffer of an array with one object is a
+            // pointer.
             let is_string = matches!(bytes_as, BytesAs::Objects | BytesAs::Str);
             match (&dense.values, &*dense.shape) {
                 (Values::Bytes(_), []) if is_string => Ok(found.call_method0(intern!(py, "item"))?),
@@ -123,7 +125,8 @@ fn column<'py>(
     }
 }
 
-/// Returns the values as an array. `present` says which of them are not missing; a missing string is `None` in an array of objects.
+/// Returns the values as an array. `present` says which of them are not missing; a missing string is `None`
+/// in an array of objects.
 fn values<'py>(
     py: Python<'py>,
     values: &Values,

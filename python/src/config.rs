@@ -130,8 +130,8 @@ impl LoaderConfig {
         }
     }
 
-    /// Returns the fingerprint of saved states. The first call opens the shards of a pack. It handles signals, and does not hold the
-    /// loader's lock.
+    /// Returns the fingerprint of saved states. The first call opens the shards of a pack. It handles
+    /// signals, and does not hold the loader's lock.
     pub(crate) fn fingerprint(&self, py: Python<'_>) -> Result<&str> {
         if let Some(known) = self.fingerprint.get() {
             return Ok(known);
@@ -162,7 +162,8 @@ impl<'py> LoaderArguments<'py> {
         Ok(LoaderArguments(arguments.copy()?))
     }
 
-    /// Applies these arguments to `options`. The only table of names and setters. Buckets have batch sizes of their own.
+    /// Applies these arguments to `options`. The only table of names and setters. Buckets have batch sizes of
+    /// their own.
     pub(crate) fn apply(&mut self, options: LoaderOptions, buckets: bool) -> Result<LoaderOptions> {
         let sizes = ["batch_size", "global_batch_size"].map(|name| self.is_given(name));
         if !buckets && (sizes == [true; 2] || sizes == [false; 2]) {

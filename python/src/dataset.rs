@@ -27,11 +27,13 @@ use tfseek::order::Subset;
 
 /// A sequence of the records of all shards, opened by :func:`tfseek.open`.
 ///
-/// ``ds[i]`` is record ``i``: an :class:`Example`, a :class:`SequenceExample` or ``bytes``, depending on ``kind`` of
-/// :func:`tfseek.open`. ``ds[10:20]``, ``ds[[4, 2, 10]]`` and ``ds[mask]`` are Datasets of those records. They copy nothing.
+/// ``ds[i]`` is record ``i``: an :class:`Example`, a :class:`SequenceExample` or ``bytes``, depending on
+/// ``kind`` of :func:`tfseek.open`. ``ds[10:20]``, ``ds[[4, 2, 10]]`` and ``ds[mask]`` are Datasets of those
+/// records. They copy nothing.
 ///
-/// A Dataset can be used by several threads and after a fork, and it can be pickled. An unpickled copy opens the files again, and
-/// raises an error if their content has changed. A pickle has no ``storage_options``: the process that reads it needs its own login.
+/// A Dataset can be used by several threads and after a fork, and it can be pickled. An unpickled copy opens
+/// the files again, and raises an error if their content has changed. A pickle has no ``storage_options``:
+/// the process that reads it needs its own login.
 #[pyclass(frozen, generic, module = "tfseek", name = "Dataset", sequence)]
 pub(crate) struct PyDataset {
     pub(crate) shared: Arc<SharedDataset>,
@@ -43,7 +45,8 @@ pub(crate) struct PyDataset {
 /// Number of records from which `ds.schema` is inferred.
 const SCHEMA_RECORDS: u64 = 1000;
 
-/// Returns the fingerprint of a dataset. For a pack it opens all shards, which takes time, so it checks for signals.
+/// Returns the fingerprint of a dataset. For a pack it opens all shards, which takes time, so it checks for
+/// signals.
 pub(crate) fn fingerprint(py: Python<'_>, dataset: &tfseek::Dataset) -> Result<String> {
     match dataset.known_bytes() {
         Some(_) => Ok(py.detach(|| dataset.fingerprint())?),
@@ -89,7 +92,7 @@ impl PyDataset {
             let selected: Vec<u64> = ids.iter().filter(|&i| selection.rank(i).is_some()).collect();
             Ok((selected, warnings))
         })?;
-        // Those of loaded columns were raised when the dataset was opened.
+        // Warnings of loaded columns were raised when the dataset was opened.
         let known = self.shared.warnings();
         let is_new =
             |found: &Warning| matches!(found, Warning::PayloadsSkipped { .. }) || !known.contains(found);
@@ -173,12 +176,13 @@ impl PyDataset {
         Ok(Bound::new(py, self.view(ids))?.into_any())
     }
 
-    /// Returns the records with these numbers as a list, in the given order. Records are prefetched, so this is faster than
-    /// single accesses.
+    /// Returns the records with these numbers as a list, in the given order. Records are prefetched, so this
+    /// is faster than single accesses.
     ///
-    /// With ``out``, a writable buffer of bytes such as a uint8 array or a ``bytearray``, the payloads are copied into it one after the
-    /// other. The result are their offsets, an int64 array: payload ``k`` is ``out[offsets[k]:offsets[k + 1]]``. A buffer that is too
-    /// small raises ``ValueError``. An error may leave the first payloads in the buffer.
+    /// With ``out``, a writable buffer of bytes such as a uint8 array or a ``bytearray``, the payloads are
+    /// copied into it one after the other. The result are their offsets, an int64 array: payload ``k`` is
+    /// ``out[offsets[k]:offsets[k + 1]]``. A buffer that is too small raises ``ValueError``. An error may
+    /// leave the first payloads in the buffer.
     ///
     /// ``progress`` counts records; :func:`tfseek.open` describes it.
     #[pyo3(signature = (ids, *, out=None, progress=None))]
@@ -204,12 +208,14 @@ impl PyDataset {
         DatasetIterator::new(Arc::clone(&self.shared), self.ids.clone())
     }
 
-    /// Returns the records that satisfy a condition such as ``"label in 3, 5..9 and present(name)"``, as a Dataset in the same
-    /// order. The first comparison of a feature's value builds its column. Tests of lists, of parts of strings, of images and of
-    /// payloads, such as ``"any(scores) > 0.5"`` or ``'caption contains "dog"'``, read the records that columns leave undecided.
-    /// ``docs/filters.md`` has the grammar. Record numbers are those of the dataset that was opened.
+    /// Returns the records that satisfy a condition such as ``"label in 3, 5..9 and present(name)"``, as a
+    /// Dataset in the same order. The first comparison of a feature's value builds its column. Tests of
+    /// lists, of parts of strings, of images and of payloads, such as ``"any(scores) > 0.5"`` or ``'caption
+    /// contains "dog"'``, read the records that columns leave undecided. ``docs/filters.md`` has the grammar.
+    /// Record numbers are those of the dataset that was opened.
     ///
-    /// With ``damage="skip"`` of :func:`tfseek.open` records that do not decode are left out, with a warning of kind ``"payloads_skipped"``.
+    /// With ``damage="skip"`` of :func:`tfseek.open` records that do not decode are left out, with a warning
+    /// of kind ``"payloads_skipped"``.
     ///
     /// ``progress`` counts the bytes scanned; :func:`tfseek.open` describes it.
     #[pyo3(signature = (condition, *, progress=None))]
@@ -222,7 +228,8 @@ impl PyDataset {
         self.filtered(py, condition.parse()?, progress)
     }
 
-    /// Checks the names in a condition that workers will evaluate, and returns those that none of the first records has.
+    /// Checks the names in a condition that workers will evaluate, and returns those that none of the first
+    /// records has.
     fn _check_names(&self, py: Python<'_>, condition: &str) -> Result<Vec<String>> {
         let (filter, dataset) = (condition.parse::<tfseek::Filter>()?, self.shared.dataset.clone());
         wait::run(py, None, move |call| {
@@ -231,14 +238,15 @@ impl PyDataset {
         })
     }
 
-    /// Returns one feature's value for each record, as :class:`tfseek.Column`. The values are read from column files. Missing
-    /// column files are built first, in one scan of the records. A record must have one value or none. For SequenceExamples the
-    /// feature is a context feature.
+    /// Returns one feature's value for each record, as :class:`tfseek.Column`. The values are read from
+    /// column files. Missing column files are built first, in one scan of the records. A record must have one
+    /// value or none. For SequenceExamples the feature is a context feature.
     ///
     /// ``progress`` counts the bytes scanned; :func:`tfseek.open` describes it.
     ///
-    /// Raises :class:`tfseek.DataError` for a record with several values, or with a value of another kind. With ``damage="skip"`` of
-    /// :func:`tfseek.open` a record that does not decode has no value, with a warning of kind ``"payloads_skipped"``.
+    /// Raises :class:`tfseek.DataError` for a record with several values, or with a value of another kind.
+    /// With ``damage="skip"`` of :func:`tfseek.open` a record that does not decode has no value, with a
+    /// warning of kind ``"payloads_skipped"``.
     #[pyo3(signature = (feature, *, progress=None))]
     fn column<'py>(
         &self,
@@ -252,8 +260,8 @@ impl PyDataset {
 
     /// Names of the first record's features, sorted. For a SequenceExample they include the feature lists.
     ///
-    /// Other records may have other features; :attr:`schema` has those of more records. Raises ``TypeError`` for records of
-    /// ``bytes``.
+    /// Other records may have other features; :attr:`schema` has those of more records. Raises ``TypeError``
+    /// for records of ``bytes``.
     #[getter]
     fn features(&self, py: Python<'_>) -> Result<Vec<String>> {
         if self.ids.len() == 0 {
@@ -271,7 +279,8 @@ impl PyDataset {
         }
     }
 
-    /// The :class:`Schema` that :func:`infer_schema` infers from the first 1000 records of this view, at its first use.
+    /// The :class:`Schema` that :func:`infer_schema` infers from the first 1000 records of this view, at its
+    /// first use.
     ///
     /// Later records may have other features. Raises :class:`tfseek.SpecError` as :func:`infer_schema` does.
     #[getter]
@@ -291,8 +300,8 @@ impl PyDataset {
         infer_columns(py, Bound::new(py, first)?.as_any(), &columns)
     }
 
-    /// Returns a dict: ``records`` (of this view), ``shards`` (their number), ``bytes`` (size of all shards; ``None`` for a pack
-    /// whose shards are not open yet), ``kind``, and ``warnings`` (their number).
+    /// Returns a dict: ``records`` (of this view), ``shards`` (their number), ``bytes`` (size of all shards;
+    /// ``None`` for a pack whose shards are not open yet), ``kind``, and ``warnings`` (their number).
     fn info<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         let dataset = &self.shared.dataset;
@@ -304,14 +313,17 @@ impl PyDataset {
         Ok(dict)
     }
 
-    /// Opens the dataset again with the same arguments, and returns a Dataset with the records that were added since.
+    /// Opens the dataset again with the same arguments, and returns a Dataset with the records that were
+    /// added since.
     ///
-    /// The paths are resolved again, so a pattern or a folder also yields new shards. Only the new parts of shards are scanned. A pack is
-    /// read again. Records keep their numbers: the last shard may have grown, and new shards may follow. Every other change raises an error
-    /// that names a shard. This Dataset does not change, and neither do its loaders, iterators and views.
+    /// The paths are resolved again, so a pattern or a folder also yields new shards. Only the new parts of
+    /// shards are scanned. A pack is read again. Records keep their numbers: the last shard may have grown,
+    /// and new shards may follow. Every other change raises an error that names a shard. This Dataset does
+    /// not change, and neither do its loaders, iterators and views.
     ///
-    /// A file that is being written usually ends inside a record, so open it with ``tail="tolerate"``. Of a view, such as ``ds[10:20]``
-    /// or ``ds.filter(..)``, the result is the same records; a condition is not evaluated again.
+    /// A file that is being written usually ends inside a record, so open it with ``tail="tolerate"``. Of a
+    /// view, such as ``ds[10:20]`` or ``ds.filter(..)``, the result is the same records; a condition is not
+    /// evaluated again.
     ///
     /// ``progress`` counts the bytes scanned; :func:`tfseek.open` describes it.
     #[pyo3(signature = (*, progress=None))]
@@ -327,11 +339,13 @@ impl PyDataset {
         })
     }
 
-    /// Divides the records into at most ``n`` shares of nearly equal size in bytes, each a list of :class:`tfseek.Part`.
+    /// Divides the records into at most ``n`` shares of nearly equal size in bytes, each a list of
+    /// :class:`tfseek.Part`.
     ///
-    /// ``tfseek.stream(part=share)`` reads a share in another process or on another machine, without an index. Shares are in the order of
-    /// the records, and each record is in exactly one. A compressed shard is one part. Views, damaged shards that are read with
-    /// ``damage="skip"``, datasets of ``filesystem=``, and paths that are not UTF-8 have no parts.
+    /// ``tfseek.stream(part=share)`` reads a share in another process or on another machine, without an
+    /// index. Shares are in the order of the records, and each record is in exactly one. A compressed shard
+    /// is one part. Views, damaged shards that are read with ``damage="skip"``, datasets of ``filesystem=``,
+    /// and paths that are not UTF-8 have no parts.
     fn shares(&self, py: Python<'_>, n: i64) -> Result<Vec<Vec<PyPart>>> {
         self.divided(py, "n", n, tfseek::Dataset::shares)
     }
@@ -343,9 +357,9 @@ impl PyDataset {
 
     /// Returns the records as a stream of Arrow record batches, a :class:`tfseek.Scan`. Nothing is read yet.
     ///
-    /// PyArrow, Polars, DuckDB, pandas, DataFusion and nanoarrow accept it: ``pa.table(scan)``, ``pl.DataFrame(scan)``,
-    /// ``duckdb.sql("select count(*) from scan")``. :func:`tfseek.scan` describes the arguments. Without ``spec`` the columns are those of
-    /// :attr:`schema`.
+    /// PyArrow, Polars, DuckDB, pandas, DataFusion and nanoarrow accept it: ``pa.table(scan)``,
+    /// ``pl.DataFrame(scan)``, ``duckdb.sql("select count(*) from scan")``. :func:`tfseek.scan` describes the
+    /// arguments. Without ``spec`` the columns are those of :attr:`schema`.
     #[pyo3(
         signature = (*args, **options),
         text_signature = "($self, columns=None, spec=None, *, where=None, text=(), record=None, rename=None, bytes='auto', tensors='lists', batch_rows=None, threads=None, verify=None)"
@@ -370,7 +384,8 @@ impl PyDataset {
         Ok(Self::scan(slf, args, options)?.call_method0(intern!(slf.py(), "to_arrow"))?)
     }
 
-    /// Returns a ``pandas.DataFrame`` of all records, as :meth:`tfseek.Scan.to_pandas`. The arguments are those of :meth:`scan`.
+    /// Returns a ``pandas.DataFrame`` of all records, as :meth:`tfseek.Scan.to_pandas`. The arguments are
+    /// those of :meth:`scan`.
     #[pyo3(signature = (*args, **options), text_signature = "($self, columns=None, spec=None, **options)")]
     fn to_pandas<'py>(
         slf: &Bound<'py, Self>,
@@ -390,7 +405,8 @@ impl PyDataset {
         Ok(Self::scan(slf, args, options)?.call_method0(intern!(slf.py(), "to_polars"))?)
     }
 
-    /// Does nothing. Files are closed when the last reference to the dataset, its views and their arrays is gone.
+    /// Does nothing. Files are closed when the last reference to the dataset, its views and their arrays is
+    /// gone.
     fn close(&self) {}
 
     /// Returns the dataset. The end of the ``with`` block closes nothing; see :meth:`close`.
@@ -436,13 +452,15 @@ impl PyDataset {
         Ok(crate::memory::ArrayData::Int64(ids.into()).flat(py)?)
     }
 
-    /// Fingerprint of the records: 32 hex digits, independent of paths and times. Copies of the files have the same one.
+    /// Fingerprint of the records: 32 hex digits, independent of paths and times. Copies of the files have
+    /// the same one.
     #[getter]
     fn fingerprint(&self, py: Python<'_>) -> Result<String> {
         fingerprint(py, &self.shared.dataset)
     }
 
-    /// Warnings from opening the dataset and loading its ``columns``, for example about an index file that is not used.
+    /// Warnings from opening the dataset and loading its ``columns``, for example about an index file that is
+    /// not used.
     #[getter]
     fn warnings(&self) -> Vec<PyWarning> {
         self.shared.warnings().iter().map(PyWarning::of).collect()
@@ -500,7 +518,7 @@ impl PyDataset {
                 format!("{} of {all} records, crc32c {:08x}", ids.len(), tfseek::crc::crc32c(&bytes))
             }
         };
-        // The features of a prepared data set are not those of its records.
+        // The features of a prepared data set are not its records' features.
         let prepared = self
             .shared
             .dataset

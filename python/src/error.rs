@@ -87,7 +87,8 @@ fn exception(py: Python<'_>, e: &Error) -> PyResult<PyErr> {
             ErrorKind::Io(io) => io.raw_os_error(),
             _ => None,
         };
-        // A missing file has the number of Python's own FileNotFoundError, even if no system call reported it.
+        // A missing file has the number of Python's own FileNotFoundError, even if no system call reported
+        // it.
         let number = number.or((class == "NotFoundError").then_some(ENOENT));
         let text = match (number, e.kind()) {
             (Some(number), _) => {

@@ -16,12 +16,14 @@ use tfseek::{Error, ExampleBuf};
 
 /// A ``tf.train.Example``: a mapping from names to arrays that decodes a feature on access.
 ///
-/// ``ex["label"]`` is a read-only array of one dimension: int64, float32, or an object array of ``bytes``. Floats that are aligned
-/// in a mapped file are not copied, and the array keeps the map alive. A feature without a kind is ``None``.
+/// ``ex["label"]`` is a read-only array of one dimension: int64, float32, or an object array of ``bytes``.
+/// Floats that are aligned in a mapped file are not copied, and the array keeps the map alive. A feature
+/// without a kind is ``None``.
 ///
-/// ``Example({"label": 3, "name": "x"})`` creates an Example. Ints and bools become int64 values, floats become float32 values, and
-/// ``str`` (as UTF-8) and ``bytes`` become byte strings. Lists and arrays become lists of values. ``None`` becomes a feature without
-/// a kind. The message has the same bytes as Python protobuf's ``SerializeToString(deterministic=True)``.
+/// ``Example({"label": 3, "name": "x"})`` creates an Example. Ints and bools become int64 values, floats
+/// become float32 values, and ``str`` (as UTF-8) and ``bytes`` become byte strings. Lists and arrays become
+/// lists of values. ``None`` becomes a feature without a kind. The message has the same bytes as Python
+/// protobuf's ``SerializeToString(deterministic=True)``.
 ///
 /// Access to a malformed feature raises :class:`tfseek.DataError`.
 #[pyclass(frozen, module = "tfseek", name = "Example", mapping)]
@@ -95,7 +97,8 @@ impl PyExample {
         }
     }
 
-    /// Returns the feature's values, or ``default`` if it is absent. With ``copy=True`` the array is a writable copy.
+    /// Returns the feature's values, or ``default`` if it is absent. With ``copy=True`` the array is a
+    /// writable copy.
     #[pyo3(signature = (key, default=None, *, copy=false))]
     fn get<'py>(
         &self,
@@ -154,7 +157,8 @@ impl PyExample {
         Ok(dict)
     }
 
-    /// The payload as a read-only uint8 array that shares its memory. ``memoryview(ex.raw)`` is a view of the bytes.
+    /// The payload as a read-only uint8 array that shares its memory. ``memoryview(ex.raw)`` is a view of the
+    /// bytes.
     #[getter]
     fn raw<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         Ok(ArrayData::Region(self.payload.clone()).flat(py)?)

@@ -1,8 +1,9 @@
 //! The end of the interpreter, while threads use streams of other libraries.
 //!
-//! The functions of such a stream may need the interpreter, and abort the process if it ends meanwhile. So it ends after the calls that use
-//! one: [`finish_streams`] runs at exit, cancels them, and waits for them. These are calls of daemon threads, and cancelled calls that have
-//! not cleaned up yet. Python waits for other threads itself.
+//! The functions of such a stream may need the interpreter, and abort the process if it ends meanwhile. So it
+//! ends after the calls that use one: [`finish_streams`] runs at exit, cancels them, and waits for them.
+//! These are calls of daemon threads, and cancelled calls that have not cleaned up yet. Python waits for
+//! other threads itself.
 
 use pyo3::prelude::*;
 use std::process;
@@ -14,10 +15,12 @@ use std::time::{Duration, Instant};
 /// Time that calls have at exit. A stream may wait for something that never comes.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// The thread that ends the interpreter. Its calls are not cancelled: other functions that run at exit may write.
+/// The thread that ends the interpreter. Its calls are not cancelled: other functions that run at exit may
+/// write.
 static ENDING: OnceLock<ThreadId> = OnceLock::new();
 
-/// Process (the upper 32 bits) and number of its calls. The threads of a forked process's calls do not exist in it.
+/// Process (the upper 32 bits) and number of its calls. The threads of a forked process's calls do not exist
+/// in it.
 static CALLS: AtomicU64 = AtomicU64::new(0);
 
 /// A call that uses a stream of another library, until it is dropped.

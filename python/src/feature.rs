@@ -10,7 +10,8 @@ use pyo3::types::PyList;
 use tfseek::io::Region;
 use tfseek::{ExampleBuf, Feature, FeatureBuf};
 
-/// Returns the values of a feature of the payload `region` as a read-only array of one dimension, or `None` for a feature without a kind.
+/// Returns the values of a feature of the payload `region` as a read-only array of one dimension, or `None`
+/// for a feature without a kind.
 pub(crate) fn array<'py>(
     py: Python<'py>,
     feature: Feature<'_>,
@@ -58,8 +59,8 @@ pub(crate) fn kind(feature: Option<Feature<'_>>) -> Option<String> {
     feature.and_then(Feature::kind).map(|kind| kind.list_name().to_owned())
 }
 
-/// Returns the features of a dict by name. `tfseek._encode.features` converts each to `(name, (kind, values))`, numbers as
-/// little-endian bytes.
+/// Returns the features of a dict by name. `tfseek._encode.features` converts each to
+/// `(name, (kind, values))`, numbers as little-endian bytes.
 pub(crate) fn entries(py: Python<'_>, dict: &Bound<'_, PyAny>) -> Result<Vec<(String, FeatureBuf)>> {
     let parts = hooks::features(py)?.call1((dict,))?;
     parts.try_iter()?.map(|part| entry(&part?)).collect()

@@ -13,8 +13,8 @@ use pyo3::types::PyCapsule;
 use std::sync::{Mutex, PoisonError};
 use tfseek::error::catch_panic;
 
-/// A stream of another library, or of a [`Scan`](tfseek_arrow::Scan). It is read and dropped in any thread, without the GIL: a library whose
-/// functions need the GIL takes it itself.
+/// A stream of another library, or of a [`Scan`](tfseek_arrow::Scan). It is read and dropped in any thread,
+/// without the GIL: a library whose functions need the GIL takes it itself.
 pub(crate) struct ForeignStream {
     reader: ArrowArrayStreamReader,
     /// Ends after the stream is released: fields are dropped in this order.
@@ -42,7 +42,8 @@ impl ForeignStream {
             .cast::<PyCapsule>()
             .map_err(|_| not_a_stream(format!("an object of type {}", type_name(&capsule))))?;
         let stream = taken(capsule).map_err(|_| not_a_stream("a capsule of another name".to_owned()))?;
-        // The stream may wait for a thread that needs the GIL. It may be in its last state, or fail to state its schema.
+        // The stream may wait for a thread that needs the GIL. It may be in its last state, or fail to state
+        // its schema.
         match py.detach(|| guarded(|| ArrowArrayStreamReader::try_new(stream))) {
             Ok(reader) => Ok(ForeignStream { reader, call }),
             Err(e) => Err(not_a_stream(format!("an error: {}", text(e)))),
@@ -80,22 +81,25 @@ pub(crate) fn arrow_schema(object: &Bound<'_, PyAny>) -> Result<ArrowSchema> {
 #[allow(unsafe_code)]
 fn converted(capsule: &Bound<'_, PyCapsule>) -> PyResult<Result<ArrowSchema, ArrowError>> {
     let pointer = capsule.pointer_checked(Some(c"arrow_schema"))?.cast::<FFI_ArrowSchema>();
-    // SAFETY: by Arrow's PyCapsule interface, a capsule of this name holds a pointer to an initialized and aligned ArrowSchema, which lives as
-    // long as the capsule. The capsule is alive until this function returns, and was returned to this thread for this call, so nothing
-    // changes the schema meanwhile. It is only read: the capsule releases it.
+    // SAFETY: by Arrow's PyCapsule interface, a capsule of this name holds a pointer to an initialized and
+    // aligned ArrowSchema, which lives as long as the capsule. The capsule is alive until this function
+    // returns, and was returned to this thread for this call, so nothing changes the schema meanwhile. It is
+    // only read: the capsule releases it.
     let schema = unsafe { pointer.as_ref() };
     Ok(guarded(|| ArrowSchema::try_from(schema)))
 }
 
-/// Takes the stream out of a capsule. One thread does so at a time, because two may have the same capsule in an interpreter without the GIL.
+/// Takes the stream out of a capsule. One thread does so at a time, because two may have the same capsule in
+/// an interpreter without the GIL.
 #[allow(unsafe_code)]
 fn taken(capsule: &Bound<'_, PyCapsule>) -> PyResult<FFI_ArrowArrayStream> {
     static TAKING: Mutex<()> = Mutex::new(());
     let _taking = TAKING.lock().unwrap_or_else(PoisonError::into_inner);
     let mut pointer = capsule.pointer_checked(Some(c"arrow_array_stream"))?.cast::<FFI_ArrowArrayStream>();
-    // SAFETY: by Arrow's PyCapsule interface, a capsule of this name holds a pointer to an initialized and aligned ArrowArrayStream, which
-    // lives as long as the capsule, and one consumer takes it. The capsule is alive here, and this function is not run by two threads at once. The
-    // stream is moved out, and the one in the capsule is marked as released, so the capsule does not release it a second time.
+    // SAFETY: by Arrow's PyCapsule interface, a capsule of this name holds a pointer to an initialized and
+    // aligned ArrowArrayStream, which lives as long as the capsule, and one consumer takes it. The capsule is
+    // alive here, and this function is not run by two threads at once. The stream is moved out, and the one
+    // in the capsule is marked as released, so the capsule does not release it a second time.
     Ok(unsafe { FFI_ArrowArrayStream::from_raw(pointer.as_mut()) })
 }
 

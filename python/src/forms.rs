@@ -1,4 +1,5 @@
-//! Dicts with the keys of the columns, and repeated strings, that a parser or a loader keeps for its next batches.
+//! Dicts with the keys of the columns, and repeated strings, that a parser or a loader keeps for its next
+//! batches.
 
 use crate::repeated::StringCache;
 use pyo3::prelude::*;
@@ -74,8 +75,9 @@ pub(crate) struct BatchForms {
 
 /// The forms of a parser or a loader.
 ///
-/// Only one call uses them at a time, and no call waits for them: one that finds them in use, in another thread or in a finalizer that runs
-/// meanwhile, works without. So does every call of a child that was forked while another thread used them.
+/// Only one call uses them at a time, and no call waits for them: one that finds them in use, in another
+/// thread or in a finalizer that runs meanwhile, works without. So does every call of a child that was forked
+/// while another thread used them.
 #[derive(Default)]
 pub(crate) struct SharedForms(Mutex<BatchForms>);
 

@@ -16,7 +16,8 @@ use tfseek::io::{Fetched, Listing, Object, Region, Source, Stamp, Store, bare_ur
 
 /// The objects of a filesystem. It writes nothing.
 ///
-/// Calls are made by threads of Python, which begin with the first call in a process. A forked process makes a new filesystem.
+/// Calls are made by threads of Python, which begin with the first call in a process. A forked process makes
+/// a new filesystem.
 pub(crate) struct FilesystemStore(Arc<SharedFilesystem>);
 
 struct SharedFilesystem {
@@ -31,8 +32,8 @@ struct SharedFilesystem {
     opened: AtomicU64,
 }
 
-/// The calls of one process. A forked child has a copy of its parent's, without the threads and with locks that may be held for ever. So it uses the next
-/// one.
+/// The calls of one process. A forked child has a copy of its parent's, without the threads and with locks
+/// that may be held for ever. So it uses the next one.
 struct ProcessCalls {
     process: u32,
     calls: Mutex<Option<Arc<Calls>>>,

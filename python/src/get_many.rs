@@ -1,6 +1,7 @@
 //! `ds.get_many`: records by number, in groups.
 //!
-//! A group is fetched and verified without the GIL, and then converted or copied while its bytes are in the processor's cache.
+//! A group is fetched and verified without the GIL, and then converted or copied while its bytes are in the
+//! processor's cache.
 
 use crate::error::{BindingError, Result};
 use crate::headroom::{self, Headroom};

@@ -1,5 +1,5 @@
-//! Memory whose size comes from files: without it there is a `MemoryError`. Constructors of Python objects panic without memory, or fill large
-//! objects twice.
+//! Memory whose size comes from files: without it there is a `MemoryError`. Constructors of Python objects
+//! panic without memory, or fill large objects twice.
 
 use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
@@ -8,7 +8,8 @@ use tfseek_tools::memory;
 
 /// Length in bytes above which a `bytes` object is filled twice, so that a lack of memory is an exception.
 const LARGE: usize = 16 << 10;
-/// Bytes of small objects that are made between two requests, and the bytes that are requested: Python takes its memory in arenas of 1 MiB.
+/// Bytes of small objects that are made between two requests, and the bytes that are requested: Python takes
+/// its memory in arenas of 1 MiB.
 const STEP: usize = 512 << 10;
 const ARENAS: usize = 2 << 20;
 /// Bytes of a small object, without its content.

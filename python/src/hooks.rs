@@ -1,4 +1,5 @@
-//! The Python functions and classes that Rust calls. All of them are in `tfseek/_rust.py`, and each is looked up once.
+//! The Python functions and classes that Rust calls. All of them are in `tfseek/_rust.py`, and each is looked
+//! up once.
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;

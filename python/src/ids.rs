@@ -48,7 +48,8 @@ impl Ids {
         }
     }
 
-    /// Returns the `len` entries `start`, `start + step`, .. of this view. All of them exist, as `slice.indices` guarantees.
+    /// Returns the `len` entries `start`, `start + step`, .. of this view. All of them exist, as
+    /// `slice.indices` guarantees.
     pub(crate) fn stride(&self, start: i64, step: i64, len: u64) -> Ids {
         if len == 0 {
             return Ids::Stride { start: 0, step: 1, len: 0 };

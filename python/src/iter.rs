@@ -45,8 +45,8 @@ impl<T> Windows<T> {
         self.ready.pop_front()
     }
 
-    /// Returns the next item. `fetch` appends those of the first of some records, at least one unless it fails: if access is slow, fewer than
-    /// requested, so that signals are checked in time.
+    /// Returns the next item. `fetch` appends the items of the first of some records, at least one unless it
+    /// fails: if access is slow, fewer than requested, so that signals are checked in time.
     pub(crate) fn step(
         &mut self,
         records: &Ids,

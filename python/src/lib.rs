@@ -1,8 +1,9 @@
-//! The native module of the Python package `tfseek`: the types of the Rust crate as Python objects. It adds no semantics.
+//! The native module of the Python package `tfseek`: the types of the Rust crate as Python objects. It adds
+//! no semantics.
 //!
-//! NumPy arrays share memory that Rust owns ([`memory`]). Errors are the classes of `tfseek/_errors.py` ([`error`]).
-//! Rust does not wait while it holds the GIL, and no thread of tfseek touches a Python object. Long calls handle signals
-//! ([`wait`]). Filesystems of fsspec are called by threads of Python ([`calls`]).
+//! NumPy arrays share memory that Rust owns ([`memory`]). Errors are the classes of `tfseek/_errors.py`
+//! ([`error`]). Rust does not wait while it holds the GIL, and no thread of tfseek touches a Python object.
+//! Long calls handle signals ([`wait`]). Filesystems of fsspec are called by threads of Python ([`calls`]).
 
 // No input from a user causes a panic.
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]

@@ -53,14 +53,15 @@ pub(crate) struct LoaderCore {
 /// Steps that threads of Python have taken from the loader and not yet delivered.
 #[derive(Default)]
 struct TakenAhead {
-    /// The position after the last delivered step. `None`: that of the loader.
+    /// The position after the last delivered step. `None`: the loader's position.
     delivered: Option<Cursor>,
     /// Steps of earlier generations cannot be delivered.
     generation: u64,
 }
 
 impl TakenAhead {
-    /// Drops all steps that were not delivered, and returns the loader to the position after the last delivered one.
+    /// Drops all steps that were not delivered, and returns the loader to the position after the last
+    /// delivered one.
     fn rewind(&mut self, loader: &mut tfseek::Loader) -> tfseek::Result<()> {
         self.generation += 1;
         self.delivered.take().map_or(Ok(()), |delivered| loader.go_to(&delivered))
@@ -83,7 +84,8 @@ impl LoaderCore {
             if self.pid.swap(pid, Ordering::Relaxed) != pid
                 && let (Some(mut loader), Some(old)) = (rebuilt, running.take())
             {
-                // Its threads do not exist in the child, and may hold its locks. It is leaked, because they cannot be joined.
+                // Its threads do not exist in the child, and may hold its locks. It is leaked, because they
+                // cannot be joined.
                 let old = ManuallyDrop::new(old);
                 loader.go_to(old.cursor())?;
                 self.ahead()?.rewind(&mut loader)?;
@@ -105,7 +107,8 @@ impl LoaderCore {
         self.start_iteration(py, f).map(|(value, _)| value)
     }
 
-    /// Does the same, and returns the number of the iteration that may follow. Concurrent calls get different numbers.
+    /// Does the same, and returns the number of the iteration that may follow. Concurrent calls get different
+    /// numbers.
     fn start_iteration<T: Send>(
         &self,
         py: Python<'_>,
@@ -127,8 +130,8 @@ impl LoaderCore {
         self.lock_unforked(&self.ahead)
     }
 
-    /// Locks a mutex. A thread that held it when the process was forked does not exist in the child and cannot release it, which is an
-    /// error.
+    /// Locks a mutex. A thread that held it when the process was forked does not exist in the child and
+    /// cannot release it, which is an error.
     fn lock_unforked<'a, T>(&self, mutex: &'a Mutex<T>) -> Result<MutexGuard<'a, T>> {
         let forked = || self.pid.load(Ordering::Relaxed) != std::process::id();
         match mutex.try_lock() {
@@ -151,8 +154,8 @@ impl LoaderCore {
         self.with(py, |loader| loader.cursor().clone())
     }
 
-    /// Waits for the next step. Calls `check` before each wait, and `then` with the outcome of the last one and the loader after it. Both are
-    /// called under the loader's lock.
+    /// Waits for the next step. Calls `check` before each wait, and `then` with the outcome of the last one
+    /// and the loader after it. Both are called under the loader's lock.
     fn next_step<T: Send>(
         &self,
         py: Python<'_>,
@@ -176,7 +179,8 @@ impl LoaderCore {
                 Ok::<_, BindingError>((next, new, before, position(loader.cursor())))
             })??;
             if let Err(e) = warning::raise(py, &new) {
-                // A filter made an error of the warning. The next call returns the step, unless another thread has moved the loader.
+                // A filter made an error of the warning. The next call returns the step, unless another
+                // thread has moved the loader.
                 drop(next);
                 self.with(py, |loader| {
                     if position(loader.cursor()) == after { loader.go_to(&before) } else { Ok(()) }
@@ -271,7 +275,8 @@ impl LoaderCore {
         self.start_iteration(py, |loader| loader.begin()).map(|(_, iteration)| iteration)
     }
 
-    /// Returns the next step of an iteration, by default of the newest one, as `(batch, StepInfo)`. `None` at the end of an epoch.
+    /// Returns the next step of an iteration, by default of the newest one, as `(batch, StepInfo)`. `None` at
+    /// the end of an epoch.
     #[pyo3(signature = (iteration=None))]
     fn step<'py>(&self, py: Python<'py>, iteration: Option<u64>) -> Result<Option<Bound<'py, PyAny>>> {
         let check = || self.check_iteration(iteration);
@@ -294,8 +299,8 @@ impl LoaderCore {
         Ok(Some((batch, info).into_pyobject(py)?.into_any()))
     }
 
-    /// Begins a generation of steps that are taken ahead for an iteration, by default the newest one. Returns its number. Steps of earlier
-    /// generations cannot be delivered any more.
+    /// Begins a generation of steps that are taken ahead for an iteration, by default the newest one. Returns
+    /// its number. Steps of earlier generations cannot be delivered any more.
     #[pyo3(signature = (iteration=None))]
     fn begin_ahead(&self, py: Python<'_>, iteration: Option<u64>) -> Result<u64> {
         self.with(py, |loader| {
@@ -307,8 +312,8 @@ impl LoaderCore {
         })?
     }
 
-    /// Takes the next step of a generation. Returns the step, its batch, and the error in place of the batch. The step is not
-    /// delivered: no other method sees that the loader is ahead.
+    /// Takes the next step of a generation. Returns the step, its batch, and the error in place of the batch.
+    /// The step is not delivered: no other method sees that the loader is ahead.
     fn take(&self, py: Python<'_>, generation: u64) -> Result<TakenParts> {
         let check = || {
             if self.ahead()?.generation == generation { Ok(()) } else { Err(ended()) }
@@ -329,8 +334,8 @@ impl LoaderCore {
         Ok((TakenStep { generation, cursor, is_end, info }, batch, error))
     }
 
-    /// Delivers a step that was taken for an iteration, by default the newest one: the position of the loader is then after it. Returns false if
-    /// steps of its generation cannot be delivered any more.
+    /// Delivers a step that was taken for an iteration, by default the newest one: the position of the loader
+    /// is then after it. Returns false if steps of its generation cannot be delivered any more.
     #[pyo3(signature = (step, iteration=None))]
     fn deliver(&self, py: Python<'_>, step: &Bound<'_, TakenStep>, iteration: Option<u64>) -> Result<bool> {
         let step = step.get();
@@ -371,8 +376,8 @@ impl LoaderCore {
         Ok((read, parse, decode, threads))
     }
 
-    /// The requests of the store since the loader was made: ``(requests, bytes, repeated, cached, cached bytes, held, waits, seconds of them, p50, p90, p99)``.
-    /// ``None`` for files, and of a closed loader.
+    /// The requests of the store since the loader was made: ``(requests, bytes, repeated, cached, cached
+    /// bytes, held, waits, seconds of them, p50, p90, p99)``. ``None`` for files, and of a closed loader.
     fn traffic(&self, py: Python<'_>) -> Result<Option<TrafficFields>> {
         if self.closed.get().is_some() {
             return Ok(None);
@@ -398,7 +403,8 @@ impl LoaderCore {
         }))
     }
 
-    /// Steps per epoch. Of a mix: steps to the next end of an epoch, because batches may continue with the next one.
+    /// Steps per epoch. Of a mix: steps to the next end of an epoch, because batches may continue with the
+    /// next one.
     #[getter]
     fn steps(&self, py: Python<'_>) -> Result<u64> {
         if self.config.is_mix { self.steps_left(py) } else { Ok(self.steps.load(Ordering::Relaxed)) }
@@ -432,7 +438,8 @@ impl LoaderCore {
         self.with(py, |loader| loader.describe())
     }
 
-    /// Number of samples per epoch of all ranks together, and the position in the epoch. `None` after `close`.
+    /// Number of samples per epoch of all ranks together, and the position in the epoch. `None` after
+    /// `close`.
     fn progress(&self, py: Python<'_>) -> Result<Option<(u64, u64)>> {
         if py.detach(|| Ok::<_, BindingError>(self.lock()?.is_none()))? {
             return Ok(None);
@@ -446,7 +453,8 @@ impl LoaderCore {
         py.detach(|| Ok(cursor.state(fingerprint)?.to_json()))
     }
 
-    /// Returns the same state, except after the last batch of an epoch: it is that epoch's end until the iteration has ended.
+    /// Returns the same state, except after the last batch of an epoch: it is that epoch's end until the
+    /// iteration has ended.
     fn state_in_epoch(&self, py: Python<'_>) -> Result<String> {
         let (cursor, fingerprint) = (self.cursor(py)?, self.config.fingerprint(py)?);
         py.detach(|| Ok(cursor.state_in_epoch(fingerprint)?.to_json()))
@@ -460,7 +468,8 @@ impl LoaderCore {
         py.detach(|| Ok(cursor.state(fingerprint)?.to_json()))
     }
 
-    /// Returns the steps, ranks and rows of a record in an epoch, by default the current one. Weighted draws cost a scan of the epoch.
+    /// Returns the steps, ranks and rows of a record in an epoch, by default the current one. Weighted draws
+    /// cost a scan of the epoch.
     #[pyo3(signature = (record, epoch=None))]
     fn rows_of(&self, py: Python<'_>, record: i64, epoch: Option<u64>) -> Result<Vec<(u64, u64, u64)>> {
         let mut cursor = self.cursor(py)?;
@@ -615,7 +624,8 @@ impl StepInfo {
         self.0.lengths.map(|lengths| lengths.longest)
     }
 
-    /// The number of cells of the batch if it is padded to the longest row, and the number of those with values. `None` without buckets.
+    /// The number of cells of the batch if it is padded to the longest row, and the number of those with
+    /// values. `None` without buckets.
     #[getter]
     fn cells(&self) -> Option<(u64, u64)> {
         self.0.lengths.map(|RowLengths { longest, rows, sum }| (rows.saturating_mul(longest), sum))
@@ -658,8 +668,9 @@ impl Drop for LoaderCore {
     fn drop(&mut self) {
         let mut running = self.running.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
         if running.is_some() {
-            // A worker stops after its current batch. The GIL is released during the wait, so other Python threads continue. No
-            // worker needs the interpreter, so the wait also ends during interpreter shutdown.
+            // A worker stops after its current batch. The GIL is released during the wait, so other Python
+            // threads continue. No worker needs the interpreter, so the wait also ends during interpreter
+            // shutdown.
             Python::try_attach(|py| py.detach(|| self.stop(running.take())));
             self.stop(running);
         }

@@ -1,7 +1,8 @@
 //! NumPy arrays over memory that Rust owns, without a copy.
 //!
-//! An array refers to its [`ArrayMemory`], which owns a reference to the map or the pooled buffer. So arrays outlive the dataset, the
-//! loader and the batch. Pooled memory returns to its pool when the last array over it is dropped.
+//! An array refers to its [`ArrayMemory`], which owns a reference to the map or the pooled buffer. So arrays
+//! outlive the dataset, the loader and the batch. Pooled memory returns to its pool when the last array over
+//! it is dropped.
 
 use crate::hooks;
 use crate::numpy;
@@ -36,9 +37,9 @@ pub(crate) enum ArrayData {
 
 /// Memory with a shape. `numpy.asarray` converts it to a read-only array without a copy.
 ///
-/// [`ArrayMemory::new`], its only constructor, guarantees that `address` points to the number of values that the shape requires, and
-/// that they are aligned for their type. Afterwards the memory is kept alive and not read by Rust, on which
-/// [`ArrayMemory::writable`] relies.
+/// [`ArrayMemory::new`], its only constructor, guarantees that `address` points to the number of values that
+/// the shape requires, and that they are aligned for their type. Afterwards the memory is kept alive and not
+/// read by Rust, on which [`ArrayMemory::writable`] relies.
 #[pyclass(frozen, module = "tfseek._tfseek")]
 pub(crate) struct ArrayMemory {
     data: ArrayData,
@@ -92,8 +93,8 @@ impl ArrayMemory {
         Ok(interface)
     }
 
-    /// A writable array over the same memory, for torch, which has no read-only tensors. `None` if the memory is part of a payload,
-    /// which may be in a map, or if another column or a batch also holds it.
+    /// A writable array over the same memory, for torch, which has no read-only tensors. `None` if the memory
+    /// is part of a payload, which may be in a map, or if another column or a batch also holds it.
     #[getter]
     fn writable(slf: Bound<'_, ArrayMemory>) -> PyResult<Option<Bound<'_, PyAny>>> {
         if slf.get().data.is_unique() { writable_array(slf).map(Some) } else { Ok(None) }
@@ -104,14 +105,14 @@ impl ArrayMemory {
     /// Creates a memory of these values and this shape.
     ///
     /// # Errors
-    /// If the shape does not match the number of values, if there are fewer, or if they are not aligned. No bug elsewhere can create an
-    /// array that reads beyond its memory or unaligned.
+    /// If the shape does not match the number of values, if there are fewer, or if they are not aligned. No
+    /// bug elsewhere can create an array that reads beyond its memory or unaligned.
     fn new(data: ArrayData, values: Range<usize>, shape: &[usize]) -> PyResult<ArrayMemory> {
         let elements = shape.iter().try_fold(1usize, |n, &dimension| n.checked_mul(dimension));
         if elements != Some(values.len()) || values.start > values.end || values.end > data.len() {
             return Err(wrong_shape(shape, values.len(), data.len()));
         }
-        // The offset is that of a value in memory, or of its end.
+        // The offset points to a value in memory, or to its end.
         let address = data.address() + values.start * data.size();
         if !address.is_multiple_of(data.align()) {
             return Err(unaligned(data.align(), address));
@@ -148,7 +149,8 @@ impl ArrayMemory {
 }
 
 impl ArrayData {
-    /// Returns the address of the first value. It creates no slice of a buffer, because arrays may write to it.
+    /// Returns the address of the first value. It creates no slice of a buffer, because arrays may write to
+    /// it.
     fn address(&self) -> usize {
         match self {
             ArrayData::Int64(values) => values.as_mut_ptr().expose_provenance(),
@@ -252,7 +254,7 @@ impl ArrayData {
     /// Returns a read-only array of this shape.
     ///
     /// # Errors
-    /// Those of [`ArrayMemory::new`].
+    /// Errors of [`ArrayMemory::new`].
     pub(crate) fn shaped<'py>(self, py: Python<'py>, shape: &[usize]) -> PyResult<Bound<'py, PyAny>> {
         let len = self.len();
         self.part(py, 0..len, shape)
@@ -261,7 +263,7 @@ impl ArrayData {
     /// Returns a read-only array of some of the values.
     ///
     /// # Errors
-    /// Those of [`ArrayMemory::new`].
+    /// Errors of [`ArrayMemory::new`].
     pub(crate) fn part<'py>(
         self,
         py: Python<'py>,
@@ -304,16 +306,17 @@ fn two_bytes(found: Bound<'_, PyArrayDescr>) -> PyResult<Bound<'_, PyArrayDescr>
 /// Removes an object from the list of those that the garbage collector visits. Batches may have thousands.
 #[allow(unsafe_code)]
 fn hide_from_collector(memory: &Bound<'_, ArrayMemory>) {
-    // SAFETY: `memory` is a live object of a class that takes part in garbage collection, as PyO3 makes all classes. The function accepts
-    // objects that are not in the list. The object refers to nothing but its class, so no cycle of references goes through it, and the
-    // collector never has to find it. Its last reference frees it, with or without the list.
+    // SAFETY: `memory` is a live object of a class that takes part in garbage collection, as PyO3 makes all
+    // classes. The function accepts objects that are not in the list. The object refers to nothing but its
+    // class, so no cycle of references goes through it, and the collector never has to find it. Its last
+    // reference frees it, with or without the list.
     unsafe { pyo3::ffi::PyObject_GC_UnTrack(memory.as_ptr().cast()) }
 }
 
 /// Returns a read-only array over the memory of `owner`. The array refers to `owner` and keeps it alive.
 ///
-/// `numpy.asarray(owner)` returns an equal array through the attribute `__array_interface__`, slower and without unsafe code. Tests
-/// compare the two.
+/// `numpy.asarray(owner)` returns an equal array through the attribute `__array_interface__`, slower and
+/// without unsafe code. Tests compare the two.
 fn read_only_array<'py>(owner: Bound<'py, ArrayMemory>) -> PyResult<Bound<'py, PyAny>> {
     new_array(owner, NPY_ARRAY_CARRAY_RO)
 }
@@ -337,22 +340,25 @@ fn new_array<'py>(owner: Bound<'py, ArrayMemory>, flags: c_int) -> PyResult<Boun
     let shape = memory.shape.sizes();
     let (address, dtype) = (memory.address, memory.dtype(py)?);
     let (dims, data) = (shape.len().try_into()?, std::ptr::with_exposed_provenance_mut(address));
-    // SAFETY: `shape` has `dims` entries, and NumPy copies them: its parameter is a pointer to constants, which the crate `numpy` declares
-    // as mutable. The entries are those that `ArrayMemory::new` has checked, because the class is frozen. `address` points to the number of values of `dtype` that the shape
-    // requires, and they are aligned for it: `ArrayMemory::new`, the only constructor, has checked both. The values live as long as
-    // `owner`, which owns a reference to the map or the buffer and never releases it. `owner` is the array's base, so NumPy drops it
-    // last.
+    // SAFETY: `shape` has `dims` entries, and NumPy copies them: its parameter is a pointer to constants,
+    // which the crate `numpy` declares as mutable. The entries are those that `ArrayMemory::new` has checked,
+    // because the class is frozen. `address` points to the number of values of `dtype` that the shape
+    // requires, and they are aligned for it: `ArrayMemory::new`, the only constructor, has checked both. The
+    // values live as long as `owner`, which owns a reference to the map or the buffer and never releases it.
+    // `owner` is the array's base, so NumPy drops it last.
     //
-    // With `NPY_ARRAY_CARRAY_RO` the array cannot write: it is not writeable, and cannot be made writeable, because its base has no
-    // writeable buffer. With `NPY_ARRAY_CARRAY`, which only `writable_array` passes, Python may write at any time until `owner` is
-    // dropped. `owner` has the only `Buf` of the memory (`Buf::is_unique`, which stays true, because `owner` never clones it). It
-    // creates no slice of the `Buf`: the address and the length need none. The pool accesses the memory only after that `Buf` is
-    // dropped. So no reference to the values exists while Python may write. `address` comes from `Buf::as_mut_ptr`, which is derived
-    // from `Vec::as_mut_ptr`, so writes through `data` are allowed. All bit patterns are valid values of the types; a bool is a `u8`
-    // in the `Buf`. A type that is not one of Rust's, of another package, is one of two bytes without references (`two_bytes`).
+    // With `NPY_ARRAY_CARRAY_RO` the array cannot write: it is not writeable, and cannot be made writeable,
+    // because its base has no writeable buffer. With `NPY_ARRAY_CARRAY`, which only `writable_array` passes,
+    // Python may write at any time until `owner` is dropped. `owner` has the only `Buf` of the memory
+    // (`Buf::is_unique`, which stays true, because `owner` never clones it). It creates no slice of the
+    // `Buf`: the address and the length need none. The pool accesses the memory only after that `Buf` is
+    // dropped. So no reference to the values exists while Python may write. `address` comes from
+    // `Buf::as_mut_ptr`, which is derived from `Vec::as_mut_ptr`, so writes through `data` are allowed. All
+    // bit patterns are valid values of the types; a bool is a `u8` in the `Buf`. A type that is not one of
+    // Rust's, of another package, is one of two bytes without references (`two_bytes`).
     //
-    // NumPy takes ownership of the reference to `dtype`, and of the reference to `owner` even on failure. The returned array is a new
-    // reference, or null with an exception set.
+    // NumPy takes ownership of the reference to `dtype`, and of the reference to `owner` even on failure. The
+    // returned array is a new reference, or null with an exception set.
     unsafe {
         let array = PY_ARRAY_API.PyArray_NewFromDescr(
             py,
@@ -373,8 +379,8 @@ fn new_array<'py>(owner: Bound<'py, ArrayMemory>, flags: c_int) -> PyResult<Boun
     }
 }
 
-/// Looks up NumPy's functions when the module is imported. Otherwise the crate `numpy` looks them up for the first array, and panics
-/// if a signal handler raises an exception during the lookup.
+/// Looks up NumPy's functions when the module is imported. Otherwise the crate `numpy` looks them up for the
+/// first array, and panics if a signal handler raises an exception during the lookup.
 pub(crate) fn prepare(py: Python<'_>) -> PyResult<()> {
     numpy::import(py)?;
     // Signal handlers run in the main thread only, so another thread does the lookup.

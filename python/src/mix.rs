@@ -152,8 +152,9 @@ impl LoaderSources {
         Ok(nesting)
     }
 
-    /// Returns true if records are small enough that the parsing threads should copy byte strings together, while the records are in the
-    /// CPU cache. Otherwise the thread that creates Python objects reads them from the records.
+    /// Returns true if records are small enough that the parsing threads should copy byte strings together,
+    /// while the records are in the CPU cache. Otherwise the thread that creates Python objects reads them
+    /// from the records.
     pub(crate) fn has_small_records(&self) -> bool {
         let sizes =
             self.sources.iter().map(|source| Some((source.dataset.known_bytes()?, source.dataset.len())));

@@ -17,8 +17,8 @@ use tfseek::{Damage, DatasetOptions, ErrorKind, IndexMode, Tail, Verify};
 
 /// Opens a dataset. `tfseek.open` calls it and has the documentation.
 ///
-/// `arguments` contains all arguments of `tfseek.open` except `progress`, which a pickled dataset does not keep. `storage_options` is taken out of it, and of
-/// `filesystem` it keeps the protocol.
+/// `arguments` contains all arguments of `tfseek.open` except `progress`, which a pickled dataset does not
+/// keep. `storage_options` is taken out of it, and of `filesystem` it keeps the protocol.
 #[pyfunction]
 #[pyo3(signature = (arguments, progress=None))]
 pub(crate) fn open(
@@ -92,8 +92,9 @@ pub(crate) fn open_with(
     if io == ReadMode::Pread {
         return options.open(paths);
     }
-    // SAFETY: the caller of `tfseek.open` or `tfseek.tfds.open` guarantees that no process overwrites or truncates the files while the dataset, one that
-    // `refresh` makes of it, or an array made from them, exists. Their docstrings state this contract. `io="pread"` needs no guarantee.
+    // SAFETY: the caller of `tfseek.open` or `tfseek.tfds.open` guarantees that no process overwrites or
+    // truncates the files while the dataset, one that `refresh` makes of it, or an array made from them,
+    // exists. Their docstrings state this contract. `io="pread"` needs no guarantee.
     match unsafe { options.open_with_maps(paths) } {
         Ok(dataset) => Ok(dataset),
         Err(e) if io == ReadMode::Auto && is_map_limit(&e) => options.open(paths),

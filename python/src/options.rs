@@ -118,7 +118,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Seed {
     }
 }
 
-/// The names are those of [`Compression`].
+/// The names come from [`Compression`].
 impl<'a, 'py> FromPyObject<'a, 'py> for Choice<Compression> {
     type Error = PyErr;
 

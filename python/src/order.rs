@@ -90,7 +90,8 @@ impl EpochIteration {
         Ok(number)
     }
 
-    /// Computes the next record numbers, at most [`CHUNK`]. They are relative to the view if the order has one.
+    /// Computes the next record numbers, at most [`CHUNK`]. They are relative to the view if the order has
+    /// one.
     fn compute(&mut self) -> Result<()> {
         (self.used, self.numbers) = (0, Vec::new());
         while (self.numbers.len() as u64) < CHUNK {
@@ -273,7 +274,8 @@ impl SamplerCore {
     }
 }
 
-/// One iteration over a sampler. It begins with its first record number, because a `DataLoader` creates more iterators than it uses.
+/// One iteration over a sampler. It begins with its first record number, because a `DataLoader` creates more
+/// iterators than it uses.
 #[pyclass(frozen, module = "tfseek._tfseek")]
 pub(crate) struct SamplerIterator {
     sampler: Py<SamplerCore>,

@@ -10,8 +10,8 @@ use tfseek::{Dataset, Part, Tail};
 
 /// A range of whole records in one shard of a dataset, made by :meth:`Dataset.shares`.
 ///
-/// ``tfseek.stream(part=part)`` reads its records in another process or on another machine, without an index. ``Part(text)`` parses
-/// JSON, as :meth:`from_json` does. Parts can be compared, hashed and pickled.
+/// ``tfseek.stream(part=part)`` reads its records in another process or on another machine, without an index.
+/// ``Part(text)`` parses JSON, as :meth:`from_json` does. Parts can be compared, hashed and pickled.
 #[pyclass(frozen, eq, hash, module = "tfseek", name = "Part")]
 #[derive(PartialEq, Eq, Hash)]
 pub(crate) struct PyPart(Part);
@@ -35,8 +35,8 @@ impl PyPart {
         PyPart::new(text)
     }
 
-    /// Returns a whole shard as one part, without an index. The number of its records is unknown. ``first`` is the number of its first
-    /// record in the dataset.
+    /// Returns a whole shard as one part, without an index. The number of its records is unknown. ``first``
+    /// is the number of its first record in the dataset.
     ///
     /// ``storage_options`` are as of :func:`tfseek.open`. They are not in the part.
     #[staticmethod]
@@ -113,7 +113,8 @@ impl PyPart {
         self.0.records
     }
 
-    /// Treatment of a torn tail of the shard, as the dataset was opened: ``"strict"`` or ``"tolerate"``. A reader of the part applies it.
+    /// Treatment of a torn tail of the shard, as the dataset was opened: ``"strict"`` or ``"tolerate"``. A
+    /// reader of the part applies it.
     #[getter]
     fn tail(&self) -> &'static str {
         match self.0.tail {
@@ -139,8 +140,8 @@ impl PyPart {
     }
 }
 
-/// Divides a dataset by `divide`, which receives `number`, the value of the argument `name`. `ds` is `None` for a view, `protocol` that of the
-/// argument `filesystem`.
+/// Divides a dataset by `divide`, which receives `number`, the value of the argument `name`. `ds` is `None`
+/// for a view. `protocol` is the protocol of the argument `filesystem`.
 pub(crate) fn shares(
     py: Python<'_>,
     ds: Option<&Dataset>,

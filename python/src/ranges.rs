@@ -1,7 +1,8 @@
-//! Ranges of the objects of a filesystem: which are asked for, which are here, and which are needed still. No call is made here.
+//! Ranges of the objects of a filesystem: which are asked for, which are here, and which are needed still. No
+//! call is made here.
 //!
-//! `tfseek-remote` has such a table with requests that are repeated and counted by their rate. Calls of a filesystem are neither, and a build
-//! without that crate has this table too.
+//! `tfseek-remote` has such a table with requests that are repeated and counted by their rate. Calls of a
+//! filesystem are neither, and a build without that crate has this table too.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Range;
@@ -13,7 +14,8 @@ const PART: u64 = 8 << 20;
 const CALL: u64 = 32 << 20;
 /// The most bytes that are here or on their way. Threads that wait may exceed it by what they need.
 const MEMORY: u64 = 256 << 20;
-/// Wanted ranges are asked for together over a gap of at most a quarter of the bytes wanted so far, between these numbers of bytes.
+/// Wanted ranges are asked for together over a gap of at most a quarter of the bytes wanted so far, between
+/// these numbers of bytes.
 const GAP: [u64; 2] = [64 << 10, 1 << 20];
 
 /// A failed call, in words without secrets.
@@ -326,7 +328,8 @@ fn gaps(parts: &Parts, range: Range<u64>) -> Vec<Range<u64>> {
     found
 }
 
-/// Calls `f` with the start of each part that has bytes of the range, the part, and the number of these bytes.
+/// Calls `f` with the start of each part that has bytes of the range, the part, and the number of these
+/// bytes.
 fn for_each_in(parts: &mut Parts, range: &Range<u64>, mut f: impl FnMut(u64, &mut KeptPart, u64)) {
     let before = parts.range(..=range.start).next_back().map_or(range.start, |(start, _)| *start);
     if before >= range.end {

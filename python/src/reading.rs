@@ -55,8 +55,8 @@ pub(crate) fn load_columns(
 /// Shards, and the store of those that are URLs.
 pub(crate) type Resolved = (Vec<PathBuf>, Option<Arc<dyn Store>>);
 
-/// Returns the shards that paths match, with the store of those that are URLs, and raises warnings about folders with other TFRecord files. For
-/// functions whose results have no warnings.
+/// Returns the shards that paths match, with the store of those that are URLs, and raises warnings about
+/// folders with other TFRecord files. For functions whose results have no warnings.
 pub(crate) fn resolve(
     py: Python<'_>,
     paths: Vec<OsString>,
@@ -68,7 +68,8 @@ pub(crate) fn resolve(
     Ok(resolved)
 }
 
-/// Returns the shards that paths match, with the store of those that are URLs, and warnings about folders with other TFRecord files.
+/// Returns the shards that paths match, with the store of those that are URLs, and warnings about folders
+/// with other TFRecord files.
 pub(crate) fn resolve_with_warnings(
     py: Python<'_>,
     paths: Vec<OsString>,

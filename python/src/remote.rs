@@ -13,7 +13,8 @@ use std::sync::Arc;
 use tfseek::io::{Store, bare_url};
 use tfseek_tools::outputs;
 
-/// The arguments `storage_options`, names and values, and `filesystem`. The values may be secret, so they are kept only by the store.
+/// The arguments `storage_options`, names and values, and `filesystem`. The values may be secret, so they are
+/// kept only by the store.
 #[derive(Default)]
 pub(crate) struct StorageOptions {
     options: Vec<(String, String)>,
@@ -26,7 +27,8 @@ pub(crate) struct StorageOptions {
 }
 
 impl StorageOptions {
-    /// Takes the options out of the arguments of a function. In place of a filesystem they keep its protocol, from which a pickle makes another one.
+    /// Takes the options out of the arguments of a function. In place of a filesystem they keep its protocol,
+    /// from which a pickle makes another one.
     pub(crate) fn take(arguments: &Bound<'_, PyDict>) -> Result<StorageOptions> {
         const OPTIONS: &str = "storage_options";
         const FILESYSTEM: &str = "filesystem";

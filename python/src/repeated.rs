@@ -1,8 +1,9 @@
 //! Byte strings that repeat: equal values of a column become the same `bytes` object.
 //!
-//! A [`StringCache`] keeps at most 1,024 objects of at most 64 bytes. It first samples the hashes of a column, without keeping objects, and
-//! is used only while nearly all values are found in it, as those of up to 200 classes are. A new object takes recently freed memory, which
-//! is in the processor's cache, so it costs less than a reference to one of thousands of objects. Columns of names and ids cost a few
+//! A [`StringCache`] keeps at most 1,024 objects of at most 64 bytes. It first samples the hashes of a
+//! column, without keeping objects, and is used only while nearly all values are found in it, as the values
+//! of up to 200 classes are. A new object takes recently freed memory, which is in the processor's cache, so
+//! it costs less than a reference to one of thousands of objects. Columns of names and ids cost a few
 //! samples.
 
 use crate::headroom;
@@ -23,7 +24,8 @@ const FEW: u32 = BLOCK / 16 * 15;
 const HARDLY_ANY: u32 = BLOCK / 4;
 /// Maximum number of blocks of a sample. Classes need a few blocks until most of them have occurred.
 const SAMPLE_BLOCKS: u32 = 8;
-/// Number of values that are not sampled after a sample without many repeated values. It doubles with each one.
+/// Number of values that are not sampled after a sample without many repeated values. It doubles with each
+/// one.
 const FIRST_REST: u32 = 1 << 15;
 const LONGEST_REST: u32 = 1 << 18;
 

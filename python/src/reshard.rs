@@ -90,7 +90,8 @@ pub(crate) fn failure(py: Python<'_>, e: ToolsError) -> BindingError {
     }
 }
 
-/// Returns true if the files fit into 60 % of the memory, so that they may be mapped. `tfseek.reshard` calls it.
+/// Returns true if the files fit into 60 % of the memory, so that they may be mapped. `tfseek.reshard` calls
+/// it.
 #[pyfunction]
 #[pyo3(signature = (paths, allow_missing, memory))]
 pub(crate) fn fits_memory(
@@ -103,7 +104,8 @@ pub(crate) fn fits_memory(
     Ok(size_of(&paths, allow_missing)?.is_some_and(|bytes| tools::fits(bytes, memory)))
 }
 
-/// Returns the shards of the prepared data set that `out` is a copy of. `None` if it is none. `tfseek.reshard` calls it.
+/// Returns the shards of the prepared data set that `out` is a copy of. `None` if it is none.
+/// `tfseek.reshard` calls it.
 #[pyfunction]
 pub(crate) fn prepared_shards(
     py: Python<'_>,

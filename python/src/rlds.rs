@@ -117,7 +117,8 @@ impl EpisodesCore {
         Ok(self.episodes.steps().number(episode, step)?)
     }
 
-    /// Returns windows. A key is its path, its name in the window, and offsets. `recipe` is a function and its arguments that make them again.
+    /// Returns windows. A key is its path, its name in the window, and offsets. `recipe` is a function and
+    /// its arguments that make them again.
     #[allow(clippy::too_many_arguments, reason = "the arguments of `Episodes.windows`")]
     fn windows(
         &self,

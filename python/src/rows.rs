@@ -39,7 +39,8 @@ impl PyPayload {
         }
     }
 
-    /// Returns the name of the type of a single record, which is not an iterable of records. `None` for other objects.
+    /// Returns the name of the type of a single record, which is not an iterable of records. `None` for other
+    /// objects.
     pub(crate) fn single_name(from: &Bound<'_, PyAny>) -> Option<String> {
         let single = from.is_instance_of::<PyExample>()
             || from.is_instance_of::<PySequenceExample>()
@@ -53,7 +54,8 @@ impl PyPayload {
         PyPayload::all_reported(from, |_| Ok(()))
     }
 
-    /// Does the same as [`all`](PyPayload::all), and calls `report` periodically with the number of payloads so far.
+    /// Does the same as [`all`](PyPayload::all), and calls `report` periodically with the number of payloads
+    /// so far.
     pub(crate) fn all_reported(
         from: &Bound<'_, PyAny>,
         report: impl Fn(u64) -> PyResult<()>,

@@ -1,7 +1,7 @@
 //! `tfseek.Scan`: records as a stream of Arrow's C interface.
 //!
-//! A stream belongs to no interpreter: its functions are called by any thread, without the GIL, also while the interpreter ends. It
-//! holds Rust objects only.
+//! A stream belongs to no interpreter: its functions are called by any thread, without the GIL, also while
+//! the interpreter ends. It holds Rust objects only.
 
 use crate::dataset::PyDataset;
 use crate::error::{BindingError, Result, arrow_failure as failure, message};
@@ -27,8 +27,8 @@ use tfseek::{Filter, Part, Verify};
 use tfseek_arrow::{ByteStrings, Converter, Options, Scan, ScanReader, Tensors, c_stream, spec_of};
 use tfseek_tools::wildcards::matches;
 
-/// Returns the schema that reads the columns of an Arrow schema, the columns of text, the form of byte strings, and true if arrays are
-/// tensors.
+/// Returns the schema that reads the columns of an Arrow schema, the columns of text, the form of byte
+/// strings, and true if arrays are tensors.
 #[pyfunction]
 pub(crate) fn arrow_spec(
     py: Python<'_>,
@@ -43,7 +43,8 @@ pub(crate) fn arrow_spec(
     Ok((PySchema::of(schema), options.text.clone(), bytes, options.tensors == Tensors::Extension))
 }
 
-/// Returns an item that is no exception, and raises one. It then has no traceback, as no Python code raised it.
+/// Returns an item that is no exception, and raises one. It then has no traceback, as no Python code raised
+/// it.
 #[pyfunction]
 pub(crate) fn raise_if_error(item: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
     if item.is_instance_of::<PyException>() { Err(PyErr::from_value(item)) } else { Ok(item) }
@@ -116,7 +117,8 @@ impl TextColumns {
     }
 }
 
-/// Returns the columns of a scan in the order in which their features were asked for: by name, or by the path of a nested one.
+/// Returns the columns of a scan in the order in which their features were asked for: by name, or by the path
+/// of a nested one.
 fn in_order(scan: &Scan, names: &[String], renamed: &[(String, String)]) -> Vec<String> {
     let fields = scan.schema().fields().iter();
     let mut columns: Vec<String> = fields.map(|field| field.name().clone()).collect();
@@ -345,7 +347,7 @@ impl ScanCore {
         let reader = wait::run(py, None, move |call| {
             call.may_request(requests);
             let mut reader = scan.reader();
-            // Warnings about names are those of the first batch.
+            // Warnings about names are the first batch's.
             reader.iter_mut().for_each(ScanReader::peek);
             Ok(reader)
         })?

@@ -20,9 +20,10 @@ use tfseek::schema::Inference;
 
 /// The features to parse and the columns to return, validated once and used for all batches.
 ///
-/// ``Schema(features)`` describes Examples, ``Schema(context_features=..., sequence_features=...)`` SequenceExamples. The arguments
-/// are dicts of feature specs. Every ``features`` argument of this package accepts a dict or a ``Schema``. A ``Schema`` that is used
-/// several times is faster, because it keeps its parser and reuses the memory of released batches.
+/// ``Schema(features)`` describes Examples, ``Schema(context_features=..., sequence_features=...)``
+/// SequenceExamples. The arguments are dicts of feature specs. Every ``features`` argument of this package
+/// accepts a dict or a ``Schema``. A ``Schema`` that is used several times is faster, because it keeps its
+/// parser and reuses the memory of released batches.
 ///
 /// Raises :class:`tfseek.SpecError` for an invalid spec, with ``.feature``.
 #[pyclass(frozen, module = "tfseek", name = "Schema", eq)]
@@ -48,7 +49,8 @@ impl PySchema {
         &self.schema
     }
 
-    /// Returns the parser. For [contiguous](BytesAs::is_contiguous) strings, the thread that parses a record copies them together.
+    /// Returns the parser. For [contiguous](BytesAs::is_contiguous) strings, the thread that parses a record
+    /// copies them together.
     pub(crate) fn parser(&self, bytes_as: BytesAs) -> &BatchParser {
         let contiguous = bytes_as.is_contiguous();
         let parser = if contiguous { &self.parsers.1 } else { &self.parsers.0 };
@@ -124,7 +126,8 @@ impl PySchema {
         self.schema.features().is_empty() && self.schema.feature_lists().is_empty()
     }
 
-    /// Returns a schema of the columns with these names. A name may be that of a feature and of a feature list.
+    /// Returns a schema of the columns with these names. A name may be that of a feature and of a feature
+    /// list.
     fn _of_columns(&self, columns: Vec<String>) -> Result<PySchema> {
         let is_kept = |name: &&String| columns.iter().any(|column| column == *name);
         let schema = &self.schema;
@@ -139,7 +142,8 @@ impl PySchema {
         Ok(PySchema::of(builder.build()?))
     }
 
-    /// Parses payloads. The functions ``parse_...`` call it, and the readers of data sets, which refuse other messages.
+    /// Parses payloads. The functions ``parse_...`` call it, and the readers of data sets, which refuse other
+    /// messages.
     #[pyo3(signature = (payloads, sequence, single, bytes_as, of_dataset=false))]
     fn _parse<'py>(
         &self,
@@ -174,7 +178,8 @@ impl PySchema {
                 // The names of one record say nothing about the others.
                 parser.unknown_names(std::slice::from_ref(&payload))?;
             }
-            // Equal specs share a parser, so what it has parsed may be of other data sets, and is no hint in an error.
+            // Equal specs share a parser, so what it has parsed may be of other data sets, and is no hint in
+            // an error.
             let anew = |e| if of_dataset { Err(e) } else { parser.clone().parse_single(&payload) };
             py.detach(|| parser.parse_single(&payload).or_else(anew))?
         } else {
@@ -214,11 +219,11 @@ impl PySchema {
 
 /// Infers the strictest schema that accepts all payloads. ``docs/parsing.md`` has the rules.
 ///
-/// ``payloads`` is an iterable of ``bytes`` or of records of a dataset, for example ``ds[:1000]``. ``progress`` counts records;
-/// :func:`tfseek.open` describes it.
+/// ``payloads`` is an iterable of ``bytes`` or of records of a dataset, for example ``ds[:1000]``.
+/// ``progress`` counts records; :func:`tfseek.open` describes it.
 ///
-/// Raises :class:`tfseek.SpecError` if a feature has several kinds, or if the payloads are not Examples. Features that no payload has with a kind are
-/// left out, with a :class:`tfseek.Warning` that names them.
+/// Raises :class:`tfseek.SpecError` if a feature has several kinds, or if the payloads are not Examples.
+/// Features that no payload has with a kind are left out, with a :class:`tfseek.Warning` that names them.
 #[pyfunction]
 #[pyo3(signature = (payloads, *, progress=None))]
 pub(crate) fn infer_schema(

@@ -20,13 +20,14 @@ use tfseek::{Error, FeatureBuf, SequenceExampleBuf};
 /// Bytes of an array with one value.
 const ARRAY: usize = 256;
 
-/// A ``tf.train.SequenceExample``. ``.context`` is a mapping like an :class:`Example`. ``.feature_lists`` maps names to lists with
-/// one array per step.
+/// A ``tf.train.SequenceExample``. ``.context`` is a mapping like an :class:`Example`. ``.feature_lists``
+/// maps names to lists with one array per step.
 ///
-/// ``SequenceExample(context={...}, feature_lists={"tokens": [[1, 2], [3]]})`` creates a SequenceExample. It accepts the same values
-/// as :class:`Example`.
+/// ``SequenceExample(context={...}, feature_lists={"tokens": [[1, 2], [3]]})`` creates a SequenceExample. It
+/// accepts the same values as :class:`Example`.
 ///
-/// ``record["tokens"]`` is the feature list or the context feature with this name. A name of both is a ``KeyError``.
+/// ``record["tokens"]`` is the feature list or the context feature with this name. A name of both is a
+/// ``KeyError``.
 #[pyclass(frozen, module = "tfseek", name = "SequenceExample", mapping)]
 pub(crate) struct PySequenceExample {
     payload: Region,
@@ -124,7 +125,8 @@ impl PySequenceExample {
         Ok(headroom::list(py, self.keys()?)?.try_iter()?.into_any())
     }
 
-    /// Returns the names of the context features and the feature lists, sorted. A name of both is contained once.
+    /// Returns the names of the context features and the feature lists, sorted. A name of both is contained
+    /// once.
     pub(crate) fn keys(&self) -> Result<Vec<String>> {
         let mut names = self.context().names()?;
         names.extend(self.feature_lists().names()?);
@@ -133,7 +135,8 @@ impl PySequenceExample {
         Ok(names)
     }
 
-    /// Decodes everything to ``{"context": {..}, "feature_lists": {..}}``. With ``copy=True`` the arrays are writable copies.
+    /// Decodes everything to ``{"context": {..}, "feature_lists": {..}}``. With ``copy=True`` the arrays are
+    /// writable copies.
     #[pyo3(signature = (*, copy=false))]
     fn to_dict<'py>(&self, py: Python<'py>, copy: bool) -> Result<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);

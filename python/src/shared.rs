@@ -25,7 +25,7 @@ pub(crate) struct OpenArguments {
     /// Names of the storage options.
     storage: Vec<String>,
     pub(crate) kind: KindOption,
-    /// A function and its arguments that make the records again, if they are not those of files.
+    /// A function and its arguments that make the records again, if they are not the records of files.
     recipe: Option<Py<PyAny>>,
 }
 
@@ -39,12 +39,12 @@ impl OpenArguments {
         OpenArguments { paths, arguments, storage, kind, recipe: None }
     }
 
-    /// Returns the arguments of records that are made of those of files.
+    /// Returns the arguments of records that are made of the records of files.
     pub(crate) fn made_by(self, recipe: Py<PyAny>, kind: KindOption) -> OpenArguments {
         OpenArguments { recipe: Some(recipe), kind, ..self }
     }
 
-    /// Returns the function and its arguments that make the records again. `None` for those of files.
+    /// Returns the function and its arguments that make the records again. `None` for the records of files.
     pub(crate) fn recipe<'py>(&self, py: Python<'py>) -> Option<&Bound<'py, PyAny>> {
         self.recipe.as_ref().map(|recipe| recipe.bind(py))
     }
@@ -128,7 +128,8 @@ impl SharedDataset {
         [self.dataset.warnings(), of_columns].concat()
     }
 
-    /// Returns the kind of the records, guessed from the first ones. A damaged record ends the guess without an error.
+    /// Returns the kind of the records, guessed from the first ones. A damaged record ends the guess without
+    /// an error.
     pub(crate) fn kind(&self) -> MessageKind {
         // The cell is not locked during the guess, which a signal may leave to another thread.
         self.known_kind().unwrap_or_else(|| {
@@ -174,8 +175,8 @@ impl SharedDataset {
         }
     }
 
-    /// Adds the payloads of these records to `found`, with prefetch, until the time slice is over. Adds at least one. Of a store, adds those of
-    /// about [`REQUESTED_BYTES`].
+    /// Adds the payloads of these records to `found`, with prefetch, until the time slice is over. Adds at
+    /// least one. Of a store, adds payloads of about [`REQUESTED_BYTES`] in all.
     ///
     /// # Errors
     /// The error of the first record that fails. The records before it are in `found`.

@@ -43,7 +43,8 @@ pub(crate) enum StatsInput<'py> {
 /// A name of a feature that no record has, and the nearest one that a record has.
 type Absent = (String, Option<String>);
 
-/// Returns statistics as JSON and as a table, the text to save, and the names among `features` that no record has. `tfseek.stats` calls it.
+/// Returns statistics as JSON and as a table, the text to save, and the names among `features` that no record
+/// has. `tfseek.stats` calls it.
 #[pyfunction]
 #[allow(clippy::too_many_arguments, reason = "the arguments of `tfseek.stats`")]
 pub(crate) fn stats(

@@ -1,7 +1,8 @@
 //! `tfseek.stream`: records in file order, without an index.
 //!
-//! A [`RecordReader`] reads in the calling thread, without the GIL, in slices of [`TimeSlice`]. A single read may take longer: a pipe
-//! blocks, and a record may be large. So signals are checked after reads too ([`Signals::poll`]).
+//! A [`RecordReader`] reads in the calling thread, without the GIL, in slices of [`TimeSlice`]. A single read
+//! may take longer: a pipe blocks, and a record may be large. So signals are checked after reads too
+//! ([`Signals::poll`]).
 
 use crate::error::{BindingError, Result};
 use crate::headroom;
@@ -245,8 +246,8 @@ fn taken(path: &Arc<Path>, record: &Record<'_>) -> tfseek::Result<Taken> {
 
 /// State that one call uses at a time.
 ///
-/// The state is taken out during a call, as Python does with a running generator. A lock would be a deadlock if a signal handler used
-/// the iterator that it interrupts.
+/// The state is taken out during a call, as Python does with a running generator. A lock would be a deadlock
+/// if a signal handler used the iterator that it interrupts.
 struct Exclusive<T> {
     state: Mutex<Option<T>>,
     /// Process that began the iteration. A forked child shares the positions in the open files.
@@ -539,7 +540,8 @@ impl RecordReader {
         RecordReader { source: Arc::clone(source), opened: 0, current: None, signals: Arc::default() }
     }
 
-    /// Reads records until `each` returns false or the time slice is over. Returns false at the end of the last file.
+    /// Reads records until `each` returns false or the time slice is over. Returns false at the end of the
+    /// last file.
     fn slice(
         &mut self,
         mut each: impl FnMut(&Arc<Path>, Record<'_>) -> tfseek::Result<bool>,
@@ -616,8 +618,8 @@ impl Signals {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
-    /// Runs the handlers of pending signals after a read of `bytes` bytes, if a check is due or a signal interrupted the read. An exception
-    /// of a handler ends the reading.
+    /// Runs the handlers of pending signals after a read of `bytes` bytes, if a check is due or a signal
+    /// interrupted the read. An exception of a handler ends the reading.
     fn poll(&self, bytes: u64) -> ControlFlow<()> {
         if bytes > 0 && !self.is_due() {
             return ControlFlow::Continue(());

@@ -92,7 +92,8 @@ impl NotConverted {
     }
 }
 
-/// Returns the strings of a column in the form `bytes_as`. A missing one is `None` in an array of objects, otherwise empty.
+/// Returns the strings of a column in the form `bytes_as`. A missing one is `None` in an array of objects,
+/// otherwise empty.
 pub(crate) fn array<'py>(
     py: Python<'py>,
     strings: &BytesColumn,
@@ -134,7 +135,8 @@ pub(crate) fn array<'py>(
     }
 }
 
-/// Returns an array of the objects that `object` makes of the ordinals and values of strings, with `None` for missing ones.
+/// Returns an array of the objects that `object` makes of the ordinals and values of strings, with `None` for
+/// missing ones.
 fn objects<'py, T>(
     py: Python<'py>,
     values: impl ExactSizeIterator<Item = T>,
@@ -158,7 +160,8 @@ fn objects<'py, T>(
     Ok(numpy::objects(py, objects, shape)?)
 }
 
-/// Returns an array of strings as long as the longest one. NumPy pads with NULs, so it cannot tell a NUL at the end of a value from padding.
+/// Returns an array of strings as long as the longest one. NumPy pads with NULs, so it cannot tell a NUL at
+/// the end of a value from padding.
 fn fixed_width<'py>(
     py: Python<'py>,
     strings: &BytesColumn,

@@ -1,4 +1,5 @@
-//! `tf.io.serialize_tensor` and `tf.io.parse_tensor`. Numbers are passed as bytes, and Python converts them to arrays.
+//! `tf.io.serialize_tensor` and `tf.io.parse_tensor`. Numbers are passed as bytes, and Python converts them
+//! to arrays.
 
 use crate::error::{BindingError, Result};
 use crate::headroom::{self, Headroom};

@@ -77,7 +77,7 @@ pub(crate) struct TfdsFeatures {
     protocol: Option<String>,
     features: Arc<Features>,
     warnings: Vec<String>,
-    /// A function and its arguments that make the features again, if they are not those of the folder.
+    /// A function and its arguments that make the features again, if they are not the folder's features.
     recipe: Option<Py<PyAny>>,
 }
 
@@ -158,7 +158,8 @@ impl TfdsFeatures {
         records.filtered(py, self.features.filter(&condition.parse()?)?, progress)
     }
 
-    /// Compiles features: those of `select`, by default all, with the pictures `encoded` left encoded (`True`: all), and others resized.
+    /// Compiles features: those of `select`, by default all, with the pictures `encoded` left encoded
+    /// (`True`: all), and others resized.
     #[pyo3(signature = (select, encoded, missing_none, resized=Vec::new()))]
     fn decoder(
         slf: Bound<'_, Self>,
@@ -233,7 +234,8 @@ fn fields<'py>(py: Python<'py>, leaf: &LeafFeature) -> PyResult<Bound<'py, PyDic
     Ok(dict)
 }
 
-/// Returns the names of labels from the file with them. Names that are numbers are made when they are asked for.
+/// Returns the names of labels from the file with them. Names that are numbers are made when they are asked
+/// for.
 fn names(labels: &Labels) -> Option<Vec<String>> {
     Some(labels.names.as_ref()?.iter().map(ToString::to_string).collect())
 }
@@ -307,7 +309,8 @@ fn decoded<R: Row>(decoder: &Decoder, row: &R) -> tfseek::Result<RecordValue> {
     decoder.record(row)?.value()
 }
 
-/// Adds the values of these records to `found`, until the time slice is over or they have many bytes. Adds at least one.
+/// Adds the values of these records to `found`, until the time slice is over or they have many bytes. Adds at
+/// least one.
 ///
 /// # Errors
 /// The error of the first record that fails. The records before it are in `found`.

@@ -20,7 +20,8 @@ struct NestedColumn {
     path: String,
     /// The names of the dicts, and the name of the feature in the last one.
     keys: Vec<String>,
-    /// Sizes of an array up to its last open one, if a row is an array of its own and not part of a ragged column.
+    /// Sizes of an array up to its last open one, if a row is an array of its own and not part of a ragged
+    /// column.
     sizes: Vec<Option<usize>>,
     /// The column with the stored shapes of the arrays.
     shapes: Option<String>,
@@ -110,8 +111,8 @@ fn collect(decoder: &Decoder, node: &Node, keys: &mut Vec<String>, found: &mut V
     }
 }
 
-/// Returns the sizes of an array up to its last open one, if the arrays of a column may differ in several dimensions, or are pictures of
-/// any size.
+/// Returns the sizes of an array up to its last open one, if the arrays of a column may differ in several
+/// dimensions, or are pictures of any size.
 fn sizes(feature: &LeafFeature) -> Vec<Option<usize>> {
     let open = feature.shape.iter().filter(|size| size.is_none()).count();
     let is_picture = matches!(feature.class, LeafClass::Image(_) | LeafClass::Video);

@@ -15,8 +15,10 @@ use tfseek_tfds::{DecodeOptions, EncodedPictures, Features, TfdsError};
 
 /// The features of a folder that TensorFlow Datasets prepared, as nested columns of Arrow.
 ///
-/// It is the ``spec`` of :meth:`tfseek.Dataset.scan`, :func:`tfseek.scan`, ``tfseek.polars.scan``, ``tfseek.arrow.dataset`` and ``tfseek.ray.read``. Pictures are the
-/// bytes of their files, missing values are null, and steps are lists. ``docs/engines.md`` has the types. It can be pickled, and then reads the folder again.
+/// It is the ``spec`` of :meth:`tfseek.Dataset.scan`, :func:`tfseek.scan`, ``tfseek.polars.scan``,
+/// ``tfseek.arrow.dataset`` and ``tfseek.ray.read``. Pictures are the bytes of their files, missing values
+/// are null, and steps are lists. ``docs/engines.md`` has the types. It can be pickled, and then reads the
+/// folder again.
 ///
 /// folder: the folder with ``features.json``.
 /// select: paths of features, such as ``"objects/bbox"``; by default all of them.
@@ -42,7 +44,7 @@ pub(crate) fn digest(features: &Features) -> u32 {
     tfseek::crc::crc32c(format!("{features:?}").as_bytes())
 }
 
-/// Checks that features that were read again are those of a pickled object.
+/// Checks that features that were read again are the features of a pickled object.
 pub(crate) fn check_digest(py: Python<'_>, folder: &Path, features: &Features, expected: u32) -> Result<()> {
     if digest(features) == expected {
         return Ok(());
@@ -51,7 +53,8 @@ pub(crate) fn check_digest(py: Python<'_>, folder: &Path, features: &Features, e
     Err(BindingError::error(py, message))
 }
 
-/// Reads the features of a folder, or those of a URL with the login of the environment, or through a filesystem with this protocol.
+/// Reads the features of a folder, or a URL's features with the login of the environment, or through a
+/// filesystem with this protocol.
 pub(crate) fn read_features(
     py: Python<'_>,
     folder: PathBuf,
@@ -114,7 +117,8 @@ impl NestedSpec {
         self.features.filter(condition)
     }
 
-    /// Returns the paths that a name selects among the selected ones: a column, a feature, or a feature below a selected one.
+    /// Returns the paths that a name selects among the selected ones: a column, a feature, or a feature below
+    /// a selected one.
     fn narrowed(&self, name: &str) -> Vec<String> {
         let is_below = |path: &str, above: &str| {
             path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

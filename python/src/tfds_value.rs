@@ -12,7 +12,8 @@ use tfseek::ErrorKind;
 use tfseek::batch::Values;
 use tfseek_tfds::{Array, RecordValue, Steps};
 
-/// Returns a value: a scalar of NumPy, a read-only array over the memory of Rust, `bytes`, a dict, or one of the other forms.
+/// Returns a value: a scalar of NumPy, a read-only array over the memory of Rust, `bytes`, a dict, or one of
+/// the other forms.
 pub(crate) fn value(py: Python<'_>, found: RecordValue) -> Result<Bound<'_, PyAny>> {
     Ok(match found {
         RecordValue::Dict(values) => {
@@ -69,8 +70,8 @@ fn strings<'py>(py: Python<'py>, array: &Array) -> Result<Bound<'py, PyAny>> {
 
 /// The steps of an episode. A step is decoded when it is indexed.
 ///
-/// ``steps[k]`` is a dict of the values of step ``k``, ``steps[a:b]`` are steps that nothing has decoded yet, and an iteration decodes one after the
-/// other. All of them share the memory of the record.
+/// ``steps[k]`` is a dict of the values of step ``k``, ``steps[a:b]`` are steps that nothing has decoded yet,
+/// and an iteration decodes one after the other. All of them share the memory of the record.
 #[pyclass(frozen, module = "tfseek.tfds", name = "Steps", sequence)]
 pub(crate) struct PySteps {
     steps: Steps,

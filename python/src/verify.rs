@@ -15,8 +15,8 @@ use tfseek::example::MessageKind;
 use tfseek_tfds::FoundFeatures;
 use tfseek_tools::{RecordChecks, VerifyOptions};
 
-/// Numbers of files, of sound files, of records, of payload bytes and of malformed records, the errors in the order of the files, and the number of
-/// records of files with other checksums.
+/// Numbers of files, of sound files, of records, of payload bytes and of malformed records, the errors in the
+/// order of the files, and the number of records of files with other checksums.
 type Found<'py> = (usize, usize, u64, u64, u64, Vec<Bound<'py, PyAny>>, u64);
 
 /// Verifies all records of all files. `tfseek.verify` calls it.

@@ -68,8 +68,8 @@ pub(crate) fn brief(value: f64) -> String {
     tfseek_tools::brief(value)
 }
 
-/// Returns the type of an image that browsers show, and its bytes, which a text in base64 may hold. `None` for other bytes, and for an image of
-/// more than `limit` bytes.
+/// Returns the type of an image that browsers show, and its bytes, which a text in base64 may hold. `None`
+/// for other bytes, and for an image of more than `limit` bytes.
 #[pyfunction]
 pub(crate) fn shown_image<'py>(
     py: Python<'py>,

@@ -1,9 +1,10 @@
 //! Long calls: they release the GIL, check for signals every 50 ms, and report progress.
 //!
-//! Work that cannot pause ([`run`]) gets a thread, and the calling thread waits for it. Work on single records ([`in_slices`])
-//! pauses in the calling thread, because starting a thread costs more than a few records. In both cases the calling thread checks
-//! for signals and calls the progress callable. The working thread touches no Python object. It does not exist in a forked child,
-//! where each call starts its own thread.
+//! Work that cannot pause ([`run`]) gets a thread, and the calling thread waits for it. Work on single
+//! records ([`in_slices`]) pauses in the calling thread, because starting a thread costs more than a few
+//! records. In both cases the calling thread checks for signals and calls the progress callable. The working
+//! thread touches no Python object. It does not exist in a forked child, where each call starts its own
+//! thread.
 
 use crate::error::Result;
 use crate::hooks;
@@ -20,8 +21,8 @@ use tfseek_tools::WriteProgress;
 
 /// Interval between checks for signals.
 pub(crate) const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
-/// Time for cancelled work to clean up before its call returns. A slow disk takes that long to sync a file. The thread continues to clean up
-/// afterwards, but the process may end before it is done.
+/// Time for cancelled work to clean up before its call returns. A slow disk takes that long to sync a file.
+/// The thread continues to clean up afterwards, but the process may end before it is done.
 const CLEANUP_LIMIT: Duration = Duration::from_secs(1);
 /// The same for work that waits for requests, which has nothing to clean up. A request may take minutes.
 const REQUEST_LIMIT: Duration = Duration::from_millis(20);
@@ -221,7 +222,8 @@ impl TimeSlice {
         self.start.elapsed() >= SIGNAL_INTERVAL
     }
 
-    /// Adds `cost` bytes. If the slice is over, checks for signals, begins another slice and returns true. For work that needs the GIL.
+    /// Adds `cost` bytes. If the slice is over, checks for signals, begins another slice and returns true.
+    /// For work that needs the GIL.
     #[inline]
     pub(crate) fn pause(&mut self, py: Python<'_>, cost: u64) -> PyResult<bool> {
         let over = self.is_over(cost);
@@ -233,8 +235,8 @@ impl TimeSlice {
     }
 }
 
-/// Calls `work` without the GIL until `done` is `total`, and checks for signals between the calls. `work` runs until its [`TimeSlice`]
-/// is over, and returns the number done so far.
+/// Calls `work` without the GIL until `done` is `total`, and checks for signals between the calls. `work`
+/// runs until its [`TimeSlice`] is over, and returns the number done so far.
 pub(crate) fn in_slices(
     py: Python<'_>,
     progress: Option<&Progress<'_>>,

@@ -16,19 +16,20 @@ use tfseek::{Compression, ErrorKind, ShardedWriter};
 
 /// Writes records, byte for byte as TensorFlow does.
 ///
-/// ``Writer("out.tfrecord")`` writes one file. ``Writer("out/train", shards=10)`` writes ``out/train-00000-of-00010.tfrecord`` and
-/// so on, and distributes the records in rotation. ``compression`` is ``None``, ``"gzip"`` or ``"zlib"``; shards are then named
-/// ``.tfrecord.gz`` or ``.tfrecord.zz``, unless ``suffix`` is given. ``index=True`` also writes the index, to ``.tfseek/`` in the
-/// folder of the files.
+/// ``Writer("out.tfrecord")`` writes one file. ``Writer("out/train", shards=10)`` writes
+/// ``out/train-00000-of-00010.tfrecord`` and so on, and distributes the records in rotation. ``compression``
+/// is ``None``, ``"gzip"`` or ``"zlib"``; shards are then named ``.tfrecord.gz`` or ``.tfrecord.zz``, unless
+/// ``suffix`` is given. ``index=True`` also writes the index, to ``.tfseek/`` in the folder of the files.
 ///
-/// ``members=1 << 20`` writes gzip files in members: a new one begins at the first record border after that many uncompressed bytes.
-/// Every reader of gzip reads them as one stream.
+/// ``members=1 << 20`` writes gzip files in members: a new one begins at the first record border after that
+/// many uncompressed bytes. Every reader of gzip reads them as one stream.
 ///
 /// The folder must exist: a missing one raises :class:`tfseek.NotFoundError`, which names it.
 ///
-/// Files are written under temporary names and renamed by :meth:`close`. If a ``with`` block ends with an exception, no file is
-/// left. ``atomic=False`` writes in place. Symbolic links are followed and kept. FIFOs and devices are written to directly. The files
-/// belong to the process that created the writer: in a forked child every method raises an error and changes no file.
+/// Files are written under temporary names and renamed by :meth:`close`. If a ``with`` block ends with an
+/// exception, no file is left. ``atomic=False`` writes in place. Symbolic links are followed and kept. FIFOs
+/// and devices are written to directly. The files belong to the process that created the writer: in a forked
+/// child every method raises an error and changes no file.
 #[pyclass(frozen, module = "tfseek", name = "Writer")]
 pub(crate) struct PyWriter {
     inner: Mutex<Option<InnerWriter>>,
@@ -52,8 +53,8 @@ impl InnerWriter {
 }
 
 impl PyWriter {
-    /// Calls `f` with the writer. In a forked child this is an error, and the lock is not tried: a thread that held it at the fork
-    /// does not exist in the child and cannot release it.
+    /// Calls `f` with the writer. In a forked child this is an error, and the lock is not tried: a thread
+    /// that held it at the fork does not exist in the child and cannot release it.
     fn with<T>(&self, f: impl FnOnce(&mut Option<InnerWriter>) -> tfseek::Result<T>) -> tfseek::Result<T> {
         if self.is_forked() {
             return Err(tfseek::error::EncodeError::Forked.into());
@@ -140,7 +141,8 @@ impl PyWriter {
         Ok(PyWriter { inner: Mutex::new(Some(inner)), path, pid: std::process::id() })
     }
 
-    /// Writes a record: ``bytes``, an :class:`Example`, a :class:`SequenceExample`, or a dict, which becomes an Example.
+    /// Writes a record: ``bytes``, an :class:`Example`, a :class:`SequenceExample`, or a dict, which becomes
+    /// an Example.
     fn write(&self, py: Python<'_>, record: &Bound<'_, PyAny>) -> Result<()> {
         let payload = payload_of(py, record)?;
         Ok(py.detach(|| {
@@ -173,7 +175,8 @@ impl PyWriter {
         slf
     }
 
-    /// Closes the writer. After an exception the files are discarded, except in a forked child, which does not own them.
+    /// Closes the writer. After an exception the files are discarded, except in a forked child, which does
+    /// not own them.
     #[pyo3(signature = (kind=None, _value=None, _traceback=None))]
     fn __exit__(
         &self,

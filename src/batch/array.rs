@@ -14,7 +14,8 @@ pub struct ArrayValues {
     bits: ArrayBits,
 }
 
-/// The bits of numbers, by their width. A complex number is two of half its size, real and imaginary, and a bool is 0 or 1.
+/// The bits of numbers, by their width. A complex number is two of half its size, real and imaginary, and a
+/// bool is 0 or 1.
 #[derive(Clone, Debug)]
 pub enum ArrayBits {
     /// `int8`, `uint8` and `bool`.
@@ -154,8 +155,8 @@ impl ArrayMemory {
     }
 }
 
-/// Appends the numbers with these bytes, changed unless they are wanted as they are. The copy of these has the speed of memory; a change takes
-/// a fifth more of the time of a loader (`loader/arrays` in the benches).
+/// Appends the numbers with these bytes, changed unless they are wanted as they are. The copy of these has
+/// the speed of memory; a change takes a fifth more of the time of a loader (`loader/arrays` in the benches).
 #[inline]
 fn append<T: bytemuck::Pod>(
     memory: &mut BufMut<T>,

@@ -36,7 +36,7 @@ pub(super) struct Assembly<'a, R> {
 }
 
 impl<R: Row> Assembly<'_, R> {
-    /// Assembles the columns. The error is that of the lowest refused row.
+    /// Assembles the columns. The error is the lowest refused row's.
     pub(super) fn columns(&mut self, columns: &mut Vec<Column>) -> Result<(), RowError> {
         let part = self.bytes.part;
         columns.resize_with(part.columns.len(), Column::empty);
@@ -54,7 +54,8 @@ impl<R: Row> Assembly<'_, R> {
         lowest.map_or(Ok(()), Err)
     }
 
-    /// Validates columns made of several features, without keeping them. The error is that of the lowest refused row.
+    /// Validates columns made of several features, without keeping them. The error is the lowest refused
+    /// row's.
     pub(super) fn check(&mut self) -> Result<(), RowError> {
         self.share_values()?;
         let mut lowest = None;

@@ -14,7 +14,8 @@ use crate::schema::DType;
 pub(super) enum ValueMemory {
     Int64(BufMut<i64>),
     Float32(BufMut<f32>),
-    /// Spans into the payloads of the batch. `region` is a row, or the number of rows plus the slot whose default it is.
+    /// Spans into the payloads of the batch. `region` is a row, or the number of rows plus the slot whose
+    /// default it is.
     Bytes(BufMut<RegionSpan>),
 }
 
@@ -127,7 +128,7 @@ impl ValuePools {
             Values::Float32(from) => {
                 Values::Float32(gather(self.float32.take(), &mut self.float32, from, order, 0.0)?)
             }
-            // Only sparse columns have another order, and their values are those of lists.
+            // Only sparse columns have another order, and their values are values of lists.
             Values::Array(values) => Values::Array(values.clone()),
             Values::Bytes(from) => Values::Bytes(match &from.repr {
                 BytesRepr::Spans { spans, regions } => {
@@ -205,8 +206,8 @@ impl CopiedStrings {
     }
 }
 
-/// Copies between slices of equal length. Short strings, which are the most common, are copied as two overlapping chunks, without
-/// a call to `memcpy`.
+/// Copies between slices of equal length. Short strings, which are the most common, are copied as two
+/// overlapping chunks, without a call to `memcpy`.
 #[inline]
 fn copy(from: &[u8], to: &mut [u8]) {
     fn ends<const N: usize>(from: &[u8], to: &mut [u8]) {

@@ -9,11 +9,12 @@ use crate::schema::DType;
 use std::fmt;
 use std::slice;
 
-/// One column. Arrays are row-major. All parts are `'static`; a clone shares the values and costs a few reference counts.
+/// One column. Arrays are row-major. All parts are `'static`; a clone shares the values and costs a few
+/// reference counts.
 #[derive(Clone, Debug)]
 pub enum Column {
-    /// Column of a `FixedLen`, `FixedLenSequence`, `Raw` or `Tensor` spec, and of an `Optional` spec with a default. Also of a `Ragged` spec,
-    /// if a single record leaves no ragged dimension.
+    /// Column of a `FixedLen`, `FixedLenSequence`, `Raw` or `Tensor` spec, and of an `Optional` spec with a
+    /// default. Also of a `Ragged` spec, if a single record leaves no ragged dimension.
     Dense(Dense),
     /// Column of an `Optional` spec without a default.
     Optional(Optional),
@@ -59,7 +60,8 @@ pub struct Sparse {
 
 /// A ragged tensor: rows of different lengths.
 ///
-/// Row `r` of the outermost dimension consists of the rows (or values) `row_splits[0][r]..row_splits[0][r + 1]` of the next one.
+/// Row `r` of the outermost dimension consists of the rows (or values)
+/// `row_splits[0][r]..row_splits[0][r + 1]` of the next one.
 #[non_exhaustive]
 #[derive(Clone, Debug)]
 pub struct Ragged {
@@ -71,7 +73,8 @@ pub struct Ragged {
     pub row_splits: Vec<RowSplits>,
 }
 
-/// Row splits of one ragged dimension, of the type that the spec requests: in buffers, or in slices of any origin.
+/// Row splits of one ragged dimension, of the type that the spec requests: in buffers, or in slices of any
+/// origin.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RowSplits<Narrow = Buf<i32>, Wide = Buf<i64>> {
     /// 32 bits.
@@ -152,15 +155,17 @@ impl Dense {
 }
 
 impl Optional {
-    /// Creates a column. The product of the shape is the number of values, and that of the bytes of `present`.
+    /// Creates a column. The product of the shape is the number of values, and also the number of bytes of
+    /// `present`.
     pub fn new(values: Values, present: Buf<u8>, shape: Vec<usize>) -> Optional {
         Optional { values, present, shape }
     }
 }
 
 impl Ragged {
-    /// Creates a column. The product of the shape is the number of values. Each row splits begin with 0, do not decrease, and end with the number of
-    /// rows of the next ones, the last with that of the values' rows.
+    /// Creates a column. The product of the shape is the number of values. Each row splits begin with 0, do
+    /// not decrease, and end with the number of rows of the next ones, the last with the number of the
+    /// values' rows.
     pub fn new(values: Values, shape: Vec<usize>, row_splits: Vec<RowSplits>) -> Ragged {
         Ragged { values, shape, row_splits }
     }
@@ -271,8 +276,8 @@ impl Column {
 
 /// A column of byte strings: spans of the records' memory, or contiguous copies.
 ///
-/// Spans copy nothing and keep the records' memory (a map or a buffer) alive. A parser creates spans if every row of the batch
-/// has a [`Region`]. Otherwise, or on request, it copies the bytes.
+/// Spans copy nothing and keep the records' memory (a map or a buffer) alive. A parser creates spans if every
+/// row of the batch has a [`Region`]. Otherwise, or on request, it copies the bytes.
 #[derive(Clone)]
 pub struct BytesColumn {
     pub(super) repr: BytesRepr,
@@ -343,7 +348,8 @@ impl BytesColumn {
         }
     }
 
-    /// Returns an iterator over the strings as regions, which share the memory of the column and keep it alive. Nothing is copied.
+    /// Returns an iterator over the strings as regions, which share the memory of the column and keep it
+    /// alive. Nothing is copied.
     ///
     /// The regions of a contiguous column keep all of its strings alive.
     pub fn regions(&self) -> impl ExactSizeIterator<Item = Region> {
@@ -373,7 +379,8 @@ impl BytesColumn {
         matches!(self.repr, BytesRepr::Spans { .. })
     }
 
-    /// Returns the concatenated strings and `len + 1` offsets: string `k` is `data[offsets[k]..offsets[k + 1]]`.
+    /// Returns the concatenated strings and `len + 1` offsets: string `k` is
+    /// `data[offsets[k]..offsets[k + 1]]`.
     ///
     /// Copies the bytes unless the column is contiguous already.
     ///

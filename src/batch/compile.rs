@@ -255,7 +255,8 @@ impl MapPlan {
         self.columns.iter().map(|column| &*column.key).collect()
     }
 
-    /// Compiles specs that were validated when the schema was built: each key has one role, and the size of each shape fits.
+    /// Compiles specs that were validated when the schema was built: each key has one role, and the size of
+    /// each shape fits.
     fn new(specs: &BTreeMap<String, FeatureSpec>) -> MapPlan {
         let mut needs: BTreeMap<&str, (DType, Need)> = BTreeMap::new();
         let mut fallbacks: BTreeMap<&str, Region> = BTreeMap::new();

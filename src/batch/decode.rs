@@ -24,13 +24,15 @@ pub(super) struct SlotValues {
     pub(super) used: usize,
     /// Copies of the first strings of the memory.
     strings: Option<CopiedStrings>,
-    /// Number of values of each row, or of each step of each row. Empty if the number is fixed. 0 for a missing value.
+    /// Number of values of each row, or of each step of each row. Empty if the number is fixed. 0 for a
+    /// missing value.
     pub(super) counts: Vec<u32>,
     /// Number of steps of each row of a feature list.
     pub(super) steps: Vec<u32>,
     /// Values of arrays that are the strings of the memory.
     arrays: SlotArrays,
-    /// 1 for each row with the feature and a kind, or with the feature list; otherwise 0. Empty if presence is not recorded.
+    /// 1 for each row with the feature and a kind, or with the feature list; otherwise 0. Empty if presence
+    /// is not recorded.
     pub(super) presence: Vec<u8>,
 }
 
@@ -108,7 +110,8 @@ pub(super) struct RowBlock<'a, R> {
 }
 
 impl<'a, R: Row> RowBlock<'a, R> {
-    /// Returns the number of the region of the default strings of a slot: those of the slots follow those of the rows.
+    /// Returns the number of the region of a slot's default strings: the slots' regions follow the rows'
+    /// regions.
     #[expect(clippy::arithmetic_side_effects, reason = "the rows of the batch and the slots are in memory")]
     fn default_region(&self, slot: usize) -> usize {
         self.total + slot
@@ -134,7 +137,8 @@ impl SlotValues {
         self.presence.clear();
     }
 
-    /// Decodes the features of slot `index` in a block. If a row is refused, the rows before it are decoded; later rows may be.
+    /// Decodes the features of slot `index` in a block. If a row is refused, the rows before it are decoded;
+    /// later rows may be.
     #[inline]
     pub(super) fn features<R: Row>(
         &mut self,
@@ -150,7 +154,8 @@ impl SlotValues {
         }
     }
 
-    /// Decodes the feature lists of slot `index` in a block, in the same way as [`features`](SlotValues::features).
+    /// Decodes the feature lists of slot `index` in a block, in the same way as
+    /// [`features`](SlotValues::features).
     pub(super) fn lists<R: Row>(
         &mut self,
         index: usize,
@@ -167,7 +172,8 @@ impl SlotValues {
 }
 
 impl SlotValues {
-    /// Records the presence of the feature, or of the feature list, of slot `index` in the rows of a block, which were decoded.
+    /// Records the presence of the feature, or of the feature list, of slot `index` in the rows of a block,
+    /// which were decoded.
     ///
     /// # Errors
     /// There is not enough memory.
@@ -202,7 +208,8 @@ impl SlotValues {
         strings.append(new, |span| bytes.get(span))
     }
 
-    /// Reads the arrays of a block, whose strings are in the memory. `rows` is the number of rows before the first refused one.
+    /// Reads the arrays of a block, whose strings are in the memory. `rows` is the number of rows before the
+    /// first refused one.
     ///
     /// # Errors
     /// The first refused row, counted from the start of the block.
@@ -337,7 +344,7 @@ fn scalar<T: ValueType, R: Row>(span: ValueSpan, row: &R, number: usize) -> Resu
     value.ok_or(row)
 }
 
-/// Returns the memory for the values of one row, after those of all earlier rows.
+/// Returns the memory for the values of one row, after the values of all earlier rows.
 #[inline]
 #[expect(
     clippy::arithmetic_side_effects,
@@ -355,7 +362,7 @@ fn row_values<'d, T: ValueType>(
     Ok(&mut memory.values[start..start + count])
 }
 
-/// Decodes one row in any encoding into `room`. The feature, that of slot `index`, may be absent.
+/// Decodes one row in any encoding into `room`. The feature of slot `index` may be absent.
 #[inline(never)]
 fn fixed_slow<'d, T: ValueType, R: Row>(
     room: impl FnOnce() -> Result<&'d mut [T], NoMemory>,

@@ -7,7 +7,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// A decoder of columns. A [`BatchParser`](super::BatchParser) calls it for each batch, in the thread that parses the batch.
+/// A decoder of columns. A [`BatchParser`](super::BatchParser) calls it for each batch, in the thread that
+/// parses the batch.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -47,8 +48,8 @@ pub trait ColumnDecoder: fmt::Debug + Send + Sync {
     /// The error of the lowest refused row, with its number. `None` for errors that no single row causes.
     fn decode(&self, batch: &mut Batch, cancelled: &Arc<AtomicBool>) -> Result<(), (Option<usize>, Error)>;
 
-    /// Returns a text that is equal for decoders that make equal columns of equal records. A mix has rows of several data sets in one
-    /// batch only if their decoders have one signature.
+    /// Returns a text that is equal for decoders that make equal columns of equal records. A mix has rows of
+    /// several data sets in one batch only if their decoders have one signature.
     fn signature(&self) -> &str;
 }
 

@@ -1,7 +1,7 @@
 //! Conversion of ragged and sparse values to dense arrays.
 //!
-//! The functions take slices, so that arrays of other libraries can be converted too. [`Ragged::to_padded`] and
-//! [`Sparse::to_dense`] convert columns.
+//! The functions take slices, so that arrays of other libraries can be converted too. [`Ragged::to_padded`]
+//! and [`Sparse::to_dense`] convert columns.
 
 use super::array::{ArrayBits, ArrayValues, numbers_of};
 use super::column::{BytesColumn, Column, Dense, Optional, Ragged, RowSplits, Sparse, Values};
@@ -69,15 +69,17 @@ impl RowSplits {
 /// Maximum number of ragged dimensions that are padded. NumPy has at most 64 dimensions.
 const MAX_DIMS: usize = 64;
 
-/// Pads the rows of a ragged array to equal lengths. Returns the values, row-major; the mask, 1 for an item and 0 for padding; and the shape of
-/// the mask: the number of rows, followed by the length of each ragged dimension. The values have `inner` more per item.
+/// Pads the rows of a ragged array to equal lengths. Returns the values, row-major; the mask, 1 for an item
+/// and 0 for padding; and the shape of the mask: the number of rows, followed by the length of each ragged
+/// dimension. The values have `inner` more per item.
 ///
-/// `values` has `inner` values per item. `row_splits` is outermost first. `lengths[d]` is the length of ragged dimension `d`; `None`, also
-/// for a dimension that `lengths` does not have, is that of the longest row. Items beyond a length are left out.
+/// `values` has `inner` values per item. `row_splits` is outermost first. `lengths[d]` is the length of
+/// ragged dimension `d`; `None`, also for a dimension that `lengths` does not have, is the length of the
+/// longest row. Items beyond a length are left out.
 ///
 /// # Errors
-/// [`ErrorKind::Spec`] if the row splits are not those of `values`: the first is 0, none decreases, and the last is the number of rows of
-/// the next dimension, or of items. [`ErrorKind::Io`] if there is not enough memory.
+/// [`ErrorKind::Spec`] if the row splits do not fit `values`: the first is 0, none decreases, and the last is
+/// the number of rows of the next dimension, or of items. [`ErrorKind::Io`] if there is not enough memory.
 pub fn pad_rows<T: Clone>(
     values: &[T],
     inner: usize,
@@ -181,11 +183,12 @@ impl<T: Clone> Rows<'_, T> {
     }
 }
 
-/// Returns a dense array of `shape` from values at `indices`, of shape `[n, rank]`. Entries beyond `shape` are left out, and the last
-/// one of an index counts.
+/// Returns a dense array of `shape` from values at `indices`, of shape `[n, rank]`. Entries beyond `shape`
+/// are left out, and the last one of an index counts.
 ///
 /// # Errors
-/// [`ErrorKind::Spec`] if the number of indices does not match. [`ErrorKind::Io`] if there is not enough memory.
+/// [`ErrorKind::Spec`] if the number of indices does not match. [`ErrorKind::Io`] if there is not enough
+/// memory.
 pub fn dense_from_sparse<T: Clone>(
     indices: &[i64],
     values: &[T],
@@ -214,8 +217,8 @@ pub fn dense_from_sparse<T: Clone>(
 }
 
 impl Column {
-    /// Returns the first index of value `k` of [`Column::values`], which is its row in a batch. `None` beyond the last value, and for a
-    /// scalar. Costs a binary search per ragged dimension.
+    /// Returns the first index of value `k` of [`Column::values`], which is its row in a batch. `None` beyond
+    /// the last value, and for a scalar. Costs a binary search per ragged dimension.
     pub fn row_of(&self, k: usize) -> Option<u64> {
         match self {
             Column::Dense(Dense { values, shape }) | Column::Optional(Optional { values, shape, .. }) => {
@@ -243,9 +246,10 @@ impl Column {
 impl Ragged {
     /// Returns a dense array of equally long rows, and its mask: 1 for a value, 0 for padding.
     ///
-    /// The shape is that of the rows, with the length of the longest row for each ragged dimension, followed by the uniform dimensions. The
-    /// mask does not have the uniform dimensions. `length` sets the length of the outermost ragged dimension: shorter rows are padded,
-    /// longer ones are cut. `padding` is one value, or [`FeatureBuf::None`] for 0 or an empty string. The values are copied.
+    /// The shape is the rows' shape, with the length of the longest row for each ragged dimension, followed
+    /// by the uniform dimensions. The mask does not have the uniform dimensions. `length` sets the length of
+    /// the outermost ragged dimension: shorter rows are padded, longer ones are cut. `padding` is one value,
+    /// or [`FeatureBuf::None`] for 0 or an empty string. The values are copied.
     ///
     /// ```
     /// use tfseek::batch::{BatchParser, Column, Values};
@@ -265,7 +269,8 @@ impl Ragged {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Spec`] if `padding` is not one value of the column's type. [`ErrorKind::Io`] if there is not enough memory.
+    /// [`ErrorKind::Spec`] if `padding` is not one value of the column's type. [`ErrorKind::Io`] if there is
+    /// not enough memory.
     pub fn to_padded(
         &self,
         length: Option<usize>,
@@ -281,12 +286,14 @@ impl Ragged {
 }
 
 impl Sparse {
-    /// Returns the dense equivalent. `default` is one value, the one of absent indices, or [`FeatureBuf::None`] for 0 or an empty string.
+    /// Returns the dense equivalent. `default` is one value, the one of absent indices, or
+    /// [`FeatureBuf::None`] for 0 or an empty string.
     ///
     /// The memory is the product of `dense_shape`, which may be far more than the number of values.
     ///
     /// # Errors
-    /// [`ErrorKind::Spec`] if `default` is not one value of the column's type. [`ErrorKind::Io`] if there is not enough memory.
+    /// [`ErrorKind::Spec`] if `default` is not one value of the column's type. [`ErrorKind::Io`] if there is
+    /// not enough memory.
     pub fn to_dense(&self, default: impl Into<FeatureBuf>) -> Result<Dense> {
         let sizes = self.dense_shape.iter().map(|&size| usize::try_from(size).map_err(|_| no_memory()));
         let shape = sizes.collect::<Result<Vec<_>>>()?;
@@ -420,8 +427,8 @@ fn dense_numbers<L: DenseLayout, T: Clone + Default>(
     }
 }
 
-/// Returns the bits of a value of this dtype: those of 0, or of the only value of the list. `None` if the dtype does not have it. Of the
-/// floats of 16 bits only 0 is known.
+/// Returns the bits of a value of this dtype: of 0, or of the only value of the list. `None` if the dtype
+/// does not have it. Of the floats of 16 bits only 0 is known.
 fn fill_bits(dtype: TensorDType, fill: &FeatureBuf) -> Option<u64> {
     use TensorDType::*;
     let int = match fill {

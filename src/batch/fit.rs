@@ -1,6 +1,7 @@
 //! Comparison of eight records with a skeleton, stretch by stretch, and their values.
 //!
-//! The position of the next stretch depends only on the length of the value between them, so the loads of eight rows overlap.
+//! The position of the next stretch depends only on the length of the value between them, so the loads of
+//! eight rows overlap.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 #![expect(clippy::indexing_slicing, reason = "the arrays of a group have a place for each of its rows")]
@@ -33,8 +34,8 @@ struct StretchPlaces {
     last: [u8; GROUP],
 }
 
-/// Comparison of a group with a skeleton. The values of the rows that fit are stored in the table, in which the group begins at row `first`.
-/// Returns one bit for each row that fits.
+/// Comparison of a group with a skeleton. The values of the rows that fit are stored in the table, in which
+/// the group begins at row `first`. Returns one bit for each row that fits.
 pub(super) struct Fit<'a> {
     pub(super) skeleton: &'a Skeleton,
     /// Rows that are not compared are empty.
@@ -65,11 +66,12 @@ impl VectorWork for Fit<'_> {
     }
 }
 
-// Loops over rows are written out, because closures are not always inlined, and are then compiled without vectors.
+// Loops over rows are written out, because closures are not always inlined, and are then compiled without
+// vectors.
 #[expect(clippy::needless_range_loop, reason = "closures are not always inlined")]
 impl Skeleton {
-    /// Finds the positions of all stretches from the lengths between them. Returns one bit for each row that may fit: its lengths are in
-    /// their ranges, and the last position is its end.
+    /// Finds the positions of all stretches from the lengths between them. Returns one bit for each row that
+    /// may fit: its lengths are in their ranges, and the last position is its end.
     #[inline(always)]
     fn find(&self, payloads: &[&[u8]; GROUP], places: &mut GroupPlaces) -> u8 {
         places.stretches.resize(self.stretches.len(), StretchPlaces::default());
@@ -142,7 +144,8 @@ impl Skeleton {
         equal
     }
 
-    /// Returns true if a row of `rows` differs. Several rows are compared with one window at a time, so that the windows are read once.
+    /// Returns true if a row of `rows` differs. Several rows are compared with one window at a time, so that
+    /// the windows are read once.
     #[inline(always)]
     fn differ<const N: usize>(
         &self,

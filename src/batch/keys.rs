@@ -10,13 +10,16 @@ use crate::wire::keys_equal;
 /// The slot of a key that the schema does not name.
 pub(super) const NO_SLOT: u32 = u32::MAX;
 
-/// A predictor and hash table of keys: the keys of a schema, and other keys that are learned so that they are skipped quickly.
+/// A predictor and hash table of keys: the keys of a schema, and other keys that are learned so that they are
+/// skipped quickly.
 ///
-/// Most writers store the features of all records in one order; others use a different order for each record (that of a hash map).
-/// Therefore the key that followed the last key in an earlier record is compared first. If the prediction fails too often it is
-/// turned off, until sampled records have a stable order again.
+/// Most writers store the features of all records in one order; others use a different order for each record
+/// (the order of a hash map). Therefore the key that followed the last key in an earlier record is compared
+/// first. If the prediction fails too often it is turned off, until sampled records have a stable order
+/// again.
 ///
-/// Key numbers: 0 is the start of a record, 1 to `slots` are the keys of the schema, higher numbers are learned keys.
+/// Key numbers: 0 is the start of a record, 1 to `slots` are the keys of the schema, higher numbers are
+/// learned keys.
 pub(super) struct KeyPredictor {
     known: Vec<KnownKey>,
     forms: Vec<KeyForm>,
@@ -144,8 +147,9 @@ impl KeyPredictor {
         self.advance(0);
     }
 
-    /// Takes entries as long as they have the predicted keys and the usual encoding, and stores their spans. Returns early with the slot
-    /// and the span of an entry that repeats a key, and, unless `skip`, of one that has no slot.
+    /// Takes entries as long as they have the predicted keys and the usual encoding, and stores their spans.
+    /// Returns early with the slot and the span of an entry that repeats a key, and, unless `skip`, of one
+    /// that has no slot.
     // Not inlined, so that the state of the loop is in registers.
     #[inline(never)]
     pub(super) fn take_predicted(
@@ -186,8 +190,8 @@ impl KeyPredictor {
         returned
     }
 
-    /// Takes entries as long as their keys are known and they have the usual encoding, without prediction. Returns early as
-    /// [`take_predicted`](KeyPredictor::take_predicted) does.
+    /// Takes entries as long as their keys are known and they have the usual encoding, without prediction.
+    /// Returns early as [`take_predicted`](KeyPredictor::take_predicted) does.
     #[inline(never)]
     pub(super) fn take_by_hash(
         &self,
@@ -228,7 +232,8 @@ impl KeyPredictor {
         Some((self.known.get(number as usize)?, self.slot_of(number)))
     }
 
-    /// Returns true if the keys of this record are looked up with [`slot_by_hash`](KeyPredictor::slot_by_hash) only.
+    /// Returns true if the keys of this record are looked up with
+    /// [`slot_by_hash`](KeyPredictor::slot_by_hash) only.
     #[inline(always)]
     pub(super) fn is_hash_only(&self) -> bool {
         self.hash_only
@@ -306,7 +311,8 @@ impl KeyPredictor {
         number
     }
 
-    /// Returns true if a key without a slot can be learned. It must be UTF-8, because predicted keys are not validated again.
+    /// Returns true if a key without a slot can be learned. It must be UTF-8, because predicted keys are not
+    /// validated again.
     fn is_learnable(&self, key: &[u8]) -> bool {
         self.known.len().saturating_sub(self.slots) <= MAX_LEARNED_KEYS
             && key.len() <= MAX_LEARNED_KEY_LEN
@@ -317,10 +323,12 @@ impl KeyPredictor {
 
 /// A hash table from keys to numbers, with open addressing and a load factor of at most 1/4.
 ///
-/// A standard library map takes three times as long, which is noticeable if the key order differs between records.
+/// A standard library map takes three times as long, which is noticeable if the key order differs between
+/// records.
 #[derive(Default)]
 struct KeyTable {
-    /// Numbers; 0 marks a free slot. The length is a power of two. A number is in the first free slot from its key's hash on.
+    /// Numbers; 0 marks a free slot. The length is a power of two. A number is in the first free slot from
+    /// its key's hash on.
     slots: Vec<u32>,
     /// Maximum number of occupied slots before the slot of any number.
     max_probe: usize,
@@ -360,7 +368,7 @@ impl KeyTable {
         None
     }
 
-    /// Returns the number that is probably that of this key, or 0.
+    /// Returns the number that this key probably has, or 0.
     #[inline(always)]
     fn first(&self, key: &[u8]) -> u32 {
         self.slots.get(self.first_slot(key)).copied().unwrap_or(0)

@@ -18,8 +18,8 @@ impl MapField {
     }
 }
 
-/// Fills row `row` of the table, in which all values are absent, with the spans of one map of the payload. If `full`, keys must be UTF-8, and
-/// features that the schema does not name are validated too.
+/// Fills row `row` of the table, in which all values are absent, with the spans of one map of the payload. If
+/// `full`, keys must be UTF-8, and features that the schema does not name are validated too.
 #[inline(never)]
 pub(super) fn locate(
     payload: &[u8],
@@ -45,7 +45,8 @@ pub(super) fn locate(
     };
     let skip = !full;
     keys.start();
-    // The common encoding has separate loops without error values, because half of the parse time is spent here.
+    // The common encoding has separate loops without error values, because half of the parse time is spent
+    // here.
     loop {
         if keys.is_hash_only() {
             loop {

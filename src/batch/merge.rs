@@ -1,4 +1,5 @@
-//! Batches of several parsers as one batch, row by row: for rows of data sets whose schemas differ only in names of features and in defaults.
+//! Batches of several parsers as one batch, row by row: for rows of data sets whose schemas differ only in
+//! names of features and in defaults.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 #![expect(
@@ -35,7 +36,8 @@ impl BatchParser {
     /// Checks that batches of both parsers can be [merged](BatchParser::merge).
     ///
     /// # Errors
-    /// [`ErrorKind::Spec`] with the first column that only one of them has, or that has another shape or type.
+    /// [`ErrorKind::Spec`] with the first column that only one of them has, or that has another shape or
+    /// type.
     pub(crate) fn check_columns(&self, other: &BatchParser) -> Result<()> {
         let (a, b) = (self.plan(), other.plan());
         if a.sequence || b.sequence {
@@ -74,7 +76,8 @@ impl BatchParser {
     /// [agree](BatchParser::check_columns) with this one, and have more than 0 rows.
     ///
     /// # Errors
-    /// [`ErrorKind::TooLarge`] for a padded column above the limit, and [`ErrorKind::Io`] if there is not enough memory.
+    /// [`ErrorKind::TooLarge`] for a padded column above the limit, and [`ErrorKind::Io`] if there is not
+    /// enough memory.
     pub(crate) fn merge(&self, parts: &[Batch], rows: &[MergedRow]) -> Result<Batch> {
         let mut data = BatchData { rows: rows.len(), ..BatchData::default() };
         for planned in &self.plan().features.columns {
@@ -453,7 +456,7 @@ fn copied<T: Copy>(parts: &[&[T]], runs: &[ValueRun], len: usize, fill: T) -> Re
     Ok(values.into())
 }
 
-/// Returns strings that are spans of the records' memory, if those of all parts are.
+/// Returns strings that are spans of the records' memory, if the strings of all parts are.
 fn spans(parts: &[&BytesColumn], runs: &[ValueRun], len: usize) -> Result<Option<BytesColumn>> {
     let mut regions = Vec::new();
     let mut sources = Vec::with_capacity(parts.len());

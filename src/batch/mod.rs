@@ -1,12 +1,14 @@
 //! Parsing of records into arrays, with the semantics of `tf.io.parse_example` and without its data loss.
 //!
-//! A [`BatchParser`] parses rows (anything that implements [`Row`]: slices, vectors, records) into a [`Batch`] of columns, as a
-//! [`Schema`](crate::Schema) describes them. Each record is scanned once, and features that the schema does not name are skipped
-//! unread. Then the columns are filled one after the other. A batch is `'static`: it holds memory from the parser's pool, or
-//! shared references to the memory of the rows.
+//! A [`BatchParser`] parses rows (anything that implements [`Row`]: slices, vectors, records) into a
+//! [`Batch`] of columns, as a [`Schema`](crate::Schema) describes them. Each record is scanned once, and
+//! features that the schema does not name are skipped unread. Then the columns are filled one after the
+//! other. A batch is `'static`: it holds memory from the parser's pool, or shared references to the memory of
+//! the rows.
 //!
-//! The result for a payload is what TensorFlow returns for the same message written by protobuf: the last entry of a key counts,
-//! and chunks and members are merged, so no legal data is lost. `docs/parsing.md` has the table of differences.
+//! The result for a payload is what TensorFlow returns for the same message written by protobuf: the last
+//! entry of a key counts, and chunks and members are merged, so no legal data is lost. `docs/parsing.md` has
+//! the table of differences.
 
 mod array;
 mod assemble;

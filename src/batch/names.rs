@@ -16,14 +16,17 @@ const MAX_ROWS: usize = 1000;
 const MAX_KEYS: usize = 4096;
 
 impl BatchParser {
-    /// Returns a warning for each feature of the schema that none of these rows has, if one of them has a feature of a similar name that the
-    /// schema does not read, or has it on another side: among the feature lists, or in the context. Otherwise, if it has a default or is read
-    /// as a list of values. An optional feature may be absent from all, but a misspelt one always is.
+    /// Returns a warning for each feature of the schema that none of these rows has, if one of them has a
+    /// feature of a similar name that the schema does not read, or has it on another side: among the feature
+    /// lists, or in the context. Otherwise, if it has a default or is read as a list of values. An optional
+    /// feature may be absent from all, but a misspelt one always is.
     ///
-    /// Only the first call that is given rows compares names, and only of the first 1,000 rows. It ends at the row with which all names were
-    /// seen, the first one in most data. The [decoder](BatchParser::decoder) of a parser knows the names, so that nothing is compared.
+    /// Only the first call that is given rows compares names, and only of the first 1,000 rows. It ends at
+    /// the row with which all names were seen, the first one in most data. The
+    /// [decoder](BatchParser::decoder) of a parser knows the names, so that nothing is compared.
     ///
-    /// Readers call it before they parse the rows: protobuf decodes many other messages as Examples without features.
+    /// Readers call it before they parse the rows: protobuf decodes many other messages as Examples without
+    /// features.
     ///
     /// ```
     /// use tfseek::{BatchParser, DType, ExampleBuilder, FeatureSpec, Schema};
@@ -78,8 +81,8 @@ impl BatchParser {
         Ok(())
     }
 
-    /// Returns the first row if the rows are other messages: none of those that a guess reads is an Example, nor has a feature of the schema,
-    /// and one is a message. Rows that are none may be damaged Examples.
+    /// Returns the first row if the rows are other messages: none of those that a guess reads is an Example,
+    /// nor has a feature of the schema, and one is a message. Rows that are none may be damaged Examples.
     fn other_message<'r, R: Row>(&self, rows: &'r [R]) -> Option<&'r R> {
         let mut guess = KindGuess::default();
         let mut is_message = false;
@@ -106,7 +109,8 @@ impl BatchParser {
     }
 }
 
-/// Returns the first key of a map of the payload that is the one looked for, before the first malformed entry.
+/// Returns the first key of a map of the payload that is the one looked for, before the first malformed
+/// entry.
 fn find_key(payload: &[u8], field: u32, is_it: impl Fn(&[u8]) -> bool) -> Option<&[u8]> {
     let mut entries = MapEntries::new(payload, field, false);
     while let Ok(Some(entry)) = entries.next() {
@@ -136,7 +140,8 @@ fn is_well_formed(payload: &[u8]) -> bool {
 }
 
 impl MapField {
-    /// Returns the keys of a record. The features of an Example are where the context of a SequenceExample is.
+    /// Returns the keys of a record. The features of an Example are where the context of a SequenceExample
+    /// is.
     pub(super) fn keys(self, payload: &[u8]) -> Vec<&str> {
         let record = SequenceExample::new(payload);
         match self {

@@ -79,7 +79,8 @@ impl Batch {
         self.data.features.get(self.plan.features.column(name)?)
     }
 
-    /// Returns the values of the column `name` of integers. The column is one of [`get`](Batch::get), dense or not.
+    /// Returns the values of the column `name` of integers. The column is one of [`get`](Batch::get), dense
+    /// or not.
     ///
     /// # Errors
     /// [`ErrorKind::Spec`] if the schema has no such feature, or one of another type.
@@ -163,23 +164,23 @@ impl Batch {
 
     /// Returns the number of steps of each record in the dense feature list `name`.
     ///
-    /// Returns `None` for other columns, and after [`parse_single`](super::BatchParser::parse_single): the shape then contains the
-    /// number of steps.
+    /// Returns `None` for other columns, and after [`parse_single`](super::BatchParser::parse_single): the
+    /// shape then contains the number of steps.
     pub fn lengths(&self, name: &str) -> Option<&Buf<i64>> {
         self.data.lengths.get(self.plan.lists.column(name)?)?.as_ref()
     }
 
-    /// Returns the records that have the feature of the column `name`: 1 for each with a list of values, which may be empty, and 0
-    /// for each without the feature or with one that has no kind.
+    /// Returns the records that have the feature of the column `name`: 1 for each with a list of values,
+    /// which may be empty, and 0 for each without the feature or with one that has no kind.
     ///
-    /// The feature of a ragged or a sparse column is the one of its values. Returns `None` for unknown columns, and unless
-    /// [`BatchParser::presence`](super::BatchParser::presence) is set.
+    /// The feature of a ragged or a sparse column is the one of its values. Returns `None` for unknown
+    /// columns, and unless [`BatchParser::presence`](super::BatchParser::presence) is set.
     pub fn presence(&self, name: &str) -> Option<&Buf<u8>> {
         self.data.presence.get(self.plan.features.column(name)?)
     }
 
-    /// Returns the records that have the feature list of the column `name`: 1 for each that has it, with or without steps, and 0
-    /// for the others.
+    /// Returns the records that have the feature list of the column `name`: 1 for each that has it, with or
+    /// without steps, and 0 for the others.
     ///
     /// Returns `None` as [`presence`](Batch::presence) does.
     pub fn feature_list_presence(&self, name: &str) -> Option<&Buf<u8>> {

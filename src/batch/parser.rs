@@ -2,21 +2,26 @@
 //!
 //! A batch takes four stages, over blocks of 64 rows:
 //!
-//! 1. **Locate.** One pass over each payload finds the wanted features and stores them in a table of slots by rows. A *slot* is a feature
-//!    of the records that one or more columns need. Keys are predicted (`keys`), and so are all bytes of an entry before its values
-//!    (`crate::example::EntryForm`). Records of one writer are compared eight at a time with the bytes that earlier ones had in common
-//!    (`skeleton`), and those that differ are located one by one. Numbers of scalar slots are then in the table themselves, other values are spans of their payload.
-//!    A duplicate key replaces the earlier entry, which was validated before.
-//! 2. **Fill.** Slot by slot, the values of the block are checked, counted and decoded into the slot's memory (`decode`). Lists in the usual
-//!    encoding take a fast path. All others go through the `Feature::check` that the views use.
-//! 3. **Freeze.** Memory becomes values: shared [`Buf`](super::Buf)s, and byte strings that refer to the rows' regions or are copied (`bytes`).
+//! 1. **Locate.** One pass over each payload finds the wanted features and stores them in a table of slots by
+//!    rows. A *slot* is a feature of the records that one or more columns need. Keys are predicted (`keys`),
+//!    and so are all bytes of an entry before its values (`crate::example::EntryForm`). Records of one writer
+//!    are compared eight at a time with the bytes that earlier ones had in common (`skeleton`), and those
+//!    that differ are located one by one. Numbers of scalar slots are then in the table themselves, other
+//!    values are spans of their payload. A duplicate key replaces the earlier entry, which was validated
+//!    before.
+//! 2. **Fill.** Slot by slot, the values of the block are checked, counted and decoded into the slot's memory
+//!    (`decode`). Lists in the usual encoding take a fast path. All others go through the `Feature::check`
+//!    that the views use.
+//! 3. **Freeze.** Memory becomes values: shared [`Buf`](super::Buf)s, and byte strings that refer to the
+//!    rows' regions or are copied (`bytes`).
 //! 4. **Finish.** Slots become columns: padding, indices, row splits, sparse order (`assemble`).
 //!
-//! **The row of an error** is the lowest one. A refused row ends the batch for the rows after it, but not for the slots that are still to
-//! be filled, because one of them may fail in a lower row. If a row has several faults, any of them may be reported.
+//! **The row of an error** is the lowest one. A refused row ends the batch for the rows after it, but not for
+//! the slots that are still to be filled, because one of them may fail in a lower row. If a row has several
+//! faults, any of them may be reported.
 //!
-//! Batches are parsed in parallel, and the rows of a batch are not. A parser has one set of scratch buffers for each thread that uses it
-//! at the same time, and results do not depend on the number of threads.
+//! Batches are parsed in parallel, and the rows of a batch are not. A parser has one set of scratch buffers
+//! for each thread that uses it at the same time, and results do not depend on the number of threads.
 
 #![expect(clippy::indexing_slicing, reason = "rows are numbered from 0 to their count")]
 
@@ -44,11 +49,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-/// A parser of records into columns by a schema, as in `tf.io.parse_example` and `tf.io.parse_sequence_example`.
+/// A parser of records into columns by a schema, as in `tf.io.parse_example` and
+/// `tf.io.parse_sequence_example`.
 ///
-/// A parser learns the order of the keys and reuses the memory of dropped batches. Create one parser and use it for all batches,
-/// from any number of threads. In the steady state it allocates nothing. Parsing costs about 10 to 20 ns for a feature with a few
-/// values; larger features are limited by memory bandwidth.
+/// A parser learns the order of the keys and reuses the memory of dropped batches. Create one parser and use
+/// it for all batches, from any number of threads. In the steady state it allocates nothing. Parsing costs
+/// about 10 to 20 ns for a feature with a few values; larger features are limited by memory bandwidth.
 ///
 /// ```
 /// use tfseek::batch::{BatchParser, Column};
@@ -148,8 +154,8 @@ impl MapScratch {
     }
 }
 
-/// Maximum bytes of the payloads of a block of more than one row. They stay in the cache from their verification until their values
-/// are copied.
+/// Maximum bytes of the payloads of a block of more than one row. They stay in the cache from their
+/// verification until their values are copied.
 const BLOCK_BYTES: usize = 256 << 10;
 
 /// Verifies a row, unless that was done for another map field, and returns its payload.
@@ -236,8 +242,8 @@ impl BatchParser {
 
     /// Creates a parser for a schema.
     ///
-    /// By default it checks only the features of the schema, copies byte strings only if the rows do not have a [`Region`], and
-    /// refuses sparse indices outside of their dimension.
+    /// By default it checks only the features of the schema, copies byte strings only if the rows do not have
+    /// a [`Region`], and refuses sparse indices outside of their dimension.
     pub fn new(schema: &Schema) -> BatchParser {
         BatchParser {
             plan: Arc::new(BatchPlan::new(schema)),
@@ -257,7 +263,8 @@ impl BatchParser {
         }
     }
 
-    /// Sets the decoder that changes the columns of each batch. Default: none. [`parse_single`](BatchParser::parse_single) does not call it.
+    /// Sets the decoder that changes the columns of each batch. Default: none.
+    /// [`parse_single`](BatchParser::parse_single) does not call it.
     #[must_use]
     pub fn decoder(self, decoder: Arc<dyn ColumnDecoder>) -> BatchParser {
         BatchParser { decoder: Some(decoder), ..self }
@@ -305,8 +312,8 @@ impl BatchParser {
 
     /// Sets whether all of each payload is validated, as protobuf's own decoder does. Default: false.
     ///
-    /// If true, features that the schema does not name are validated too, and keys must be UTF-8. If false, such features are
-    /// skipped unread.
+    /// If true, features that the schema does not name are validated too, and keys must be UTF-8. If false,
+    /// such features are skipped unread.
     #[must_use]
     pub fn validate_full(self, full: bool) -> BatchParser {
         BatchParser { full, ..self }
@@ -337,7 +344,8 @@ impl BatchParser {
         BatchParser { presence, ..self }
     }
 
-    /// Sets whether a record is refused that has a feature or a feature list that the schema does not name. Default: false.
+    /// Sets whether a record is refused that has a feature or a feature list that the schema does not name.
+    /// Default: false.
     ///
     /// It shows that a schema of some records has everything that the others have.
     ///
@@ -354,9 +362,11 @@ impl BatchParser {
         BatchParser { deny_unknown: deny, ..self }
     }
 
-    /// Sets the limit on the bytes of a padded column or of the row splits of a ragged partition. Default: 4 GiB.
+    /// Sets the limit on the bytes of a padded column or of the row splits of a ragged partition. Default: 4
+    /// GiB.
     ///
-    /// Without a limit, a few small records could require any amount of padding or any number of empty ragged rows.
+    /// Without a limit, a few small records could require any amount of padding or any number of empty ragged
+    /// rows.
     #[must_use]
     pub fn limit(self, bytes: u64) -> BatchParser {
         BatchParser { limit: bytes, ..self }
@@ -419,9 +429,9 @@ impl BatchParser {
     /// Parses the records as one batch. The first dimension of each column is the rows.
     ///
     /// # Errors
-    /// The error of the lowest refused row: [`ErrorKind::Wire`], [`ErrorKind::Feature`] or [`ErrorKind::TooLarge`]. It contains the
-    /// row, the feature, the step of a feature list, and the location of the record if the row has one. [`Error::category`]
-    /// classifies it.
+    /// The error of the lowest refused row: [`ErrorKind::Wire`], [`ErrorKind::Feature`] or
+    /// [`ErrorKind::TooLarge`]. It contains the row, the feature, the step of a feature list, and the
+    /// location of the record if the row has one. [`Error::category`] classifies it.
     pub fn parse<R: Row>(&self, rows: &[R]) -> Result<Batch> {
         self.run(Rows { rows, first: 0, single: false })
     }
@@ -437,12 +447,13 @@ impl BatchParser {
 
     /// Parses the records as one batch and leaves out the refused rows.
     ///
-    /// Calls `skip` with the number and the error of each refused row. The order is the one in which repeated calls of
-    /// [`parse`](BatchParser::parse) would refuse them, each without the rows refused before. Row numbers in errors are counted the
-    /// same way, without the rows skipped before.
+    /// Calls `skip` with the number and the error of each refused row. The order is the one in which repeated
+    /// calls of [`parse`](BatchParser::parse) would refuse them, each without the rows refused before. Row
+    /// numbers in errors are counted the same way, without the rows skipped before.
     ///
-    /// Each row is visited at most four times, however many rows are refused: by the first parse, twice during the search for
-    /// refused rows, and by the last parse. Only a batch that is too large as a whole is parsed again for each row left out.
+    /// Each row is visited at most four times, however many rows are refused: by the first parse, twice
+    /// during the search for refused rows, and by the last parse. Only a batch that is too large as a whole
+    /// is parsed again for each row left out.
     ///
     /// # Errors
     /// Errors of `skip`, and errors that no single row causes.
@@ -461,7 +472,8 @@ impl BatchParser {
             let Some(first) = error.location().row.filter(|&row| row < kept.len()) else { return Err(error) };
             let mut refused = vec![first];
             skip(numbers[first], error)?;
-            // A row that can be parsed alone was refused because of the size of the whole batch, which may fit without it.
+            // A row that can be parsed alone was refused because of the size of the whole batch, which may
+            // fit without it.
             if self.run(Rows { rows: &kept[first..=first], first: 0, single: false }).is_err() {
                 self.find_refused(&kept, first + 1, |row, error| {
                     refused.push(row);
@@ -478,7 +490,8 @@ impl BatchParser {
         }
     }
 
-    /// Calls `found` with each row from `from` on that is refused on its own. Exactly one row before `from` is refused.
+    /// Calls `found` with each row from `from` on that is refused on its own. Exactly one row before `from`
+    /// is refused.
     fn find_refused<R: Row>(
         &self,
         rows: &[R],
@@ -494,7 +507,8 @@ impl BatchParser {
                 Ok(_) => end,
                 Err(error) => error.location().row.map_or(start, |row| start + row),
             };
-            // Rows before `first` were accepted. The others are parsed one by one, because a parse reports only one refused row.
+            // Rows before `first` were accepted. The others are parsed one by one, because a parse reports
+            // only one refused row.
             for row in first..end {
                 let alone = Rows { rows: &rows[row..=row], first: row - skipped, single: false };
                 if let Err(error) = self.run(alone) {
@@ -558,7 +572,7 @@ impl BatchParser {
         data.rows = rows.rows.len();
         features.start(rows.rows, &self.plan.features, self.contiguous, &mut data.regions);
         lists.start(rows.rows, &self.plan.lists, self.contiguous, &mut data.list_regions);
-        // After a refused row only lower rows are processed, because the error is that of the lowest row.
+        // After a refused row only lower rows are processed, because the error is the lowest row's.
         let mut end = rows.rows.len();
         let mut refused: Option<RowError> = None;
         let mut first = 0;
@@ -659,8 +673,8 @@ impl BatchParser {
         refused.map_or(Ok(()), |error| Err(error.with_hint(part, map, rows, has_parsed())))
     }
 
-    /// Verifies the rows of a block and locates their features. Eight rows at a time are compared with the predicted records, and those that do not fit are
-    /// located one by one.
+    /// Verifies the rows of a block and locates their features. Eight rows at a time are compared with the
+    /// predicted records, and those that do not fit are located one by one.
     ///
     /// # Errors
     /// The first refused row, counted from the start of the block.
@@ -785,7 +799,8 @@ mod tests {
         built.unwrap()
     }
 
-    /// Returns a valid row for `fault` 0, or a row that one stage refuses: malformed, wrong kind, or inconsistent partition.
+    /// Returns a valid row for `fault` 0, or a row that one stage refuses: malformed, wrong kind, or
+    /// inconsistent partition.
     fn payload(fault: u32) -> Vec<u8> {
         let mut builder = ExampleBuilder::new();
         match fault {

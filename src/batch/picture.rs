@@ -15,14 +15,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// A decoder of pictures, which a loader calls in its threads. The crate `tfseek-image` has one.
 pub trait PictureDecoder: Send + Sync {
-    /// Returns the height and the width of a picture, from the first bytes of its file. At most 100 million pixels.
+    /// Returns the height and the width of a picture, from the first bytes of its file. At most 100 million
+    /// pixels.
     ///
     /// # Errors
-    /// [`ErrorKind::Picture`] for what is wrong with the file, which a loader may leave out. All others end the epoch.
+    /// [`ErrorKind::Picture`] for what is wrong with the file, which a loader may leave out. All others end
+    /// the epoch.
     fn size(&self, file: &[u8], spec: &ImageSpec) -> Result<[u32; 2]>;
 
-    /// Decodes a file to the memory of its pixels, which has the size of the spec. `draw` selects the rectangle of a random crop. Long
-    /// work ends with [`ErrorKind::Cancelled`] soon after `cancelled` is set.
+    /// Decodes a file to the memory of its pixels, which has the size of the spec. `draw` selects the
+    /// rectangle of a random crop. Long work ends with [`ErrorKind::Cancelled`] soon after `cancelled` is
+    /// set.
     ///
     /// # Errors
     /// As for [`size`](PictureDecoder::size).
@@ -53,11 +56,12 @@ pub(crate) struct PicturePools {
 }
 
 impl PicturePools {
-    /// Decodes the pictures of a batch, in place of their files. `draw` returns the random word of a row and a name. Returns the rows that have
-    /// no picture, ascending, each with its first error. The batch is then incomplete.
+    /// Decodes the pictures of a batch, in place of their files. `draw` returns the random word of a row and
+    /// a name. Returns the rows that have no picture, ascending, each with its first error. The batch is then
+    /// incomplete.
     ///
-    /// Pictures of one size are a dense column. Others are a ragged one, with the lines of each picture and the pixels of each line as rows. It has
-    /// at most `limit` bytes.
+    /// Pictures of one size are a dense column. Others are a ragged one, with the lines of each picture and
+    /// the pixels of each line as rows. It has at most `limit` bytes.
     pub(crate) fn decode(
         &self,
         batch: &mut Batch,

@@ -11,15 +11,17 @@ use std::sync::{Arc, Mutex};
 
 /// A reference-counted slice of values in a batch: `'static` and `Send`.
 ///
-/// The memory also belongs to the parser's pool. After the last clone is dropped, on any thread, the pool reuses the memory. If
-/// the pool no longer exists, the last clone frees it. A clone costs one reference count.
+/// The memory also belongs to the parser's pool. After the last clone is dropped, on any thread, the pool
+/// reuses the memory. If the pool no longer exists, the last clone frees it. A clone costs one reference
+/// count.
 pub struct Buf<T> {
     /// `None` for an empty buffer without memory.
     data: Option<MemoryLease<T>>,
     len: usize,
 }
 
-/// Memory that buffers and the pool share. The pool does not access the values while any buffer references them.
+/// Memory that buffers and the pool share. The pool does not access the values while any buffer references
+/// them.
 struct PooledMemory<T> {
     memory: Vec<T>,
     /// Address of the first value, exposed from `Vec::as_mut_ptr`: a pointer made from it may write.
@@ -55,7 +57,8 @@ impl<T> MemoryLease<T> {
 
 impl<T> Drop for MemoryLease<T> {
     fn drop(&mut self) {
-        // Pairs with the `Acquire` load in `Buf::is_unique`: all reads through dropped leases happen before a load that returns 1.
+        // Pairs with the `Acquire` load in `Buf::is_unique`: all reads through dropped leases happen before a
+        // load that returns 1.
         self.0.leases.fetch_sub(1, Ordering::Release);
     }
 }
@@ -63,20 +66,21 @@ impl<T> Drop for MemoryLease<T> {
 impl<T> Buf<T> {
     /// Returns true if no other `Buf` references this memory.
     ///
-    /// The pool does not count, because it does not read memory that a `Buf` references. Once the result is true, only cloning
-    /// this `Buf` can make it false.
+    /// The pool does not count, because it does not read memory that a `Buf` references. Once the result is
+    /// true, only cloning this `Buf` can make it false.
     pub fn is_unique(&self) -> bool {
         self.data.as_ref().is_none_or(|lease| lease.0.leases.load(Ordering::Acquire) == 1)
     }
 
     /// Returns a pointer to the first value.
     ///
-    /// The pointer comes from [`Vec::as_mut_ptr`] of the underlying vector, and is dangling if there is no memory. It is aligned for
-    /// `T` and valid for [`len`](Buf::len) values while this `Buf` or a clone of it exists. It is not derived from a shared slice, so
-    /// writing through it is allowed. Its provenance is exposed.
+    /// The pointer comes from [`Vec::as_mut_ptr`] of the underlying vector, and is dangling if there is no
+    /// memory. It is aligned for `T` and valid for [`len`](Buf::len) values while this `Buf` or a clone of it
+    /// exists. It is not derived from a shared slice, so writing through it is allowed. Its provenance is
+    /// exposed.
     ///
-    /// The caller must ensure that no slice of these values exists while it writes: this `Buf` [is unique](Buf::is_unique), is kept
-    /// until the last write, and is neither cloned nor read.
+    /// The caller must ensure that no slice of these values exists while it writes: this `Buf`
+    /// [is unique](Buf::is_unique), is kept until the last write, and is neither cloned nor read.
     #[inline]
     pub fn as_mut_ptr(&self) -> *mut T {
         self.data
@@ -145,7 +149,8 @@ impl<T: fmt::Debug> fmt::Debug for Buf<T> {
 
 /// A pool of buffers for one purpose. A buffer is reused once nothing else references it.
 ///
-/// The pool tracks at most [`BufPool::MAX_TRACKED`] buffers. The memory of any other buffer is freed with its last reference.
+/// The pool tracks at most [`BufPool::MAX_TRACKED`] buffers. The memory of any other buffer is freed with its
+/// last reference.
 pub(super) struct BufPool<T> {
     tracked: Vec<Arc<PooledMemory<T>>>,
 }
@@ -208,7 +213,8 @@ impl<T> BufPool<T> {
     }
 }
 
-/// A pool of the memory of columns or of records, which several threads use. Memory is reused once nothing references it.
+/// A pool of the memory of columns or of records, which several threads use. Memory is reused once nothing
+/// references it.
 ///
 /// ```
 /// use tfseek::batch::SharedPool;
@@ -258,7 +264,8 @@ impl BytePool {
 impl<T> BufPool<T> {
     /// Clears unreferenced memory, and stops tracking the rest.
     ///
-    /// The last reference to untracked memory then frees it, together with everything that its values reference.
+    /// The last reference to untracked memory then frees it, together with everything that its values
+    /// reference.
     pub(super) fn release_unused(&mut self) {
         self.tracked.retain_mut(|shared| match Arc::get_mut(shared) {
             Some(shared) => {
@@ -291,7 +298,8 @@ impl From<NoMemory> for Error {
 impl<T: Clone> BufMut<T> {
     /// Grows the memory to at least `len` values, and never beyond `max`, which is at least `len`.
     ///
-    /// The memory doubles below 1 MiB and grows by an eighth from there on, because all of it is written when it grows.
+    /// The memory doubles below 1 MiB and grows by an eighth from there on, because all of it is written when
+    /// it grows.
     ///
     /// # Errors
     /// There is not enough memory.
@@ -360,8 +368,9 @@ mod tests {
             drop(clone);
             assert!(buf.is_unique());
             let first = buf.as_mut_ptr();
-            // SAFETY: the memory has 4 values, so `first.add(3)` is in bounds. `buf` keeps the memory alive and is its only `Buf`, and
-            // no slice of it exists. The pointer was derived from `Vec::as_mut_ptr`, so it may write.
+            // SAFETY: the memory has 4 values, so `first.add(3)` is in bounds. `buf` keeps the memory alive
+            // and is its only `Buf`, and no slice of it exists. The pointer was derived from
+            // `Vec::as_mut_ptr`, so it may write.
             unsafe { first.add(3).write(100) };
             drop(buf);
             assert_eq!(pool.take().values[3], 100);

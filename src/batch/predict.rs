@@ -1,4 +1,5 @@
-//! Prediction of whole records: skeletons that are learned from the rows of a block, and used while most rows fit.
+//! Prediction of whole records: skeletons that are learned from the rows of a block, and used while most rows
+//! fit.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
@@ -17,8 +18,8 @@ const MAX_SAMPLES: usize = 4;
 const MIN_ROWS: usize = 16;
 /// A skeleton is kept if at least one of this number of rows has it.
 const RARE: usize = 4;
-/// Smallest and largest number of blocks in which nothing is learned after an attempt, and the growth of this number with each attempt. So a parser of
-/// records that have little in common soon allocates nothing.
+/// Smallest and largest number of blocks in which nothing is learned after an attempt, and the growth of this
+/// number with each attempt. So a parser of records that have little in common soon allocates nothing.
 const MIN_REST: u32 = 2;
 const MAX_REST: u32 = 1 << 24;
 const REST_GROWTH: u32 = 4;
@@ -51,8 +52,8 @@ impl RecordPredictor {
         !self.skeletons.is_empty()
     }
 
-    /// Locates the values of the first `rows` payloads of a group, of which the first is `first` in the table. Returns one bit for each row that
-    /// fits. All values of the other rows are absent.
+    /// Locates the values of the first `rows` payloads of a group, of which the first is `first` in the
+    /// table. Returns one bit for each row that fits. All values of the other rows are absent.
     pub(super) fn locate(
         &mut self,
         mut payloads: [&[u8]; GROUP],

@@ -21,10 +21,11 @@ pub(super) struct RaggedForm<'a> {
     pub(super) splits: SplitsDType,
 }
 
-/// Assembles a ragged column. The error is that of the lowest refused row.
+/// Assembles a ragged column. The error is the lowest refused row's.
 ///
-/// Each partition is processed for all rows before the next partition. After an error, the rows before the refused one are
-/// therefore assembled again, because a partition that was not reached may refuse one of them.
+/// Each partition is processed for all rows before the next partition. After an error, the rows before the
+/// refused one are therefore assembled again, because a partition that was not reached may refuse one of
+/// them.
 pub(super) fn column(
     slots: DecodedSlots<'_>,
     form: RaggedForm<'_>,
@@ -43,12 +44,14 @@ pub(super) fn column(
 
 /// One ragged column during assembly.
 ///
-/// Partitions divide the values of each cell separately. The last row splits divide the values of the batch into cells.
+/// Partitions divide the values of each cell separately. The last row splits divide the values of the batch
+/// into cells.
 struct RaggedAssembly<'a, 'm> {
     slots: DecodedSlots<'a>,
     form: RaggedForm<'a>,
     pools: &'m mut ColumnPools,
-    /// Number of items of each cell: values at first, then rows of the innermost partition, and so on outwards.
+    /// Number of items of each cell: values at first, then rows of the innermost partition, and so on
+    /// outwards.
     items: &'m mut Vec<u32>,
 }
 
@@ -151,7 +154,8 @@ impl RaggedAssembly<'_, '_> {
         Ok(())
     }
 
-    /// Groups the items of each cell into rows as another feature describes, and returns the row splits. The rows are the new items.
+    /// Groups the items of each cell into rows as another feature describes, and returns the row splits. The
+    /// rows are the new items.
     fn divide(&mut self, partition: &PartitionPlan) -> Result<RowSplits, RowError> {
         let key = partition.key().unwrap_or(self.form.slot);
         if self.slots.lists {
@@ -207,7 +211,8 @@ impl RaggedAssembly<'_, '_> {
     }
 }
 
-/// A writer of row splits. Their number is limited, because a single `value_rowids` value can require any number of empty rows.
+/// A writer of row splits. Their number is limited, because a single `value_rowids` value can require any
+/// number of empty rows.
 struct SplitsWriter<'a> {
     buf: &'a mut BufMut<i64>,
     len: usize,

@@ -6,8 +6,9 @@ use crate::record::Record;
 
 /// One serialized record: its payload, its location for errors, and the memory that keeps its bytes alive.
 ///
-/// Byte slices, byte vectors, [`Record`]s and [`Region`]s are rows. A batch can borrow the bytes of a [`Region`], and of a
-/// [`Record`] that was borrowed from a map or a region. It copies the bytes of all other rows.
+/// Byte slices, byte vectors, [`Record`]s and [`Region`]s are rows. A batch can borrow the bytes of a
+/// [`Region`], and of a [`Record`] that was borrowed from a map or a region. It copies the bytes of all other
+/// rows.
 pub trait Row {
     /// Returns the serialized `Example` or `SequenceExample`.
     fn payload(&self) -> &[u8];
@@ -24,8 +25,8 @@ pub trait Row {
         None
     }
 
-    /// Verifies the payload. A parser calls this shortly before it reads the payload, so that long payloads are loaded from memory
-    /// once. By default nothing is verified.
+    /// Verifies the payload. A parser calls this shortly before it reads the payload, so that long payloads
+    /// are loaded from memory once. By default nothing is verified.
     ///
     /// # Errors
     /// The reason for which the row is refused.

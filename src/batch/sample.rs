@@ -43,7 +43,8 @@ impl SampleEntry {
         }
     }
 
-    /// Returns the kind of the list whose content is the value. `None` if the value is the message of the entry.
+    /// Returns the kind of the list whose content is the value. `None` if the value is the message of the
+    /// entry.
     pub(super) fn kind(&self) -> Option<DType> {
         self.slot.and_then(SampleSlot::content)
     }
@@ -100,7 +101,8 @@ pub(super) fn entries_of(payload: &[u8], slots: &[PlanSlot]) -> Option<Vec<Sampl
     (bytes == payload.len() && !found.is_empty()).then_some(found)
 }
 
-/// Adds a record to the entries of others. Returns false, and changes nothing, if it does not have these entries in their usual encoding.
+/// Adds a record to the entries of others. Returns false, and changes nothing, if it does not have these
+/// entries in their usual encoding.
 pub(super) fn add_sample(to: &mut [SampleEntry], payload: &[u8]) -> bool {
     let Some(lens) = lens_of(to, payload) else { return false };
     for (to, (len, number)) in to.iter_mut().zip(lens) {
@@ -158,8 +160,8 @@ pub(super) fn header(payload: &[u8]) -> Option<usize> {
     None
 }
 
-/// Returns the bytes of an entry before a value of `len` bytes, and the positions of their lengths if each is one byte. Without a kind, the
-/// value is the message, and otherwise the content of its list.
+/// Returns the bytes of an entry before a value of `len` bytes, and the positions of their lengths if each is
+/// one byte. Without a kind, the value is the message, and otherwise the content of its list.
 pub(super) fn prefix(key: &[u8], kind: Option<DType>, len: usize) -> (Vec<u8>, Vec<usize>) {
     let mut tags = vec![0x12];
     tags.extend(kind.map(|kind| [kind.tag(), 0x0a]).into_iter().flatten());

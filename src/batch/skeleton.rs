@@ -1,10 +1,12 @@
 //! Skeletons: the bytes that the records of one writer have in common.
 //!
-//! A writer stores the features of all records in one order. Then only values differ from record to record, and the lengths of those with
-//! a variable length. A skeleton has all other bytes, in *stretches* that end before a value of variable length.
+//! A writer stores the features of all records in one order. Then only values differ from record to record,
+//! and the lengths of those with a variable length. A skeleton has all other bytes, in *stretches* that end
+//! before a value of variable length.
 //!
-//! Every byte of a record that fits is accounted for: it equals that of the skeleton, or it is a length that agrees with the lengths
-//! around it, or part of a value. So a skeleton finds in a record what a walk over its entries finds, or nothing. `fit` compares.
+//! Every byte of a record that fits is accounted for: it equals the skeleton's byte, or it is a length that
+//! agrees with the lengths around it, or part of a value. So a skeleton finds in a record what a walk over
+//! its entries finds, or nothing. `fit` compares.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
@@ -193,7 +195,8 @@ impl Skeleton {
         Some(())
     }
 
-    /// Adds the value of an entry, which is at `offset` in the current stretch, and is after it if its length is variable.
+    /// Adds the value of an entry, which is at `offset` in the current stretch, and is after it if its length
+    /// is variable.
     fn take(&mut self, entry: &SampleEntry, offset: usize, len: Option<u32>) {
         let Some(slot) = entry.slot else { return };
         let (first_span, taken, stretch) = (slot.first_span, entry.taken(), self.stretches.len());
@@ -223,7 +226,8 @@ impl Skeleton {
         let StretchBytes { template, mask, lens } = std::mem::take(bytes);
         let (stretch, len) = (self.stretches.len(), template.len());
         for offset in (0..len).step_by(WINDOW) {
-            // The last window ends with the stretch, and so inside of the payload, unless it would begin before the payload.
+            // The last window ends with the stretch, and so inside of the payload, unless it would begin
+            // before the payload.
             let before = offset.saturating_add(WINDOW).saturating_sub(len);
             let before = if before > self.position.saturating_add(offset) { 0 } else { before };
             let [template, mask, lens] = [&template, &mask, &lens].map(|bytes| window(bytes, offset, before));
@@ -235,7 +239,8 @@ impl Skeleton {
     }
 }
 
-/// Returns the bytes of a window that begins `before` bytes before `start`. The bytes before `start` and after the last one are 0.
+/// Returns the bytes of a window that begins `before` bytes before `start`. The bytes before `start` and
+/// after the last one are 0.
 fn window(bytes: &[u8], start: usize, before: usize) -> [u8; WINDOW] {
     let mut window = [0; WINDOW];
     let places = window.iter_mut().skip(before);

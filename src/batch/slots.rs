@@ -87,8 +87,8 @@ impl RowError {
         RowError { row, error: Error::from(e).feature(key.as_bytes()) }
     }
 
-    /// Adds to the error of a feature that the record does not have what may be the reason: where the name is found, or the nearest name.
-    /// `has_parsed` is true if earlier rows had all required features.
+    /// Adds to the error of a feature that the record does not have what may be the reason: where the name is
+    /// found, or the nearest name. `has_parsed` is true if earlier rows had all required features.
     #[cold]
     pub(super) fn with_hint<R: Row>(
         self,

@@ -6,13 +6,14 @@ use crate::example::{Feature, Taken, VALUE_DEPTH, ValueMessage, content_offset};
 
 /// Number of rows in a block. All rows of a block are located before any of their values is decoded.
 ///
-/// The number is large enough to fill each column with many values at a time, and small enough that the payloads are still in the
-/// CPU cache when they are decoded.
+/// The number is large enough to fill each column with many values at a time, and small enough that the
+/// payloads are still in the CPU cache when they are decoded.
 pub(super) const BLOCK_ROWS: usize = 64;
 
 /// The value of a map entry as a span of its payload, or as a number. Payloads are shorter than 2^31 bytes.
 ///
-/// It is one word: a start in bits 0 to 30, a length in bits 32 to 62, and flags. Flags are examined before the rest of the word.
+/// It is one word: a start in bits 0 to 30, a length in bits 32 to 62, and flags. Flags are examined before
+/// the rest of the word.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct ValueSpan(u64);
 
@@ -20,7 +21,7 @@ pub(super) struct ValueSpan(u64);
 const ENTRY: u64 = 1 << 31;
 /// Flag of the content of a list, and of numbers.
 const USUAL: u64 = 1 << 63;
-/// Flag of a number, besides [`USUAL`]. The other bits are those of the number, at most seven bytes.
+/// Flag of a number, besides [`USUAL`]. The other bits are the number's, at most seven bytes.
 const NUMBER: u64 = 1 << 62;
 /// The bits of a start, and of a length.
 const OFFSET: u64 = (1 << 31) - 1;
@@ -50,8 +51,8 @@ impl ValueSpan {
         ValueSpan(start as u64 & OFFSET | (len as u64 & OFFSET) << 32)
     }
 
-    /// Creates the value of an entry in its usual encoding: its span, whose length is below 2^30, or its bytes in the payload, at most
-    /// seven.
+    /// Creates the value of an entry in its usual encoding: its span, whose length is below 2^30, or its
+    /// bytes in the payload, at most seven.
     #[inline(always)]
     pub(super) fn usual(taken: Taken, start: usize, len: usize, bytes: u64) -> ValueSpan {
         debug_assert!(len as u64 & OFFSET < 1 << 30, "expected a shorter value");
@@ -79,7 +80,7 @@ impl ValueSpan {
         spans.iter().fold(u64::MAX, |all, span| all & span.0) >= USUAL | NUMBER
     }
 
-    /// Returns the content of a list in its usual encoding. Its kind is that of the slot.
+    /// Returns the content of a list in its usual encoding. Its kind is the slot's.
     #[inline(always)]
     pub(super) fn as_content(self) -> Option<ListContent> {
         let ValueSpan(word) = self;
@@ -127,11 +128,12 @@ impl ValueSpan {
     }
 }
 
-/// Number of spans from one slot to the next: an odd number of cache lines, so that the spans of one row are spread over all sets of the
-/// cache.
+/// Number of spans from one slot to the next: an odd number of cache lines, so that the spans of one row are
+/// spread over all sets of the cache.
 const STRIDE: usize = (BLOCK_ROWS.div_ceil(8) | 1) * 8;
 
-/// Returns the position of the first span of a slot in a table. It is below 2^32, because a plan has fewer slots than bytes of keys.
+/// Returns the position of the first span of a slot in a table. It is below 2^32, because a plan has fewer
+/// slots than bytes of keys.
 pub(super) fn first_span(slot: u32) -> u32 {
     slot.saturating_mul(STRIDE as u32)
 }

@@ -23,8 +23,8 @@ pub(super) struct SparseForm<'a> {
 
 /// Assembles a sparse column.
 ///
-/// The entries of each row are sorted by index, unless the spec states that they are sorted already. The sort is stable: entries
-/// with equal indices keep the order of the record.
+/// The entries of each row are sorted by index, unless the spec states that they are sorted already. The sort
+/// is stable: entries with equal indices keep the order of the record.
 pub(super) fn column(
     slots: DecodedSlots<'_>,
     form: SparseForm<'_>,
@@ -83,8 +83,8 @@ pub(super) fn column(
         order.try_reserve(entries as usize).map_err(NoMemory::from)?;
         order.extend(0..entries);
         let index = |k: u32| &indices[k as usize * rank..][..rank];
-        // The first component of an index is the row, except for a single record. Comparing entry numbers last makes the unstable
-        // sort, which needs no extra memory, give a stable order.
+        // The first component of an index is the row, except for a single record. Comparing entry numbers
+        // last makes the unstable sort, which needs no extra memory, give a stable order.
         order.sort_unstable_by(|&a, &b| index(a).cmp(index(b)).then(a.cmp(&b)));
         let mut sorted = pools.int64.take();
         sorted.grow(total * rank, total * rank, 0)?;
@@ -100,7 +100,8 @@ pub(super) fn column(
     Ok(())
 }
 
-/// Returns the number of entries of all rows. The sort numbers entries by `u32`; more than that is an error of the row that exceeds it.
+/// Returns the number of entries of all rows. The sort numbers entries by `u32`; more than that is an error
+/// of the row that exceeds it.
 fn number_of_entries(counts: &[u32]) -> Result<u32, RowError> {
     let mut total = 0u64;
     for (row, &count) in counts.iter().enumerate() {

@@ -31,8 +31,8 @@ pub(super) struct ArrayLimits {
 }
 
 impl SlotArrays {
-    /// Appends the arrays of `rows`, which are the strings at `spans`. Appends the number of values of each row to `counts`, unless all have
-    /// the same.
+    /// Appends the arrays of `rows`, which are the strings at `spans`. Appends the number of values of each
+    /// row to `counts`, unless all have the same.
     ///
     /// # Errors
     /// The first refused row, counted from the first of `rows`.
@@ -47,7 +47,7 @@ impl SlotArrays {
         for (k, (row, span)) in rows.iter().zip(spans).enumerate() {
             let string = row.payload().get(span.start..).and_then(|bytes| bytes.get(..span.len as usize));
             let count = self.append_row(plan, string.unwrap_or_default(), limits);
-            // An offset is that of the payload.
+            // An offset counts from the start of the payload.
             let count = count.map_err(|error| match error.into_kind() {
                 ErrorKind::Wire { reason, offset } => {
                     ErrorKind::Wire { reason, offset: offset.saturating_add(span.start) }.into()
@@ -78,7 +78,8 @@ impl SlotArrays {
                 let header = TensorHeader::read(string, plan.dtype, std::mem::take(&mut self.dims))?;
                 check_shape(plan, &header.shape)?;
                 header.check_given()?;
-                // Below 4 GiB, so that the number of values fits into 32 bits. Other values are in the payload, which is smaller.
+                // Below 4 GiB, so that the number of values fits into 32 bits. Other values are in the
+                // payload, which is smaller.
                 let limit = limits.filled.saturating_sub(memory.bytes()).min(u32::MAX.into());
                 let stored = header.numbers(size, limit, &mut self.decoded)?;
                 let bytes = stored.unwrap_or(&self.decoded);

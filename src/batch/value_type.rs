@@ -115,7 +115,8 @@ impl ValueType for i64 {
     }
 
     fn copy_all(list: List<'_, i64>, _: &RowBytes<'_>, to: &mut [i64]) {
-        // The lengths are equal. If the bytes have changed since the values were counted, the list ends early.
+        // The lengths are equal. If the bytes have changed since the values were counted, the list ends
+        // early.
         let _ = list.decode_into(to);
     }
 

@@ -11,8 +11,8 @@ use crate::example::{DType, Feature};
 use crate::memory::{room, zeroed};
 use std::collections::HashMap;
 
-/// Limit of the bytes of distinct strings in one shard's dictionary. Columns are for labels and keys, and a feature of images that
-/// is named by mistake must not fill the memory.
+/// Limit of the bytes of distinct strings in one shard's dictionary. Columns are for labels and keys, and a
+/// feature of images that is named by mistake must not fill the memory.
 const MAX_DICT: u64 = 1 << 30;
 
 /// A builder of one feature's column. It takes the records in order.
@@ -72,7 +72,8 @@ impl ColumnBuilder {
         ColumnBuilder { raw: RawValues::Count(Vec::new()), ..ColumnBuilder::default() }
     }
 
-    /// Adds the feature of the next record. A feature that is absent, has no kind or has no values counts as none.
+    /// Adds the feature of the next record. A feature that is absent, has no kind or has no values counts as
+    /// none.
     pub(super) fn push(&mut self, feature: Option<Feature<'_>>) -> Result<()> {
         let feature = feature.filter(|f| !f.is_empty());
         if self.n.is_multiple_of(8) {
@@ -192,7 +193,8 @@ fn code(known: &mut HashMap<Box<[u8]>, u32>, bytes: &mut u64, string: &[u8]) -> 
     Ok(next)
 }
 
-/// Returns DICT, and a map from the codes in order of first occurrence to the codes in order of the strings, which have `bytes` bytes.
+/// Returns DICT, and a map from the codes in order of first occurrence to the codes in order of the strings,
+/// which have `bytes` bytes.
 fn dictionary(known: HashMap<Box<[u8]>, u32>, bytes: u64) -> Result<(Vec<u8>, Vec<u32>)> {
     let mut strings: Vec<(Box<[u8]>, u32)> = room(known.len())?;
     strings.extend(known);

@@ -32,7 +32,8 @@ impl ShardClasses {
         for k in present().filter_map(|(_, raw)| class_of(raw).ok()) {
             ends[k] += 1;
         }
-        // Turns the counts into starts. Each record then increments the start of its class, which so becomes the end.
+        // Turns the counts into starts. Each record then increments the start of its class, which so becomes
+        // the end.
         let mut start = 0;
         for end in &mut ends {
             start += std::mem::replace(end, start);
@@ -81,7 +82,8 @@ impl ShardClasses {
                 return Err("a list is not ascending or contains a record of another class");
             }
         }
-        // No record is listed twice, and each one is in the list of its value. If the counts are equal, all records are listed.
+        // No record is listed twice, and each one is in the list of its value. If the counts are equal, all
+        // records are listed.
         if all.records.len() as u64 != data.count() {
             return Err("the lists leave out records that have a value");
         }

@@ -25,8 +25,8 @@ struct Dictionary {
 }
 
 impl ColumnData {
-    /// Validates sections with matching crcs and with the lengths of `n` values. This refuses any other inconsistency that a forged
-    /// file can have. An error has the type of the section and the reason.
+    /// Validates sections with matching crcs and with the lengths of `n` values. This refuses any other
+    /// inconsistency that a forged file can have. An error has the type of the section and the reason.
     pub(super) fn new(
         encoding: ValueEncoding,
         n: u64,
@@ -102,7 +102,8 @@ impl ColumnData {
         })
     }
 
-    /// Calls `f` with each of these records whose value meets `condition`, ascending. `condition` is called once for each distinct string.
+    /// Calls `f` with each of these records whose value meets `condition`, ascending. `condition` is called
+    /// once for each distinct string.
     pub(crate) fn matching(
         &self,
         mut records: Range<u64>,
@@ -131,7 +132,8 @@ impl Dictionary {
     fn new(bytes: Region) -> Result<Dictionary, &'static str> {
         const CUT: &str = "the section is too short for its number of strings";
         let (d, rest) = bytes.split_first_chunk().ok_or(CUT)?;
-        // Each string has an end of eight bytes. The count is compared with the section's length before it is used.
+        // Each string has an end of eight bytes. The count is compared with the section's length before it is
+        // used.
         let d = usize::try_from(u64::from_le_bytes(*d)).ok().filter(|&d| d <= rest.len() / 8).ok_or(CUT)?;
         let dict = Dictionary { d, bytes };
         let mut last = None;
@@ -158,7 +160,8 @@ impl Dictionary {
         self.bytes.get(8 + 8 * self.d..)
     }
 
-    /// Returns the start of string `j <= d`, relative to the first string. For `j = d` this is the end of the last string.
+    /// Returns the start of string `j <= d`, relative to the first string. For `j = d` this is the end of the
+    /// last string.
     #[expect(
         clippy::arithmetic_side_effects,
         reason = "j <= d, and 8 * d is less than the length of the section"
@@ -167,7 +170,8 @@ impl Dictionary {
         if j == 0 {
             return Some(0);
         }
-        // String j starts at the end of string j - 1, which is entry j of the section's u64 entries: entry 0 is d.
+        // String j starts at the end of string j - 1, which is entry j of the section's u64 entries: entry 0
+        // is d.
         self.bytes.get(8 * j..)?.first_chunk().map(|end| u64::from_le_bytes(*end))
     }
 

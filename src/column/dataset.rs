@@ -15,8 +15,9 @@ use std::sync::Arc;
 
 /// One feature's value for each record of a [`Dataset`]. Made by [`Dataset::column`].
 ///
-/// The values are in memory, or in maps that several processes share. Access to a value cannot fail. Each shard stores strings as
-/// codes into its own dictionary. This type joins them by value. A clone shares the values.
+/// The values are in memory, or in maps that several processes share. Access to a value cannot fail. Each
+/// shard stores strings as codes into its own dictionary. This type joins them by value. A clone shares the
+/// values.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct DatasetColumn {
@@ -63,7 +64,8 @@ impl DatasetColumn {
         Ok(DatasetColumn { dataset, feature, kind, shards, warnings, undecoded })
     }
 
-    /// Returns the values of the records of `some`, whose shards are those of this column's dataset, `whole`, with some of their records.
+    /// Returns the values of the records of `some`. `some` has the shards of this column's dataset, `whole`,
+    /// with some of their records.
     pub(super) fn for_some(mut self, some: &Dataset, whole: &Dataset) -> Result<DatasetColumn> {
         if let Some(all) = self.undecoded.take() {
             let mut undecoded = Selection::none(some.len())?;
@@ -93,7 +95,8 @@ impl DatasetColumn {
         self.loaded().map(|(_, records, data)| data.count_in(records)).sum()
     }
 
-    /// Returns the value of record `i`. `None` if the record has no value or does not exist. Takes two or three memory accesses.
+    /// Returns the value of record `i`. `None` if the record has no value or does not exist. Takes two or
+    /// three memory accesses.
     #[inline]
     pub fn get(&self, i: u64) -> Option<Value<'_>> {
         let (s, k) = match self.shards.as_slice() {
@@ -108,17 +111,19 @@ impl DatasetColumn {
         self.loaded().flat_map(|(_, records, data)| records.map(|i| data.get(i)))
     }
 
-    /// Returns the columns of the shards, in order. Each has its own file, its own codes, and the values of all records of its file.
+    /// Returns the columns of the shards, in order. Each has its own file, its own codes, and the values of
+    /// all records of its file.
     pub fn shards(&self) -> &[FeatureColumn] {
         &self.shards
     }
 
-    /// Returns the distinct values, ascending (strings as bytes), and the records of each value, also ascending. Records without a value are in no class. For a column file
-    /// without these lists, they are collected from the values, which takes a sort.
+    /// Returns the distinct values, ascending (strings as bytes), and the records of each value, also
+    /// ascending. Records without a value are in no class. For a column file without these lists, they are
+    /// collected from the values, which takes a sort.
     ///
     /// # Errors
-    /// [`OptionsError::FloatClasses`] for a feature of floats. [`IndexError::CorruptSection`](crate::error::IndexError::CorruptSection)
-    /// if the lists are damaged.
+    /// [`OptionsError::FloatClasses`] for a feature of floats.
+    /// [`IndexError::CorruptSection`](crate::error::IndexError::CorruptSection) if the lists are damaged.
     pub fn classes(&self) -> Result<Vec<(Value<'_>, Vec<u64>)>> {
         if self.kind == Some(DType::Float32) {
             return Err(Error::from(OptionsError::FloatClasses).feature(self.feature.as_bytes()));
@@ -152,8 +157,8 @@ impl DatasetColumn {
         self.undecoded.as_deref()
     }
 
-    /// Returns for each shard the number of its first record, the ordinals of its records that belong to the dataset, and the values of all
-    /// records of the file.
+    /// Returns for each shard the number of its first record, the ordinals of its records that belong to the
+    /// dataset, and the values of all records of the file.
     pub(super) fn loaded(&self) -> impl Iterator<Item = (u64, Range<u64>, &ColumnData)> {
         let files = self.dataset.files().iter().zip(self.dataset.set().starts());
         let shards = self.shards.iter().zip(files);

@@ -19,10 +19,11 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// One feature's value for each record of one shard: the content of a column file. It is cheap to clone and thread-safe.
+/// One feature's value for each record of one shard: the content of a column file. It is cheap to clone and
+/// thread-safe.
 ///
-/// [`Dataset::column`](crate::Dataset::column) finds or builds the columns of all shards and joins them. This type is one of them,
-/// for tools that read the files directly.
+/// [`Dataset::column`](crate::Dataset::column) finds or builds the columns of all shards and joins them. This
+/// type is one of them, for tools that read the files directly.
 #[derive(Clone)]
 pub struct FeatureColumn(Arc<ColumnFile>);
 
@@ -39,8 +40,8 @@ struct ColumnFile {
 
 enum ColumnSource {
     Bytes(Region),
-    /// Sections are read at their first use: from the descriptor while it is kept, and then from the reopened file, which must still
-    /// have the header `head`.
+    /// Sections are read at their first use: from the descriptor while it is kept, and then from the reopened
+    /// file, which must still have the header `head`.
     File {
         head: Box<[u8; HEADER_LEN]>,
         from: Mutex<SidecarFile>,
@@ -48,7 +49,8 @@ enum ColumnSource {
 }
 
 impl FeatureColumn {
-    /// Decodes a column file in memory. Makes the same checks as opening a file, except those for a particular shard and feature.
+    /// Decodes a column file in memory. Makes the same checks as opening a file, except those for a
+    /// particular shard and feature.
     ///
     /// # Errors
     /// [`IndexError::Refused`] if a check fails.
@@ -67,7 +69,8 @@ impl FeatureColumn {
         FeatureColumn::new(header, sections, ColumnSource::Bytes(bytes), file, feature)
     }
 
-    /// Decodes an opened file with the path `file`, which must be a column of `feature`: of its values, or of the numbers of its values.
+    /// Decodes an opened file with the path `file`, which must be a column of `feature`: of its values, or of
+    /// the numbers of its values.
     pub(super) fn opened(
         opened: OpenedFile,
         file: &Path,
@@ -101,7 +104,8 @@ impl FeatureColumn {
         file: Option<&Path>,
         feature: Option<&str>,
     ) -> Result<FeatureColumn, Refusal> {
-        // The length is compared before the name is read, because a forged file can have a name of any length.
+        // The length is compared before the name is read, because a forged file can have a name of any
+        // length.
         if feature.is_some_and(|feature| feature.len() as u64 != sections.name.len) {
             return Err("the column belongs to another feature".into());
         }
@@ -185,10 +189,12 @@ impl FeatureColumn {
         Ok(())
     }
 
-    /// Writes the column file. Its bytes depend only on the shard, the shard's modification time and the options.
+    /// Writes the column file. Its bytes depend only on the shard, the shard's modification time and the
+    /// options.
     ///
     /// # Errors
-    /// Errors of `w`. A large file may be read only now; then also the errors of [`verify`](FeatureColumn::verify).
+    /// Errors of `w`. A large file may be read only now; then also the errors of
+    /// [`verify`](FeatureColumn::verify).
     pub fn write_to(&self, w: &mut impl Write) -> Result<()> {
         match &self.0.source {
             ColumnSource::Bytes(bytes) => Ok(w.write_all(bytes)?),
@@ -234,7 +240,8 @@ impl FeatureColumn {
         self.loaded()?.value_of(class)
     }
 
-    /// Returns the column with the lists of its classes. If it had none, the new column is in memory. Columns of floats and counts have no such lists.
+    /// Returns the column with the lists of its classes. If it had none, the new column is in memory. Columns
+    /// of floats and counts have no such lists.
     pub(crate) fn with_classes(&self) -> Result<FeatureColumn> {
         if self.has_classes() || self.has_counts() || self.kind() == DType::Float32 {
             return Ok(self.clone());

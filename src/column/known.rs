@@ -13,7 +13,8 @@ const RECORDS_PER_SHARD: u64 = 16;
 const RECORDS_PER_DATASET: u64 = 4096;
 /// Limit of the bytes of these records. A record that exceeds the rest of it is left out.
 const MAX_BYTES: u64 = 64 << 20;
-/// Largest number of keys that are collected. In a dataset with more keys, the error has fewer names to choose from.
+/// Largest number of keys that are collected. In a dataset with more keys, the error has fewer names to
+/// choose from.
 const MAX_KEYS: usize = 4096;
 /// Largest number of keys that an error lists.
 const MAX_LISTED: usize = 8;
@@ -48,8 +49,8 @@ impl KnownFeatures {
         }
     }
 
-    /// Marks the features whose keys occur in the first records of the first nonempty shard as known. Most scans can then save their
-    /// columns immediately.
+    /// Marks the features whose keys occur in the first records of the first nonempty shard as known. Most
+    /// scans can then save their columns immediately.
     pub(super) fn note_first(&self, dataset: &Dataset, features: &[&str]) {
         // A record that cannot be read is an error of the later scan.
         let mut keys = FirstKeys::default();
@@ -66,7 +67,8 @@ impl KnownFeatures {
         }
     }
 
-    /// Refuses the first feature that has no value and whose key does not occur in the first records. The error names the nearest key.
+    /// Refuses the first feature that has no value and whose key does not occur in the first records. The
+    /// error names the nearest key.
     pub(super) fn check(&self, dataset: &Dataset, features: &[&str]) -> Result<()> {
         if self.all() || dataset.is_empty() {
             return Ok(());
@@ -81,14 +83,15 @@ impl KnownFeatures {
 }
 
 impl Dataset {
-    /// Checks the names in a condition against the features of the first records of each shard, before other processes evaluate it on
-    /// parts. Returns the names that none of these records has.
+    /// Checks the names in a condition against the features of the first records of each shard, before other
+    /// processes evaluate it on parts. Returns the names that none of these records has.
     ///
-    /// [`select`](Dataset::select) needs no check: it reads all records, and refuses a name that occurs nowhere.
+    /// [`select`](Dataset::select) needs no check: it reads all records, and refuses a name that occurs
+    /// nowhere.
     ///
     /// # Errors
-    /// [`ErrorKind::Filter`] for a name that none of these records has, if one of their features has a similar name or if it is that
-    /// of a feature list. I/O errors.
+    /// [`ErrorKind::Filter`] for a name that none of these records has, if one of their features has a
+    /// similar name or if it is the name of a feature list. I/O errors.
     pub fn check_names<'f>(&self, filter: &'f Filter) -> Result<Vec<&'f str>> {
         if self.is_empty() {
             return Ok(Vec::new());
@@ -125,7 +128,8 @@ impl FirstKeys {
             let size = dataset.set().locate(i)?.payload_len();
             let Some(left) = bytes.checked_sub(size) else { continue };
             *bytes = left;
-            // A damaged record is an error of the scan. It does not matter for a column that was built before.
+            // A damaged record is an error of the scan. It does not matter for a column that was built
+            // before.
             let record = match dataset.read(i, &mut buffer) {
                 Err(e) if !e.is_data() => return Err(e),
                 Err(_) => continue,

@@ -101,7 +101,8 @@ pub(super) struct SectionTable {
     pub(super) classes: Option<Section>,
 }
 
-/// Decodes the header and the section table of a column file of `file_len` bytes that starts with `prefix`, in O(1).
+/// Decodes the header and the section table of a column file of `file_len` bytes that starts with `prefix`,
+/// in O(1).
 pub(super) fn decode(prefix: &[u8], file_len: u64) -> Result<(IndexHeader, SectionTable), Refusal> {
     let (header, all) = layout::decode_file(prefix, file_len, &TFRC)?;
     if !header.has(CHECKED) {

@@ -19,7 +19,7 @@ impl Undecoded {
         Ok(())
     }
 
-    /// Adds those of a shard, whose first record is `start`.
+    /// Adds the records of a shard, whose first record is `start`.
     pub(super) fn append(
         found: &mut Option<Undecoded>,
         len: u64,

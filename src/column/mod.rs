@@ -1,10 +1,11 @@
 //! Columns: one feature's value for each record, stored in files next to the indexes.
 //!
-//! A [`DatasetColumn`] has the values of all shards. It serves filters ([`Filter`](crate::Filter)) and orders that
-//! balance classes ([`DatasetColumn::classes`]). A [`FeatureColumn`] has the values of one shard and is stored in a column file (`docs/index.md`).
+//! A [`DatasetColumn`] has the values of all shards. It serves filters ([`Filter`](crate::Filter)) and orders
+//! that balance classes ([`DatasetColumn::classes`]). A [`FeatureColumn`] has the values of one shard and is
+//! stored in a column file (`docs/index.md`).
 //!
-//! Column files are read like indexes. Opening one takes O(1), and each section's crc is checked at its first use. A file is used
-//! only if it matches the shard exactly.
+//! Column files are read like indexes. Opening one takes O(1), and each section's crc is checked at its first
+//! use. A file is used only if it matches the shard exactly.
 
 mod build;
 mod classes;

@@ -1,4 +1,5 @@
-//! Finds or builds the columns of a dataset. Searches all shards first, then builds all missing columns in one scan per shard.
+//! Finds or builds the columns of a dataset. Searches all shards first, then builds all missing columns in
+//! one scan per shard.
 
 #![expect(clippy::indexing_slicing, reason = "shards and features are numbered from 0 to their count")]
 
@@ -23,24 +24,28 @@ use std::io;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// Options for finding and building columns, used by [`Dataset::column`], [`Dataset::columns`] and [`Dataset::select`].
+/// Options for finding and building columns, used by [`Dataset::column`], [`Dataset::columns`] and
+/// [`Dataset::select`].
 #[derive(Clone, Default)]
 pub struct ColumnOptions {
-    /// Adds a list of the records of each distinct value to the files. Default: false. Columns of floats have no classes.
+    /// Adds a list of the records of each distinct value to the files. Default: false. Columns of floats have
+    /// no classes.
     pub classes: bool,
     /// Builds all columns again and reads no column file. Default: false.
     pub rebuild: bool,
-    /// Accepts a feature that no record has, and returns a column without values. Default: false, an error. Useful if shards are opened
-    /// one by one and only some of them have the feature.
+    /// Accepts a feature that no record has, and returns a column without values. Default: false, an error.
+    /// Useful if shards are opened one by one and only some of them have the feature.
     pub unknown: bool,
-    /// Writes each column to `.tfseek/` next to its shard, or to the folder for index files if one is configured. Those of objects are written to
-    /// the user's cache. Default: false.
+    /// Writes each column to `.tfseek/` next to its shard, or to the folder for index files if one is
+    /// configured. Columns of objects are written to the user's cache. Default: false.
     ///
-    /// The command `tfseek index --column` does the same. With this option the scan has no limit, and a file that cannot be written is
-    /// an error. So is a record that does not decode, also with [`Damage::Skip`], because the file is for all readers.
+    /// The command `tfseek index --column` does the same. With this option the scan has no limit, and a file
+    /// that cannot be written is an error. So is a record that does not decode, also with [`Damage::Skip`],
+    /// because the file is for all readers.
     pub beside: bool,
-    /// Restricts [`Dataset::select`](crate::Dataset::select) to these records: a condition is not tested on others, so they cause no
-    /// errors. Columns are those of all records, regardless. Default: `None`, all records.
+    /// Restricts [`Dataset::select`](crate::Dataset::select) to these records: a condition is not tested on
+    /// others, so they cause no errors. Columns have the values of all records, regardless. Default: `None`,
+    /// all records.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -55,8 +60,9 @@ pub struct ColumnOptions {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub among: Option<Subset>,
-    /// A progress callback in place of that of [`DatasetOptions::progress`](crate::DatasetOptions::progress). It follows the
-    /// rules of [`IndexOptions::progress`]: it receives the number of bytes scanned since its last call, and may cancel the work.
+    /// A progress callback in place of [`DatasetOptions::progress`](crate::DatasetOptions::progress). It
+    /// follows the rules of [`IndexOptions::progress`]: it receives the number of bytes scanned since its
+    /// last call, and may cancel the work.
     pub progress: Option<Arc<dyn Fn(u64) -> ControlFlow<()> + Send + Sync>>,
 }
 
@@ -74,7 +80,7 @@ impl fmt::Debug for ColumnOptions {
 }
 
 impl ColumnOptions {
-    /// Returns the progress of a call: that of these options, or of the dataset.
+    /// Returns the progress of a call: from these options, or from the dataset.
     pub(super) fn work(&self, dataset: &Dataset) -> Work {
         let own = self.progress.clone().map(ProgressCallback::from);
         Work::new(own.as_ref().or(dataset.index_options().progress.as_ref()))
@@ -82,11 +88,13 @@ impl ColumnOptions {
 }
 
 impl Dataset {
-    /// Returns one feature's value for each record. Reads column files, and builds missing columns by the rules for indexes, which the
-    /// [`DatasetOptions`](crate::DatasetOptions) of the dataset configure. Writes nothing next to the data.
+    /// Returns one feature's value for each record. Reads column files, and builds missing columns by the
+    /// rules for indexes, which the [`DatasetOptions`](crate::DatasetOptions) of the dataset configure.
+    /// Writes nothing next to the data.
     ///
-    /// The feature must have at most one value per record. A feature that is absent, has no kind or has no values counts as none. In
-    /// a SequenceExample it is a feature of the context. To build a column, every payload is read and its crc is verified.
+    /// The feature must have at most one value per record. A feature that is absent, has no kind or has no
+    /// values counts as none. In a SequenceExample it is a feature of the context. To build a column, every
+    /// payload is read and its crc is verified.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -104,12 +112,14 @@ impl Dataset {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::UnknownFeature`](crate::ErrorKind::UnknownFeature) if no record has a value of the feature and its key does not
-    /// occur in the first records of any shard, for example because the name is misspelt. Nothing is saved then.
+    /// [`ErrorKind::UnknownFeature`](crate::ErrorKind::UnknownFeature) if no record has a value of the
+    /// feature and its key does not occur in the first records of any shard, for example because the name is
+    /// misspelt. Nothing is saved then.
     ///
-    /// An error that names the record, if the record has two values or a value of another kind than earlier records, is damaged, or
-    /// does not parse. Nothing is saved then. In a dataset of [`Damage::Skip`] a record that is damaged or does not parse has no value, which
-    /// [`DatasetColumn::warnings`] tell ([`Warning::PayloadsSkipped`](crate::Warning::PayloadsSkipped)). The column of its shard is not saved.
+    /// An error that names the record, if the record has two values or a value of another kind than earlier
+    /// records, is damaged, or does not parse. Nothing is saved then. In a dataset of [`Damage::Skip`] a
+    /// record that is damaged or does not parse has no value, which [`DatasetColumn::warnings`] tell
+    /// ([`Warning::PayloadsSkipped`](crate::Warning::PayloadsSkipped)). The column of its shard is not saved.
     ///
     /// [`IndexError::BuildLimit`], [`IndexError::NoColumn`], [`IndexError::CorruptSection`],
     /// [`ErrorKind::Cancelled`](crate::ErrorKind::Cancelled), and I/O errors.
@@ -118,7 +128,8 @@ impl Dataset {
         columns.into_iter().next().ok_or_else(|| IndexError::Missing.into())
     }
 
-    /// Returns the columns of several features, like [`column`](Dataset::column). All missing columns are built in one scan.
+    /// Returns the columns of several features, like [`column`](Dataset::column). All missing columns are
+    /// built in one scan.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -151,8 +162,9 @@ impl Dataset {
         work.end(self.find_or_build(features, false, columns, &work))
     }
 
-    /// Returns the number of values of a feature in each record, as a column of integers. A record without the feature, or with one that
-    /// has no values, has none. The feature may have any number of values, of any kind.
+    /// Returns the number of values of a feature in each record, as a column of integers. A record without
+    /// the feature, or with one that has no values, has none. The feature may have any number of values, of
+    /// any kind.
     ///
     /// It has files of its own, and otherwise is like [`column`](Dataset::column).
     ///
@@ -170,15 +182,17 @@ impl Dataset {
     /// ```
     ///
     /// # Errors
-    /// The errors of [`column`](Dataset::column), except those of records with two values or with values of different kinds.
+    /// The errors of [`column`](Dataset::column), except errors of records with two values or with values of
+    /// different kinds.
     pub fn value_counts(&self, feature: &str, columns: &ColumnOptions) -> Result<DatasetColumn> {
         let work = columns.work(self);
         let columns = work.end(self.find_or_build(&[feature], true, columns, &work))?;
         columns.into_iter().next().ok_or_else(|| IndexError::Missing.into())
     }
 
-    /// Returns the columns of several features, each only if every shard has a column file that fits its records. Builds nothing, and
-    /// reads no shard. In the index modes that read no index files there are no columns.
+    /// Returns the columns of several features, each only if every shard has a column file that fits its
+    /// records. Builds nothing, and reads no shard. In the index modes that read no index files there are no
+    /// columns.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -276,7 +290,7 @@ struct ColumnFiles<'a> {
     named: &'a [NamedShard<'a>],
     options: &'a IndexOptions,
     features: &'a [&'a str],
-    /// The columns are those of the numbers of values.
+    /// The columns have the numbers of values.
     counts: bool,
     columns: &'a ColumnOptions,
     save: Save,
@@ -412,7 +426,8 @@ impl ShardFiles for ColumnFiles<'_> {
         Ok(Obtained { files, changed, not_saved })
     }
 
-    /// Refuses features that no record has. Then saves the columns that had to wait until all features were known.
+    /// Refuses features that no record has. Then saves the columns that had to wait until all features were
+    /// known.
     fn finish(&self, obtained: &mut [(usize, Obtained<ShardColumns>)], all: bool) -> Result<()> {
         if all {
             self.known.check(self.dataset, self.features)?;
@@ -428,7 +443,8 @@ impl ShardFiles for ColumnFiles<'_> {
 }
 
 impl ColumnFiles<'_> {
-    /// Saves the unsaved columns of a shard. Returns the error of a column that could not be saved and stays in memory.
+    /// Saves the unsaved columns of a shard. Returns the error of a column that could not be saved and stays
+    /// in memory.
     fn save_new(&self, files: &mut ShardColumns, shard: &ShardFile) -> Result<Option<io::Error>> {
         let mut not_saved = None;
         for k in std::mem::take(&mut files.unsaved) {

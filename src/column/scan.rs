@@ -29,8 +29,9 @@ impl<'f> ColumnScan<'f> {
         ColumnScan { features, damage, undecoded: None }
     }
 
-    /// Adds record `i` of `len`, an Example or the context of a SequenceExample. The whole payload must be valid. If a key occurs twice, the
-    /// last entry counts. With [`Damage::Skip`] a record that cannot be read or is not valid has no values.
+    /// Adds record `i` of `len`, an Example or the context of a SequenceExample. The whole payload must be
+    /// valid. If a key occurs twice, the last entry counts. With [`Damage::Skip`] a record that cannot be
+    /// read or is not valid has no values.
     pub(super) fn push(&mut self, i: u64, len: u64, record: Result<Record<'_>>) -> Result<()> {
         // Up to eight features need no allocation per record.
         let (mut few, mut many) = ([const { None::<Feature<'_>> }; 8], Vec::new());
@@ -69,8 +70,8 @@ impl<'f> ColumnScan<'f> {
         Ok(record.at())
     }
 
-    /// Returns the columns, in memory, and the records without values that do not decode, if there are any. With `classes`, columns have lists
-    /// of their classes, except those of floats and counts.
+    /// Returns the columns, in memory, and the records without values that do not decode, if there are any.
+    /// With `classes`, columns have lists of their classes, except columns of floats and counts.
     pub(super) fn finish(
         self,
         header: &IndexHeader,

@@ -12,11 +12,12 @@ use crate::order::Subset;
 use crate::warning::Warning;
 
 impl Dataset {
-    /// Returns the records that meet `filter`, and the warnings from finding and building the columns and from reading records.
+    /// Returns the records that meet `filter`, and the warnings from finding and building the columns and
+    /// from reading records.
     ///
-    /// Comparisons of one value are decided by columns, which are found or built like those of
-    /// [`columns`](Dataset::columns), all missing ones in one scan. Then the records are read that these leave undecided, for tests of
-    /// lists, of parts of strings, of images and of payloads.
+    /// Comparisons of one value are decided by columns, which are found or built as by
+    /// [`columns`](Dataset::columns), all missing ones in one scan. Then the records are read that these
+    /// leave undecided, for tests of lists, of parts of strings, of images and of payloads.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -33,19 +34,20 @@ impl Dataset {
     /// ```
     ///
     /// # Errors
-    /// The errors of [`columns`](Dataset::columns), and of reading records. A feature that has no column, because a record has several
-    /// values or two records have values of different kinds, is read from the records. The errors of
-    /// [`RecordFilter::accepts`](crate::filter::RecordFilter::accepts): a condition has the same result for a record here as there.
+    /// The errors of [`columns`](Dataset::columns), and of reading records. A feature that has no column,
+    /// because a record has several values or two records have values of different kinds, is read from the
+    /// records. The errors of [`RecordFilter::accepts`](crate::filter::RecordFilter::accepts): a condition
+    /// has the same result for a record here as there.
     ///
-    /// In a dataset of [`Damage::Skip`](crate::Damage::Skip) a record that cannot be read or does not decode is left out if the condition
-    /// depends on it, which the warnings tell ([`Warning::PayloadsSkipped`]).
+    /// In a dataset of [`Damage::Skip`](crate::Damage::Skip) a record that cannot be read or does not decode
+    /// is left out if the condition depends on it, which the warnings tell ([`Warning::PayloadsSkipped`]).
     pub fn select(&self, filter: &Filter, options: &ColumnOptions) -> Result<(Subset, Vec<Warning>)> {
         let mut features = filter.column_features();
         loop {
             match self.columns(&features, options) {
                 Ok(found) => return self.select_with(filter, &found, options),
-                // A feature of lists, of two kinds, or of strings without bound has no column. The records decide, or the error names
-                // the test.
+                // A feature of lists, of two kinds, or of strings without bound has no column. The records
+                // decide, or the error names the test.
                 Err(e) if features.is_empty() => return Err(e),
                 Err(e) if matches!(e.kind(), ErrorKind::Feature(_) | ErrorKind::TooLarge { .. }) => {
                     let known = features.len();
@@ -64,13 +66,14 @@ impl Dataset {
         }
     }
 
-    /// Returns the records that meet `filter`, from the given columns of its [`column_features`](Filter::column_features). Searches for
-    /// and builds no files. Reads records as [`select`](Dataset::select) does. From `options` it takes
-    /// [`progress`](ColumnOptions::progress), [`unknown`](ColumnOptions::unknown) and [`among`](ColumnOptions::among).
+    /// Returns the records that meet `filter`, from the given columns of its
+    /// [`column_features`](Filter::column_features). Searches for and builds no files. Reads records as
+    /// [`select`](Dataset::select) does. From `options` it takes [`progress`](ColumnOptions::progress),
+    /// [`unknown`](ColumnOptions::unknown) and [`among`](ColumnOptions::among).
     ///
     /// # Errors
-    /// [`OptionsError::ColumnNotGiven`] if `columns` lacks a feature, or its column has another number of records. The errors of
-    /// [`select`](Dataset::select).
+    /// [`OptionsError::ColumnNotGiven`] if `columns` lacks a feature, or its column has another number of
+    /// records. The errors of [`select`](Dataset::select).
     pub fn select_from(
         &self,
         filter: &Filter,
@@ -110,14 +113,16 @@ impl Dataset {
             let left_out = work.end(scan.add_to(&mut selected, options))?;
             selected.add_warnings(left_out.warning().iter());
         }
-        // Columns that were requested together share their warnings. Records that do not decode were read for the selection.
+        // Columns that were requested together share their warnings. Records that do not decode were read for
+        // the selection.
         let of_columns = columns.iter().flat_map(|column| &column.warnings);
         selected.add_warnings(of_columns.filter(|w| !matches!(w, Warning::PayloadsSkipped { .. })));
         Ok(selected.into_parts())
     }
 }
 
-/// The records that certainly meet a condition, and those that may meet it. They are equal where columns decide.
+/// The records that certainly meet a condition, and those that may meet it. They are equal where columns
+/// decide.
 struct SelectionBounds {
     lower: Selection,
     upper: Selection,
@@ -154,7 +159,8 @@ impl Evaluation<'_> {
                 };
                 let mut found = Selection::none(self.len)?;
                 let bounds = if column.kind.is_some_and(|kind| self.filter.check(test, kind).is_err()) {
-                    // The test fails for each record with a value. The records tell whether the other tests decide.
+                    // The test fails for each record with a value. The records tell whether the other tests
+                    // decide.
                     for (start, records, data) in column.loaded() {
                         let first = records.start;
                         data.matching(records, |_| true, |i| found.insert(start + (i - first)));

@@ -16,8 +16,9 @@ use std::path::Path;
 /// Largest length of an escaped feature name in a file name. A longer one is replaced by a hash.
 const MAX_NAME: usize = 120;
 
-/// Returns the end of a column file's name, after the shard's name or its hash. The escaped feature name has no dots, so the file
-/// name splits in one way. Capital letters are escaped, so it survives a case-insensitive file system. No escaped name has a `+`.
+/// Returns the end of a column file's name, after the shard's name or its hash. The escaped feature name has
+/// no dots, so the file name splits in one way. Capital letters are escaped, so it survives a
+/// case-insensitive file system. No escaped name has a `+`.
 fn ending(feature: &str, counts: bool) -> String {
     let mut name = String::new();
     for byte in feature.bytes() {
@@ -41,7 +42,8 @@ const REASONS: CompanionReasons = CompanionReasons {
     changed: "the shard's size or modification time has changed since the column was built",
 };
 
-/// Searches for the column of a shard in the folders of its index: that of the values of a feature, or of their numbers.
+/// Searches for the column of a shard in the folders of its index: the column of the values of a feature, or
+/// of their numbers.
 pub(crate) fn search(
     shard: &CompanionShard<'_>,
     (feature, counts): (&str, bool),
@@ -59,8 +61,8 @@ pub(crate) fn search(
     search_companion(shard, &ending(feature, counts), options, REASONS, open, |_, _| (), refused)
 }
 
-/// Saves a column as `save` requires, unless it is already in the target file. Returns the column in its file. If it stays in
-/// memory, returns the I/O error that prevented the save.
+/// Saves a column as `save` requires, unless it is already in the target file. Returns the column in its
+/// file. If it stays in memory, returns the I/O error that prevented the save.
 ///
 /// # Errors
 /// A column that was requested ([`Save::Required`]) and cannot be written.

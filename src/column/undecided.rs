@@ -26,8 +26,9 @@ pub(super) struct UndecidedScan<'a> {
 }
 
 impl UndecidedScan<'_> {
-    /// Reads the undecided records and adds those that meet the filter to `selected`. Verifies payloads, regardless of the dataset's options.
-    /// Returns the records that the dataset leaves out, because they cannot be read or do not decode.
+    /// Reads the undecided records and adds those that meet the filter to `selected`. Verifies payloads,
+    /// regardless of the dataset's options. Returns the records that the dataset leaves out, because they
+    /// cannot be read or do not decode.
     #[expect(clippy::indexing_slicing, reason = "shards are numbered from 0 to their count")]
     pub(super) fn add_to(&self, selected: &mut Selection, options: &ColumnOptions) -> Result<LeftOut> {
         let shards: Vec<ShardEntry<'_>> = self.dataset.shards().collect();
@@ -67,7 +68,8 @@ impl UndecidedScan<'_> {
         self.dataset.damage() == Damage::Skip
     }
 
-    /// Returns the error of an unknown feature. On the right of a comparison it is probably a string without quotes.
+    /// Returns the error of an unknown feature. On the right of a comparison it is probably a string without
+    /// quotes.
     fn unquoted(&self, e: Error) -> Error {
         let is_near = !matches!(e.kind(), ErrorKind::UnknownFeature { nearest: None, .. });
         let names = self.filter.features().into_iter().filter(|_| !is_near);

@@ -1,18 +1,22 @@
 //! The CRC32C of slices of 64 bytes and more by carry-less multiplications of 512 bits.
 //!
-//! A slice is a polynomial, and its CRC the remainder modulo P. To move 16 bytes over `n` later ones, both halves are multiplied with the
-//! remainders of powers of x, so that the sum with the bytes there has the same remainder (Intel, *Fast CRC Computation Using
-//! PCLMULQDQ Instruction*). Four registers of 64 bytes move over 256 bytes in each step. At the end all 16 parts move onto the last one, and two
-//! `crc32` instructions compute its remainder.
+//! A slice is a polynomial, and its CRC the remainder modulo P. To move 16 bytes over `n` later ones, both
+//! halves are multiplied with the remainders of powers of x, so that the sum with the bytes there has the
+//! same remainder (Intel, *Fast CRC Computation Using PCLMULQDQ Instruction*). Four registers of 64 bytes
+//! move over 256 bytes in each step. At the end all 16 parts move onto the last one, and two `crc32`
+//! instructions compute its remainder.
 //!
-//! Blocks of 64 bytes are counted from the end of the slice, because zeros before a slice do not change a remainder, and zeros after it do. So the
-//! bytes before the first whole block are one block too, with zeros before them, and no loop over single words or bytes is needed.
+//! Blocks of 64 bytes are counted from the end of the slice, because zeros before a slice do not change a
+//! remainder, and zeros after it do. So the bytes before the first whole block are one block too, with zeros
+//! before them, and no loop over single words or bytes is needed.
 //!
-//! Measured (Xeon with AMX): 0.55 to 0.8 of the time of the forms without AVX-512 for 300 to 1,000 bytes in the cache, and 0.8 to 0.95 over records of 256
-//! bytes to 2 KB that are not in the caches, in random order with prefetches. `crc-fast` also multiplies 512 bits, but checks up to 63 bytes before and up
-//! to 383 bytes after them in words.
+//! Measured (Xeon with AMX): 0.55 to 0.8 of the time of the forms without AVX-512 for 300 to 1,000 bytes in
+//! the cache, and 0.8 to 0.95 over records of 256 bytes to 2 KB that are not in the caches, in random order
+//! with prefetches. `crc-fast` also multiplies 512 bits, but checks up to 63 bytes before and up to 383 bytes
+//! after them in words.
 //!
-//! Memory is read through slices and arrays only. The unsafe part is to execute these instructions at all. The safe twin is the `crc32c` crate.
+//! Memory is read through slices and arrays only. The unsafe part is to execute these instructions at all.
+//! The safe twin is the `crc32c` crate.
 
 #![allow(unsafe_code)]
 
@@ -36,10 +40,12 @@ impl Avx512 {
         all.then_some(Avx512(()))
     }
 
-    /// Returns the CRC32C of two slices joined: `crc` is that of the first, `bytes` is the second. `None` for less than 64 bytes.
+    /// Returns the CRC32C of two slices joined: `crc` is the first one's, `bytes` is the second. `None` for
+    /// less than 64 bytes.
     #[inline(always)]
     pub(super) fn append(self, crc: u32, bytes: &[u8]) -> Option<u32> {
-        // SAFETY: `append` requires only that the processor has its target features. `self` exists, so `detect` has found all of them.
+        // SAFETY: `append` requires only that the processor has its target features. `self` exists, so
+        // `detect` has found all of them.
         unsafe { append(crc, bytes) }
     }
 }
@@ -118,8 +124,9 @@ static ENDS: [[u64; 8]; 4] = [
 
 /// Returns the constants that move four parts of 16 bytes over numbers of bytes.
 ///
-/// A product of two numbers of 64 bits has its lowest power in bit 126, not in bit 127, and a constant is in the higher 32 powers of 64. So a product
-/// is x^33 times too large. The first half of a part is x^64 times as large as the second.
+/// A product of two numbers of 64 bits has its lowest power in bit 126, not in bit 127, and a constant is in
+/// the higher 32 powers of 64. So a product is x^33 times too large. The first half of a part is x^64 times
+/// as large as the second.
 #[expect(clippy::indexing_slicing, clippy::arithmetic_side_effects, reason = "evaluated at compile time")]
 const fn four_parts(bytes: [i32; 4]) -> [u64; 8] {
     let mut k = [0; 8];
@@ -189,7 +196,8 @@ mod tests {
 
     #[test]
     fn constants_are_powers() {
-        // Without its inversions, the CRC of a slice is the remainder of x^32 times the slice, whose last bit is the power 0.
+        // Without its inversions, the CRC of a slice is the remainder of x^32 times the slice, whose last bit
+        // is the power 0.
         let plain = |bytes: &[u8]| !::crc32c::crc32c_append(!0, bytes);
         assert_eq!(power(0), 1 << 31);
         assert_eq!(power(32), plain(&[0x80]));

@@ -7,10 +7,10 @@ pub(crate) trait LenCrc: Copy {
     /// Returns the CRC of eight little-endian bytes.
     fn crc(self, len: u64) -> u32;
 
-    /// Returns the CRC of two slices joined: `crc` is that of the first, `bytes` is the second, which is short.
+    /// Returns the CRC of two slices joined: `crc` is the first one's, `bytes` is the second, which is short.
     fn append_short(self, crc: u32, bytes: &[u8]) -> u32;
 
-    /// Returns the CRC of two slices joined: `crc` is that of the first, `bytes` is the second.
+    /// Returns the CRC of two slices joined: `crc` is the first one's, `bytes` is the second.
     #[inline(always)]
     fn append(self, crc: u32, bytes: &[u8]) -> u32 {
         let long = if bytes.len() < LONG { None } else { long(crc, bytes) };
@@ -21,15 +21,15 @@ pub(crate) trait LenCrc: Copy {
     }
 }
 
-/// A loop that checks many records. Its `run` must be `#[inline(always)]`: it is then compiled once per [`LenCrc`], with the
-/// instructions inside the loop.
+/// A loop that checks many records. Its `run` must be `#[inline(always)]`: it is then compiled once per
+/// [`LenCrc`], with the instructions inside the loop.
 pub(crate) trait WithLenCrc {
     type Out;
     fn run(self, crc: impl LenCrc) -> Self::Out;
 }
 
-/// The safe twin, for processors without the instruction: eight lookups in tables of 256 entries (*slicing by 8*), and the `crc32c`
-/// crate for short payloads.
+/// The safe twin, for processors without the instruction: eight lookups in tables of 256 entries (*slicing by
+/// 8*), and the `crc32c` crate for short payloads.
 #[derive(Clone, Copy)]
 pub(crate) struct Tables;
 

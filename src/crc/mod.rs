@@ -1,11 +1,13 @@
 //! Masked CRC32C, the checksum of the record framing.
 //!
-//! CRC32C is the Castagnoli polynomial (0x82F63B78 reflected, RFC 3720 §B.4). TFRecord stores it *masked*, so that the checksum
-//! of bytes that contain checksums is not degenerate: `mask(c) = rotate_right(c, 15) + 0xa282ead8`.
+//! CRC32C is the Castagnoli polynomial (0x82F63B78 reflected, RFC 3720 §B.4). TFRecord stores it *masked*, so
+//! that the checksum of bytes that contain checksums is not degenerate:
+//! `mask(c) = rotate_right(c, 15) + 0xa282ead8`.
 //!
-//! On x86-64 the checks of headers and of short payloads are inlined into the loops over records: with two calls of the `crc32c` crate
-//! per record, a pass over records of 90 bytes takes twice as long (`benches/crc.rs`). On other processors, short payloads are checked with
-//! that crate. Long payloads are checked by carry-less multiplications: own code for AVX-512 below 8 KiB, and the crate `crc-fast`.
+//! On x86-64 the checks of headers and of short payloads are inlined into the loops over records: with two
+//! calls of the `crc32c` crate per record, a pass over records of 90 bytes takes twice as long
+//! (`benches/crc.rs`). On other processors, short payloads are checked with that crate. Long payloads are
+//! checked by carry-less multiplications: own code for AVX-512 below 8 KiB, and the crate `crc-fast`.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
@@ -27,7 +29,7 @@ pub fn crc32c(bytes: &[u8]) -> u32 {
     crc32c_append(0, bytes)
 }
 
-/// Returns the CRC32C of two slices joined: `crc` is that of the first, `bytes` is the second.
+/// Returns the CRC32C of two slices joined: `crc` is the first one's, `bytes` is the second.
 #[inline]
 pub(crate) fn crc32c_append(crc: u32, bytes: &[u8]) -> u32 {
     struct Append<'a>(u32, &'a [u8]);
@@ -67,8 +69,8 @@ pub(crate) fn masked_len(len: u64) -> u32 {
     with_len_crc(MaskedLen(len))
 }
 
-/// Runs `f` with the fastest [`LenCrc`] of this processor. The choice is made once, outside the loop. Inlined, because a copy of `f`
-/// takes longer than the check of a header.
+/// Runs `f` with the fastest [`LenCrc`] of this processor. The choice is made once, outside the loop.
+/// Inlined, because a copy of `f` takes longer than the check of a header.
 #[inline(always)]
 pub(crate) fn with_len_crc<F: WithLenCrc>(f: F) -> F::Out {
     #[cfg(target_arch = "x86_64")]

@@ -1,8 +1,9 @@
 //! The `crc32` instruction of SSE 4.2, inlined into the loops that step from record to record.
 //!
-//! Measured (`benches/crc.rs`): 1.6 ns per header inside a loop, against 7 ns for a call of the `crc32c` crate, and 0.45 to 0.8 of
-//! its time for payloads of 16 to 255 bytes. Longer payloads are those of [`long`](super::long). The safe twins are
-//! [`Tables`](super::header::Tables) and the crate. The tests here and the property test `implementations_agree` compare them.
+//! Measured (`benches/crc.rs`): 1.6 ns per header inside a loop, against 7 ns for a call of the `crc32c`
+//! crate, and 0.45 to 0.8 of its time for payloads of 16 to 255 bytes. [`long`](super::long) handles longer
+//! payloads. The safe twins are [`Tables`](super::header::Tables) and the crate. The tests here and the
+//! property test `implementations_agree` compare them.
 
 #![allow(unsafe_code)]
 
@@ -25,16 +26,16 @@ impl Sse42 {
         fn with_feature<F: WithLenCrc>(crc: Sse42, f: F) -> F::Out {
             f.run(crc)
         }
-        // SAFETY: `with_feature` requires only that the processor has SSE 4.2. `self` exists, so `detect` returned it, and
-        // `detect` returns a value only if the processor has SSE 4.2.
+        // SAFETY: `with_feature` requires only that the processor has SSE 4.2. `self` exists, so `detect`
+        // returned it, and `detect` returns a value only if the processor has SSE 4.2.
         unsafe { with_feature(self, f) }
     }
 
     /// One `crc32` of eight bytes.
     #[inline(always)]
     fn word(self, state: u64, word: u64) -> u64 {
-        // SAFETY: the intrinsic requires only that the processor has SSE 4.2, and reads no memory. As in `run`, `self` exists
-        // only on a processor that has it.
+        // SAFETY: the intrinsic requires only that the processor has SSE 4.2, and reads no memory. As in
+        // `run`, `self` exists only on a processor that has it.
         unsafe { _mm_crc32_u64(state, word) }
     }
 }
@@ -64,11 +65,11 @@ fn append_words(mut state: u64, bytes: &[u8], crc32: impl Fn(u64, u64) -> u64) -
     crc32(0, word) ^ rest
 }
 
-/// Returns a word and a number. Their sum, after `crc32` of the word, is the CRC after the last `tail` bytes of a slice, which are fewer
-/// than eight. No branch depends on their number.
+/// Returns a word and a number. Their sum, after `crc32` of the word, is the CRC after the last `tail` bytes
+/// of a slice, which are fewer than eight. No branch depends on their number.
 ///
-/// The word begins with zeros, which leave the CRC 0 as it is, and ends with the tail. So the state is added to the bytes of the tail, and
-/// the part of it beyond a tail of less than four bytes is the number.
+/// The word begins with zeros, which leave the CRC 0 as it is, and ends with the tail. So the state is added
+/// to the bytes of the tail, and the part of it beyond a tail of less than four bytes is the number.
 #[inline(always)]
 #[expect(
     clippy::arithmetic_side_effects,

@@ -21,11 +21,12 @@ use std::sync::Arc;
 /// Number of compressed shards whose checkpoints give their mean distance.
 const MAX_DISTANCES: usize = 16;
 
-/// A sequence of shards, as one array of records with access by record number. It is `Send + Sync + 'static`, and a clone only
-/// increments a counter.
+/// A sequence of shards, as one array of records with access by record number. It is `Send + Sync + 'static`,
+/// and a clone only increments a counter.
 ///
-/// [`Dataset::open`] needs no `unsafe` code: records are read by positional reads into a buffer of the caller, and a bounded number of
-/// descriptors is kept open. [`Mapped`](super::Mapped) returns records that borrow from a map instead, without a copy.
+/// [`Dataset::open`] needs no `unsafe` code: records are read by positional reads into a buffer of the
+/// caller, and a bounded number of descriptors is kept open. [`Mapped`](super::Mapped) returns records that
+/// borrow from a map instead, without a copy.
 ///
 /// ```
 /// # let dir = tempfile::tempdir()?;
@@ -68,7 +69,8 @@ pub struct ShardEntry<'a> {
     pub start: u64,
     /// Number of records.
     pub len: u64,
-    /// The ordinal of the first record in the file. 0, unless [`Dataset::ranges`] has left out records before it.
+    /// The ordinal of the first record in the file. 0, unless [`Dataset::ranges`] has left out records before
+    /// it.
     pub first: u64,
 }
 
@@ -77,8 +79,8 @@ impl Dataset {
         Dataset(Arc::new(DatasetInner { set, warnings, options, origin: None }))
     }
 
-    /// Returns the records of several datasets, one after the other. Shards are opened again at their first access. Payloads are verified if
-    /// one of the datasets verifies them.
+    /// Returns the records of several datasets, one after the other. Shards are opened again at their first
+    /// access. Payloads are verified if one of the datasets verifies them.
     ///
     /// # Errors
     /// [`ErrorKind::TooMany`] for 2^64 records or more.
@@ -91,7 +93,8 @@ impl Dataset {
         Ok(Dataset::new(set, warnings, options))
     }
 
-    /// Returns a dataset of derived records. Options, warnings and the verification are those of the dataset that they are made of.
+    /// Returns a dataset of derived records. Options, warnings and the verification come from the dataset
+    /// that the records are made of.
     ///
     /// # Errors
     /// [`ErrorKind::TooMany`] for 2^64 records.
@@ -100,9 +103,10 @@ impl Dataset {
         Ok(Dataset::new(set, of.warnings().to_vec(), of.index_options().clone()))
     }
 
-    /// Returns the records in these ranges of record numbers, one range after the other, as a dataset of its own. Its numbers are 0 for the first
-    /// one, and so on. Records that are in several ranges come again. Nothing is read or indexed, and errors have the ordinals of records in
-    /// their files. [`refresh`](Dataset::refresh) returns the same records.
+    /// Returns the records in these ranges of record numbers, one range after the other, as a dataset of its
+    /// own. Its numbers are 0 for the first one, and so on. Records that are in several ranges come again.
+    /// Nothing is read or indexed, and errors have the ordinals of records in their files.
+    /// [`refresh`](Dataset::refresh) returns the same records.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -118,8 +122,8 @@ impl Dataset {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfRange`] for a range that begins or ends after the last record, and [`ErrorKind::TooMany`] for 2^64 records or more. The
-    /// range may end before it begins; it is then empty.
+    /// [`ErrorKind::OutOfRange`] for a range that begins or ends after the last record, and
+    /// [`ErrorKind::TooMany`] for 2^64 records or more. The range may end before it begins; it is then empty.
     pub fn ranges(&self, ranges: &[Range<u64>]) -> Result<Dataset> {
         let (set, mut files) = (self.set(), Vec::new());
         for range in ranges {
@@ -211,7 +215,8 @@ impl Dataset {
         self.files().get(s).ok_or(ErrorKind::OutOfRange { what: "shard", i: s as i128, len })?.index()
     }
 
-    /// Returns the store from which the shards whose names are URLs are read. `None` if the dataset was opened without one.
+    /// Returns the store from which the shards whose names are URLs are read. `None` if the dataset was
+    /// opened without one.
     pub fn store(&self) -> Option<&Arc<dyn Store>> {
         self.index_options().storage.store()
     }
@@ -226,8 +231,8 @@ impl Dataset {
         &self.0.warnings
     }
 
-    /// Returns an identifier of the records of this dataset, 32 hex digits. It does not depend on paths and times, so a copy has the
-    /// same one.
+    /// Returns an identifier of the records of this dataset, 32 hex digits. It does not depend on paths and
+    /// times, so a copy has the same one.
     ///
     /// # Errors
     /// For a dataset opened from a pack, the errors of opening each shard.
@@ -256,30 +261,31 @@ impl Dataset {
         self.files().iter().try_fold(0u64, |sum, file| Ok(sum.saturating_add(file.stored_bytes()?)))
     }
 
-    /// Returns the number of decompressed bytes of the compressed shards, as far as it is known without opening shards.
+    /// Returns the number of decompressed bytes of the compressed shards, as far as it is known without
+    /// opening shards.
     pub(crate) fn inflated_bytes(&self) -> u64 {
         let compressed = |file: &&ShardFile| file.compression() != Compression::None;
         let bytes = self.files().iter().filter(compressed).filter_map(ShardFile::known_bytes);
         bytes.fold(0, u64::saturating_add)
     }
 
-    /// Returns the mean distance of two checkpoints of the first compressed shards in decompressed bytes. `None` without such shards.
+    /// Returns the mean distance of two checkpoints of the first compressed shards in decompressed bytes.
+    /// `None` without such shards.
     pub(crate) fn checkpoint_distance(&self) -> Option<u64> {
         let distances = self.files().iter().filter_map(ShardFile::checkpoint_distance).take(MAX_DISTANCES);
         let (sum, n) = distances.fold((0u64, 0), |(sum, n), distance| (sum.saturating_add(distance), n + 1));
         sum.checked_div(n)
     }
 
-    /// Returns the total size of the shards in bytes, if it is known without opening them. After [`ranges`](Dataset::ranges) it is the share of the
-    /// records. The size of a compressed shard is that of its
-    /// decompressed records. `None` is possible with a pack, which does not
-    /// store sizes of shards.
+    /// Returns the total size of the shards in bytes, if it is known without opening them. After
+    /// [`ranges`](Dataset::ranges) it is the share of the records. The size of a compressed shard is the size
+    /// of its decompressed records. `None` is possible with a pack, which does not store sizes of shards.
     pub fn known_bytes(&self) -> Option<u64> {
         self.files().iter().try_fold(0u64, |sum, file| Some(sum.saturating_add(file.known_bytes()?)))
     }
 
-    /// Returns what the store of the shards has read so far in this process, for all data sets that share it. `None` without a store, and for one that does
-    /// not count.
+    /// Returns what the store of the shards has read so far in this process, for all data sets that share it.
+    /// `None` without a store, and for one that does not count.
     pub fn traffic(&self) -> Option<Traffic> {
         self.files().iter().find_map(ShardFile::traffic)
     }
@@ -293,8 +299,8 @@ impl Dataset {
         self.set().shard_of(i)
     }
 
-    /// Returns record `i`. The record of a mapped dataset borrows from the map, and `buf` does not change. Otherwise the record is read
-    /// into `buf`.
+    /// Returns record `i`. The record of a mapped dataset borrows from the map, and `buf` does not change.
+    /// Otherwise the record is read into `buf`.
     ///
     /// # Errors
     /// [`ErrorKind::OutOfRange`]; a corrupt record, with its location; a stale index.
@@ -303,11 +309,13 @@ impl Dataset {
         set.read(&set.locate(i)?, buf)
     }
 
-    /// Calls `f` with each of the records `ids`, in that order. Mapped records are prefetched. For positional reads, records that are
-    /// adjacent in the file are read together. Records of objects are requested before they are read, up to 16 MiB ahead.
+    /// Calls `f` with each of the records `ids`, in that order. Mapped records are prefetched. For positional
+    /// reads, records that are adjacent in the file are read together. Records of objects are requested
+    /// before they are read, up to 16 MiB ahead.
     ///
     /// # Errors
-    /// Errors of [`read`](Dataset::read) and of `f`. The first error ends the call; `f` was called with the records before it.
+    /// Errors of [`read`](Dataset::read) and of `f`. The first error ends the call; `f` was called with the
+    /// records before it.
     pub fn read_many(&self, ids: &[u64], mut f: impl FnMut(Record<'_>) -> Result<()>) -> Result<()> {
         let set = self.set();
         if set.can_borrow() {

@@ -10,7 +10,8 @@ use std::path::Path;
 
 /// A sequence of records that are made when they are read. They have no file and no index.
 ///
-/// A dataset of them has one shard. Loaders, mixes and readers treat it like one that is read with positional reads.
+/// A dataset of them has one shard. Loaders, mixes and readers treat it like one that is read with positional
+/// reads.
 pub(crate) trait DerivedRecords: fmt::Debug + Send + Sync {
     /// Returns the number of records.
     fn len(&self) -> u64;
@@ -39,7 +40,8 @@ pub(crate) trait DerivedRecords: fmt::Debug + Send + Sync {
     /// Returns what the store of the objects has read so far.
     fn traffic(&self) -> Option<Traffic>;
 
-    /// Returns the path of an object whose records are read whole, because it has no table of their parts. `None` if there is no such object.
+    /// Returns the path of an object whose records are read whole, because it has no table of their parts.
+    /// `None` if there is no such object.
     fn without_tables(&self) -> Option<&Path>;
 
     /// Returns an identifier of the records, 32 hex digits.

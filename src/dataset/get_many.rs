@@ -8,15 +8,18 @@ use crate::io::read_ahead::WINDOW;
 use crate::io::{ReadAhead, Requested};
 use crate::record::Record;
 
-/// Maximum number of bytes of a later record that are prefetched. Records of 1.4 KB take 0.82 to 0.87 of the time that they take without, and records of 4 KB the
-/// same; with 4 or 8 KiB they take 1.03 to 1.06 of it (Xeon with AMX).
+/// Maximum number of bytes of a later record that are prefetched. Records of 1.4 KB take 0.82 to 0.87 of the
+/// time that they take without, and records of 4 KB the same; with 4 or 8 KiB they take 1.03 to 1.06 of it
+/// (Xeon with AMX).
 const FIRST_BYTES: usize = 2048;
 
-/// An iterator over records in the order of a list of record numbers. See [`Mapped::get_many`](super::Mapped::get_many).
+/// An iterator over records in the order of a list of record numbers. See
+/// [`Mapped::get_many`](super::Mapped::get_many).
 ///
-/// The numbers pass through two windows of 32. The records of a window are located in one loop, and touched in another. The loads of
-/// a loop do not depend on each other, so the processor overlaps their cache misses. While records are cold, a window is requested to
-/// the system as soon as its records are located, one window ahead of its use.
+/// The numbers pass through two windows of 32. The records of a window are located in one loop, and touched
+/// in another. The loads of a loop do not depend on each other, so the processor overlaps their cache misses.
+/// While records are cold, a window is requested to the system as soon as its records are located, one window
+/// ahead of its use.
 #[derive(Debug)]
 pub(super) struct GetMany<'a> {
     set: &'a ShardSet,

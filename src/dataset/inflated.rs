@@ -39,14 +39,17 @@ impl StoredBytes {
     }
 }
 
-/// A compressed shard. Its bytes are those of the record stream.
+/// A compressed shard. Its bytes are the bytes of the record stream.
 ///
-/// A *segment* is the part of the stream between two checkpoints. Segments are kept in a cache that all shards of the process share. A single access
-/// decompresses a segment only as far as it needs, and keeps nothing; a second access to the segment, or one of many records, decompresses all of it.
-/// The blocks of a block order are kept instead of segments, so each block is decompressed once, and from the checkpoint before it to its end.
+/// A *segment* is the part of the stream between two checkpoints. Segments are kept in a cache that all
+/// shards of the process share. A single access decompresses a segment only as far as it needs, and keeps
+/// nothing; a second access to the segment, or one of many records, decompresses all of it. The blocks of a
+/// block order are kept instead of segments, so each block is decompressed once, and from the checkpoint
+/// before it to its end.
 ///
-/// A segment of more than [`SegmentCache::LARGEST`] bytes is kept in pieces. Decompression of a piece begins at the last paused decoder before it.
-/// Decoders are paused at regular distances in the segment when it is decompressed for the first time, and after the last piece.
+/// A segment of more than [`SegmentCache::LARGEST`] bytes is kept in pieces. Decompression of a piece begins
+/// at the last paused decoder before it. Decoders are paused at regular distances in the segment when it is
+/// decompressed for the first time, and after the last piece.
 pub(crate) struct InflatedFile {
     file: StoredBytes,
     format: CompressedFormat,
@@ -74,7 +77,8 @@ impl InflatedFile {
         InflatedFile { file, format, index, shard: cache.next_shard(), cache: Arc::clone(cache) }
     }
 
-    /// Fetches a range that is inside the block `block` of a block order. `buf` does not change if there is an error.
+    /// Fetches a range that is inside the block `block` of a block order. `buf` does not change if there is
+    /// an error.
     pub(super) fn fetch_in(
         &self,
         block: Range<u64>,
@@ -122,7 +126,8 @@ impl InflatedFile {
         Ok(())
     }
 
-    /// Returns the error of entries that were not verified and lead to segment `k`, which does not contain the bytes.
+    /// Returns the error of entries that were not verified and lead to segment `k`, which does not contain
+    /// the bytes.
     #[cold]
     fn astray(&self, k: usize) -> Error {
         self.corrupt_entry(k..k.saturating_add(2)).unwrap_or_else(|| no_record().into())
@@ -147,9 +152,11 @@ impl InflatedFile {
         self.collect(&range, alone, buf).inspect_err(|_| buf.truncate(before))
     }
 
-    /// Calls `take` with a reader of the stream from the start of `part` on, which is inside segment `k`. `take` does not read beyond it.
+    /// Calls `take` with a reader of the stream from the start of `part` on, which is inside segment `k`.
+    /// `take` does not read beyond it.
     ///
-    /// The start of the segment is verified. Its end is not: if that is wrong, the bytes are still those of the stream, or there are fewer.
+    /// The start of the segment is verified. Its end is not: if that is wrong, the bytes are still the
+    /// stream's, or there are fewer.
     fn inflate(
         &self,
         k: usize,
@@ -282,10 +289,12 @@ impl InflatedFile {
         Ok(Region::from(bytes))
     }
 
-    /// Decompresses one of the segments after segment `k` into the cache, if the file is being read in order. Called by a thread that would
-    /// otherwise wait for segment `k`. Returns true if it found one; `None` if there is none.
+    /// Decompresses one of the segments after segment `k` into the cache, if the file is being read in order.
+    /// Called by a thread that would otherwise wait for segment `k`. Returns true if it found one; `None` if
+    /// there is none.
     ///
-    /// A batch may be a small part of a segment, so the threads of a loader would all wait for the one that decompresses.
+    /// A batch may be a small part of a segment, so the threads of a loader would all wait for the one that
+    /// decompresses.
     fn read_ahead(&self, k: usize) -> Option<bool> {
         let table = self.index.checkpoints().ok()?;
         let segment = |k| table.segment(k, self.index.stream_end());
@@ -310,7 +319,8 @@ impl InflatedFile {
         None
     }
 
-    /// Appends the bytes of `range`, or returns them if they are all in one segment. If `alone`, its neighbours may never be needed.
+    /// Appends the bytes of `range`, or returns them if they are all in one segment. If `alone`, its
+    /// neighbours may never be needed.
     fn collect(&self, range: &Range<u64>, alone: bool, buf: &mut Vec<u8>) -> Result<Fetched> {
         let table = self.index.checkpoints()?;
         let mut k = table.find(range.start).ok_or_else(no_record)?;

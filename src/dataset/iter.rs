@@ -7,8 +7,8 @@ use crate::record::Record;
 use std::iter::FusedIterator;
 use std::ops::Range;
 
-/// An iterator over records of a [`Mapped`](super::Mapped), in order. It continues after an error, because the records after a corrupt
-/// one are still readable.
+/// An iterator over records of a [`Mapped`](super::Mapped), in order. It continues after an error, because
+/// the records after a corrupt one are still readable.
 #[derive(Clone, Debug)]
 pub(super) struct MappedIter<'a> {
     set: &'a ShardSet,

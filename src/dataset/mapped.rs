@@ -10,11 +10,11 @@ use std::fmt;
 use std::iter::FusedIterator;
 use std::ops::Range;
 
-/// A [`Dataset`] whose shards are all mapped or in memory. Records borrow from the dataset, and nothing is allocated from `get` to a
-/// decoded value.
+/// A [`Dataset`] whose shards are all mapped or in memory. Records borrow from the dataset, and nothing is
+/// allocated from `get` to a decoded value.
 ///
-/// [`dataset`](Mapped::dataset) gives access to the methods of all datasets: shards, columns, loaders. A shard is mapped on first
-/// access. Page tables take about 2 MB for each GiB accessed.
+/// [`dataset`](Mapped::dataset) gives access to the methods of all datasets: shards, columns, loaders. A
+/// shard is mapped on first access. Page tables take about 2 MB for each GiB accessed.
 ///
 /// ```
 /// # let dir = tempfile::tempdir()?;
@@ -56,8 +56,8 @@ impl Mapped {
     /// Wraps a dataset that was opened with maps.
     ///
     /// # Errors
-    /// [`ErrorKind::Compressed`] for the first compressed shard, which is not mapped; [`PathsError::NotLocal`](crate::error::PathsError::NotLocal)
-    /// for an object of a store.
+    /// [`ErrorKind::Compressed`] for the first compressed shard, which is not mapped;
+    /// [`PathsError::NotLocal`](crate::error::PathsError::NotLocal) for an object of a store.
     pub(super) fn of_maps(dataset: Dataset) -> Result<Mapped> {
         for file in dataset.files() {
             if file.is_object() {
@@ -89,24 +89,26 @@ impl Mapped {
 
     /// Returns record `i`, which borrows from the dataset.
     ///
-    /// Cost while the record is in the page cache: two or three cache misses, and the verification that [`Verify`](crate::Verify) selects.
+    /// Cost while the record is in the page cache: two or three cache misses, and the verification that
+    /// [`Verify`](crate::Verify) selects.
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfRange`](crate::ErrorKind::OutOfRange); a corrupt record, with its location; a stale index.
+    /// [`ErrorKind::OutOfRange`](crate::ErrorKind::OutOfRange); a corrupt record, with its location; a stale
+    /// index.
     #[inline]
     pub fn get(&self, i: u64) -> Result<Record<'_>> {
         self.0.set().get(i)
     }
 
-    /// Returns the records `ids`, in that order, with prefetching. Records are processed in windows: the index entries and records of a
-    /// window are touched together, so that their cache misses overlap. While records come from disk, the bytes of the next window are
-    /// requested early.
+    /// Returns the records `ids`, in that order, with prefetching. Records are processed in windows: the
+    /// index entries and records of a window are touched together, so that their cache misses overlap. While
+    /// records come from disk, the bytes of the next window are requested early.
     pub fn get_many<'s>(&'s self, ids: &'s [u64]) -> impl ExactSizeIterator<Item = Result<Record<'s>>> {
         GetMany::new(self.0.set(), ids)
     }
 
-    /// Returns the records of `range`, in order. The iterator continues after an error, because the records after a corrupt one are still
-    /// readable.
+    /// Returns the records of `range`, in order. The iterator continues after an error, because the records
+    /// after a corrupt one are still readable.
     ///
     /// # Errors
     /// [`ErrorKind::OutOfRange`](crate::ErrorKind::OutOfRange).

@@ -17,8 +17,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 impl Dataset {
-    /// Opens shards for positional reads. `paths` is a path, a pattern, or a list of them; `docs/paths.md` lists the forms. Finds the
-    /// indexes of the shards, and builds missing ones. [`DatasetOptions`] opens shards with other options.
+    /// Opens shards for positional reads. `paths` is a path, a pattern, or a list of them; `docs/paths.md`
+    /// lists the forms. Finds the indexes of the shards, and builds missing ones. [`DatasetOptions`] opens
+    /// shards with other options.
     ///
     /// # Errors
     /// - [`ErrorKind::Paths`], if no shard is found or a set is incomplete
@@ -34,18 +35,20 @@ impl Mapped {
     /// Opens shards through maps.
     ///
     /// # Errors
-    /// Errors of [`Dataset::open`]; [`PathsError::TooManyMaps`] for more shards than the process may map; [`ErrorKind::Compressed`] for
-    /// compressed shards, whose records cannot borrow from a map. [`Dataset::open`] reads them.
+    /// Errors of [`Dataset::open`]; [`PathsError::TooManyMaps`] for more shards than the process may map;
+    /// [`ErrorKind::Compressed`] for compressed shards, whose records cannot borrow from a map.
+    /// [`Dataset::open`] reads them.
     ///
     /// # Safety
-    /// The bytes of the shards, and of the index and column files that belong to them, must not be overwritten or truncated while this
-    /// dataset lives. The same holds while a clone of the dataset lives, or an object that keeps its memory: an
-    /// [`Index`](crate::Index), a [`Region`], a column, a batch. It also holds for the files that [`refresh`](Mapped::refresh) opens.
-    /// Appending to a file is fine, because a map has the length that the file had. Replacing a file by rename is fine, because the maps
-    /// keep the old file.
+    /// The bytes of the shards, and of the index and column files that belong to them, must not be
+    /// overwritten or truncated while this dataset lives. The same holds while a clone of the dataset lives,
+    /// or an object that keeps its memory: an [`Index`](crate::Index), a [`Region`], a column, a batch. It
+    /// also holds for the files that [`refresh`](Mapped::refresh) opens. Appending to a file is fine, because
+    /// a map has the length that the file had. Replacing a file by rename is fine, because the maps keep the
+    /// old file.
     ///
-    /// Access to the missing pages of a truncated file raises SIGBUS, and a change of the bytes of a `&[u8]` is undefined behaviour.
-    /// Files that tfseek itself writes are only replaced by rename.
+    /// Access to the missing pages of a truncated file raises SIGBUS, and a change of the bytes of a `&[u8]`
+    /// is undefined behaviour. Files that tfseek itself writes are only replaced by rename.
     #[allow(unsafe_code)]
     pub unsafe fn open(paths: impl IntoPaths) -> Result<Mapped> {
         // SAFETY: this function has the same contract, which the caller fulfils.
@@ -83,8 +86,8 @@ impl DatasetOptions {
         Mapped::of_maps(unsafe { self.open_with_maps(paths) }?)
     }
 
-    /// Opens shards through maps, except compressed ones, which are read with positional reads. If there are none,
-    /// [`Mapped::from_dataset`] returns the dataset with records that borrow.
+    /// Opens shards through maps, except compressed ones, which are read with positional reads. If there are
+    /// none, [`Mapped::from_dataset`] returns the dataset with records that borrow.
     ///
     /// # Errors
     /// Errors of [`Dataset::open`]; [`PathsError::TooManyMaps`] for more shards than the process may map.
@@ -93,11 +96,12 @@ impl DatasetOptions {
     /// The contract of [`Mapped::open`].
     #[allow(unsafe_code)]
     pub unsafe fn open_with_maps(&self, paths: impl IntoPaths) -> Result<Dataset> {
-        // SAFETY: the contract of a promise is that the mapped bytes of files do not change while the maps live. This promise is used
-        // for the shards and, through the options, for the index and column files of the new dataset and of those that `refresh`
-        // makes of it, and for nothing else. It is private to the crate, and `self`, which may open other datasets, does not contain
-        // it. The maps live in these datasets and in objects taken from them. The caller guarantees for exactly these files and
-        // objects that the bytes do not change.
+        // SAFETY: the contract of a promise is that the mapped bytes of files do not change while the maps
+        // live. This promise is used for the shards and, through the options, for the index and column files
+        // of the new dataset and of those that `refresh` makes of it, and for nothing else. It is private to
+        // the crate, and `self`, which may open other datasets, does not contain it. The maps live in these
+        // datasets and in objects taken from them. The caller guarantees for exactly these files and objects
+        // that the bytes do not change.
         let promise = unsafe { Promise::new() };
         self.build(paths.into_paths(), Some(promise))
     }
@@ -123,8 +127,8 @@ impl DatasetOptions {
         Ok(Mapped::new(Dataset::new(set, warnings, options)))
     }
 
-    /// Returns the options with which shards are opened. Without verification no index file is read or written, because a reader that
-    /// verifies would trust it.
+    /// Returns the options with which shards are opened. Without verification no index file is read or
+    /// written, because a reader that verifies would trust it.
     fn checked(&self) -> Result<DatasetOptions> {
         let mut options = self.clone();
         if self.verify == Verify::None {
@@ -235,7 +239,8 @@ impl DatasetOptions {
                 warnings.extend(work.end(reported.map_err(|e| e.in_file(&path)))?);
             }
         }
-        // Objects that are not listed together are listed one by one when they are opened, and tell of errors then.
+        // Objects that are not listed together are listed one by one when they are opened, and tell of errors
+        // then.
         let paths: Vec<_> = pack.shards().map(|(path, _)| path).collect();
         let _ = paths::list_many(&options.storage, &paths, false);
         let segments = pack.shards().enumerate().map(|(slot, (path, _))| (path, pack.longest_segment(slot)));

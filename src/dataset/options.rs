@@ -44,14 +44,16 @@ impl Default for DatasetOptions {
 }
 
 impl DatasetOptions {
-    /// Returns the defaults: indexes are found or built, payloads are verified, and a torn tail or a missing shard is an error.
+    /// Returns the defaults: indexes are found or built, payloads are verified, and a torn tail or a missing
+    /// shard is an error.
     pub fn new() -> DatasetOptions {
         DatasetOptions::default()
     }
 
-    /// Sets the options for finding and building indexes, and replaces earlier ones. An [`IndexMode`](crate::IndexMode) means the default
-    /// options with that mode. The callback of [`progress`](DatasetOptions::progress) and the [`store`](DatasetOptions::store) stay, unless
-    /// `options` have them.
+    /// Sets the options for finding and building indexes, and replaces earlier ones. An
+    /// [`IndexMode`](crate::IndexMode) means the default options with that mode. The callback of
+    /// [`progress`](DatasetOptions::progress) and the [`store`](DatasetOptions::store) stay, unless `options`
+    /// have them.
     #[must_use]
     pub fn index(mut self, options: impl Into<IndexOptions>) -> DatasetOptions {
         let before = std::mem::replace(&mut self.index, options.into());
@@ -74,25 +76,26 @@ impl DatasetOptions {
         self
     }
 
-    /// Sets the maximum number of payload bytes of a record. Default: 2^31 - 1, the longest message that protobuf parses. Access to a longer
-    /// record returns [`ErrorKind::RecordTooLarge`](crate::ErrorKind::RecordTooLarge), before any memory is allocated for it. Other records
-    /// stay readable.
+    /// Sets the maximum number of payload bytes of a record. Default: 2^31 - 1, the longest message that
+    /// protobuf parses. Access to a longer record returns
+    /// [`ErrorKind::RecordTooLarge`](crate::ErrorKind::RecordTooLarge), before any memory is allocated for
+    /// it. Other records stay readable.
     #[must_use]
     pub fn max_record(mut self, bytes: u64) -> DatasetOptions {
         self.max_record = bytes;
         self
     }
 
-    /// Sets whether shards of a set `-NNNNN-of-NNNNN` may be missing. Record numbers then count the records of the shards that exist.
-    /// Default: false.
+    /// Sets whether shards of a set `-NNNNN-of-NNNNN` may be missing. Record numbers then count the records
+    /// of the shards that exist. Default: false.
     #[must_use]
     pub fn allow_missing(mut self, allow: bool) -> DatasetOptions {
         self.allow_missing = allow;
         self
     }
 
-    /// Sets the store of shards whose names are URLs. Default: none; a URL is then an error. Maps are of files only: objects are read with
-    /// ranges. [`IndexOptions::store`] tells where their indexes are.
+    /// Sets the store of shards whose names are URLs. Default: none; a URL is then an error. Maps are of
+    /// files only: objects are read with ranges. [`IndexOptions::store`] tells where their indexes are.
     #[must_use]
     pub fn store(mut self, store: Arc<dyn Store>) -> DatasetOptions {
         self.index = self.index.store(store);
@@ -107,9 +110,11 @@ impl DatasetOptions {
         self.index.storage.store_of(name)
     }
 
-    /// Sets a callback for progress, as described at [`IndexOptions::progress`]. It receives the number of bytes scanned since its last
-    /// call. Scans happen for indexes when the dataset is opened, and for columns when they are built; for these,
-    /// [`ColumnOptions::progress`](crate::column::ColumnOptions::progress) can set another callback per call. `f` can cancel the call:
+    /// Sets a callback for progress, as described at [`IndexOptions::progress`]. It receives the number of
+    /// bytes scanned since its last call. Scans happen for indexes when the dataset is opened, and for
+    /// columns when they are built; for these,
+    /// [`ColumnOptions::progress`](crate::column::ColumnOptions::progress) can set another callback per call.
+    /// `f` can cancel the call:
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;

@@ -1,5 +1,5 @@
-//! Prefetching for [`GetMany`](super::GetMany) and the loader: records are requested from the sources of their shards, touched, and
-//! fetched.
+//! Prefetching for [`GetMany`](super::GetMany) and the loader: records are requested from the sources of
+//! their shards, touched, and fetched.
 
 use super::derived::DerivedRecords;
 use super::shard::ShardFile;
@@ -16,7 +16,8 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 const LINE: u64 = cache::LINE as u64;
-/// Maximum length of a record of which all cache lines are loaded. For a longer one, the hardware prefetcher loads the rest.
+/// Maximum length of a record of which all cache lines are loaded. For a longer one, the hardware prefetcher
+/// loads the rest.
 const SHORT: u64 = 4 * LINE;
 /// Speed at which a warm record is read and verified, at least, in bytes per nanosecond.
 const WARM_BYTES_PER_NS: u64 = 2;
@@ -41,8 +42,8 @@ pub(crate) fn request_ahead(
     requested
 }
 
-/// Touches the records of the current batch, or returns true if they are cold. Cold records are all requested when this returns, and
-/// must be [fetched](fetch) before they are used.
+/// Touches the records of the current batch, or returns true if they are cold. Cold records are all requested
+/// when this returns, and must be [fetched](fetch) before they are used.
 pub(crate) fn is_cold(
     set: &ShardSet,
     ahead: &ReadAhead,
@@ -63,7 +64,8 @@ pub(crate) fn is_cold(
     cold
 }
 
-/// Fetches a record before it is returned. All its pages are mapped at once, and a disk failure is an error instead of a signal.
+/// Fetches a record before it is returned. All its pages are mapped at once, and a disk failure is an error
+/// instead of a signal.
 pub(crate) fn fetch(set: &ShardSet, at: &RecordLocation) -> Result<()> {
     let file = set.file_of(at);
     let Some(range) = file.range(at.span) else { return Ok(()) };
@@ -71,9 +73,11 @@ pub(crate) fn fetch(set: &ShardSet, at: &RecordLocation) -> Result<()> {
     fetched.map(drop).map_err(|e| e.at(set.location(at)))
 }
 
-/// Calls `read` with parts of the records of the current batch, which together are all of them in order. For shards from which records cannot borrow.
+/// Calls `read` with parts of the records of the current batch, which together are all of them in order. For
+/// shards from which records cannot borrow.
 ///
-/// Reads are timed to find out whether records are cold. If they are, those that are left are requested before they are read.
+/// Reads are timed to find out whether records are cold. If they are, those that are left are requested
+/// before they are read.
 pub(crate) fn read_all(
     set: &ShardSet,
     ahead: &ReadAhead,
@@ -82,7 +86,7 @@ pub(crate) fn read_all(
     mut read: impl FnMut(Range<usize>) -> Result<()>,
 ) -> Result<()> {
     if !set.is_plain() || set.has_objects() {
-        // The time of a read is mostly that of decompression, or of a request.
+        // The time of a read is mostly the time of decompression, or of a request.
         return read(0..records.len());
     }
     let part = |range: Range<usize>| records.get(range).unwrap_or_default();
@@ -95,7 +99,8 @@ pub(crate) fn read_all(
     read_timed(ahead, requested, records.len(), timed, |range| request(set, part(range)))
 }
 
-/// [`read_all`] without a clock and records: `read` returns the time that it took, and `request` requests them.
+/// [`read_all`] without a clock and records: `read` returns the time that it took, and `request` requests
+/// them.
 fn read_timed(
     ahead: &ReadAhead,
     requested: Requested,
@@ -168,7 +173,8 @@ impl<'a> Group<'a> {
     }
 }
 
-/// Calls `f` with each of the records `ids`, in that order. While a group of them is read, the next one is on its way.
+/// Calls `f` with each of the records `ids`, in that order. While a group of them is read, the next one is on
+/// its way.
 ///
 /// # Errors
 /// The first error of reading a record or of `f`. Records that were not read are not on their way any more.
@@ -198,7 +204,7 @@ pub(super) fn read_requested(
 /// Returns the number of bytes of a block of records, by shard and ordinals.
 ///
 /// # Errors
-/// Those of the first read of its records.
+/// Errors of the first read of its records.
 pub(crate) fn block_bytes(set: &ShardSet, (shard, records): (u32, Range<u64>)) -> Result<u64> {
     let Some(file) = set.files().get(shard as usize) else { return Ok(0) };
     if let Some(derived) = file.as_derived() {
@@ -208,7 +214,8 @@ pub(crate) fn block_bytes(set: &ShardSet, (shard, records): (u32, Range<u64>)) -
     Ok(range.end.saturating_sub(range.start))
 }
 
-/// Requests a whole block of records. Up to `room` bytes will be requested and not read. An error is that of the first read.
+/// Requests a whole block of records. Up to `room` bytes will be requested and not read. An error is returned
+/// by the first read.
 pub(crate) fn request_block(set: &ShardSet, (shard, records): (u32, Range<u64>), room: u64) {
     let Some(file) = set.files().get(shard as usize) else { return };
     if let Some(derived) = file.as_derived() {
@@ -248,8 +255,8 @@ pub(crate) fn forget(set: &ShardSet, records: &[Option<RecordLocation>]) {
     by_shard(set, records, |source, ranges| source.forget(ranges), |derived, ids| derived.forget(ids));
 }
 
-/// Calls `f` for each shard with the byte ranges of its records, in the order of the records, and `derived` with the numbers of records that are
-/// made when they are read. At most [`MAX_RANGES`] records per call.
+/// Calls `f` for each shard with the byte ranges of its records, in the order of the records, and `derived`
+/// with the numbers of records that are made when they are read. At most [`MAX_RANGES`] records per call.
 #[expect(clippy::indexing_slicing, reason = "a chunk has at most `MAX_RANGES` records")]
 fn by_shard(
     set: &ShardSet,
@@ -316,7 +323,8 @@ fn touch(set: &ShardSet, how: Touch, records: &[Option<RecordLocation>]) -> Dura
     start.elapsed()
 }
 
-/// Returns true for the payload of a short record, of which [`is_cold`] has loaded all cache lines if it is warm.
+/// Returns true for the payload of a short record, of which [`is_cold`] has loaded all cache lines if it is
+/// warm.
 pub(crate) fn is_short(payload_len: u64) -> bool {
     payload_len.saturating_add(OVERHEAD as u64) <= SHORT
 }
@@ -444,7 +452,8 @@ mod tests {
             read_timed(ahead, requested, records.len(), read, |range| self.want(at(range)))
         }
 
-        /// Reads `batches` batches of `len` records, planned `depth` batches ahead. Every record must be read once, in order.
+        /// Reads `batches` batches of `len` records, planned `depth` batches ahead. Every record must be read
+        /// once, in order.
         fn epoch(&self, ahead: &ReadAhead, batches: usize, len: usize, depth: usize) {
             let batch = |k: usize| k * len..(k + 1) * len;
             let mut plans = std::collections::VecDeque::new();
@@ -467,7 +476,8 @@ mod tests {
             let (disk, ahead) = (Disk::default(), ReadAhead::default());
             let batches = 4000usize.div_ceil(len).max(20);
             disk.epoch(&ahead, batches, len, depth);
-            // Three records to detect that the disk is cold, and a probe in 256 records. Each record is requested at most once.
+            // Three records to detect that the disk is cold, and a probe in 256 records. Each record is
+            // requested at most once.
             let probes = batches * len / 256 + 1;
             assert!(disk.waits.get() <= 3 + probes, "{len} {depth}: {}", disk.waits.get());
             let mut wanted = disk.wanted.take();

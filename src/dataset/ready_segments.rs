@@ -7,7 +7,8 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Number of maps. Each small record of a compressed shard is one look into a map: with one lock, 16 threads read at two thirds of the rate of one.
+/// Number of maps. Each small record of a compressed shard is one look into a map: with one lock, 16 threads
+/// read at two thirds of the rate of one.
 const MAPS: usize = 1 << 6;
 
 /// A shard, by its number in the cache, and the start and end of a segment or block in its stream.
@@ -60,7 +61,8 @@ impl ReadySegments {
         self.map(key).contains_key(key)
     }
 
-    /// Adds a segment, and removes those that were not used for the longest time while there are more than `limit` bytes.
+    /// Adds a segment, and removes those that were not used for the longest time while there are more than
+    /// `limit` bytes.
     pub(super) fn add(&self, key: SegmentKey, bytes: Region, limit: u64) {
         let used = self.added.fetch_add(1, Relaxed).wrapping_add(1).wrapping_mul(2);
         self.bytes.fetch_add(bytes.len() as u64, Relaxed);
@@ -114,7 +116,8 @@ mod tests {
     use std::collections::VecDeque;
     use tfseek_testkit::rng::Rng;
 
-    /// Compares with a list whose last segment is the most recently used one. A thread has one use after each addition, so that no two are alike.
+    /// Compares with a list whose last segment is the most recently used one. A thread has one use after each
+    /// addition, so that no two are alike.
     #[test]
     fn the_least_recently_used_are_removed() {
         let (ready, mut list, mut rng) =

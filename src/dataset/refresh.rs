@@ -13,13 +13,13 @@ use crate::io::Storage;
 use std::ops::ControlFlow;
 
 impl Dataset {
-    /// Opens the dataset again with the same paths and options, and returns a dataset with the records that were added since. The paths are
-    /// resolved again, so a pattern or a folder also yields new shards. Only the new parts of shards are scanned. A pack is read again; it
-    /// grows when it is written again.
+    /// Opens the dataset again with the same paths and options, and returns a dataset with the records that
+    /// were added since. The paths are resolved again, so a pattern or a folder also yields new shards. Only
+    /// the new parts of shards are scanned. A pack is read again; it grows when it is written again.
     ///
-    /// The records of this dataset keep their numbers in the new one: its last shard may have grown, and new shards may follow. Every
-    /// other change is an error that names a shard. This dataset itself does not change, and neither do its clones and loaders.
-    /// A dataset in memory is returned as it is.
+    /// The records of this dataset keep their numbers in the new one: its last shard may have grown, and new
+    /// shards may follow. Every other change is an error that names a shard. This dataset itself does not
+    /// change, and neither do its clones and loaders. A dataset in memory is returned as it is.
     ///
     /// A file that is being written usually ends inside a record, so its readers open it with
     /// [`Tail::Tolerate`](crate::Tail::Tolerate).
@@ -50,14 +50,16 @@ impl Dataset {
     ///
     /// # Errors
     /// - Errors of [`Dataset::open`]
-    /// - [`ErrorKind::Renumbered`], if a shard was added before the last one, removed, or has grown without being the last one
-    /// - [`IndexError::Stale`](crate::error::IndexError::Stale), if a shard became shorter or has other content
+    /// - [`ErrorKind::Renumbered`], if a shard was added before the last one, removed, or has grown without
+    ///   being the last one
+    /// - [`IndexError::Stale`](crate::error::IndexError::Stale), if a shard became shorter or has other
+    ///   content
     pub fn refresh(&self) -> Result<Dataset> {
         self.refreshed(|options| options)
     }
 
-    /// Opens the dataset again like [`refresh`](Dataset::refresh), with another callback for the progress of scans
-    /// ([`DatasetOptions::progress`]).
+    /// Opens the dataset again like [`refresh`](Dataset::refresh), with another callback for the progress of
+    /// scans ([`DatasetOptions::progress`]).
     ///
     /// # Errors
     /// Errors of [`refresh`](Dataset::refresh).
@@ -78,7 +80,8 @@ impl Dataset {
 }
 
 impl Mapped {
-    /// Opens the dataset again like [`Dataset::refresh`], with new maps. The guarantee given to [`Mapped::open`] covers them too.
+    /// Opens the dataset again like [`Dataset::refresh`], with new maps. The guarantee given to
+    /// [`Mapped::open`] covers them too.
     ///
     /// # Errors
     /// Errors of [`Dataset::refresh`] and of [`Mapped::open`].
@@ -87,7 +90,8 @@ impl Mapped {
     }
 }
 
-/// Checks that the records of `old` have the same numbers in `new`. Shards without records have no influence on numbers.
+/// Checks that the records of `old` have the same numbers in `new`. Shards without records have no influence
+/// on numbers.
 fn check_numbers(old: &ShardSet, new: &ShardSet, storage: &Storage) -> Result<()> {
     fn with_records(set: &ShardSet) -> impl Iterator<Item = &ShardFile> {
         set.files().iter().filter(|file| file.len() > 0)
@@ -111,7 +115,8 @@ fn check_numbers(old: &ShardSet, new: &ShardSet, storage: &Storage) -> Result<()
 /// Checks that a shard begins with the records that were indexed before.
 fn check_content(was: &ShardFile, is: &ShardFile, storage: &Storage) -> Result<()> {
     let (known, header) = (was.index_header()?, is.index_header()?);
-    // Two files that were written within one clock tick have the same time, so the file must be the same as well.
+    // Two files that were written within one clock tick have the same time, so the file must be the same as
+    // well.
     let same_file = was.file_id() == is.file_id();
     if same_file && index::same_records(&known, &header) {
         return Ok(());
@@ -120,8 +125,8 @@ fn check_content(was: &ShardFile, is: &ShardFile, storage: &Storage) -> Result<(
     if known.has_gaps() || header.has_gaps() { check_offsets(was, is) } else { Ok(()) }
 }
 
-/// Checks that records have the same offsets, if damage was skipped: when a record that was in parts becomes whole, records that were found
-/// inside it are none.
+/// Checks that records have the same offsets, if damage was skipped: when a record that was in parts becomes
+/// whole, records that were found inside it are none.
 fn check_offsets(was: &ShardFile, is: &ShardFile) -> Result<()> {
     for i in 0..was.len().min(is.len()) {
         let (expected, found) = (was.locate(i)?.offset, is.locate(i)?.offset);

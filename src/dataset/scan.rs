@@ -8,8 +8,8 @@ use crate::policy::Verify;
 use crate::record::Record;
 use crate::warning::Warning;
 
-/// Calls `f` with each of the records `ids` of shard `s`, in that order, or with the error of reading it. Verifies payloads, regardless of the
-/// dataset's options.
+/// Calls `f` with each of the records `ids` of shard `s`, in that order, or with the error of reading it.
+/// Verifies payloads, regardless of the dataset's options.
 #[expect(clippy::indexing_slicing, reason = "shards are numbered from 0 to their count")]
 pub(crate) fn for_each_record(
     dataset: &Dataset,
@@ -37,7 +37,8 @@ pub(crate) fn for_each_record(
     work.report(seen)
 }
 
-/// The number of records that are left out, because they cannot be read or do not decode, and the error of the first.
+/// The number of records that are left out, because they cannot be read or do not decode, and the error of
+/// the first.
 #[derive(Default)]
 pub(crate) struct LeftOut {
     count: u64,
@@ -50,7 +51,7 @@ impl LeftOut {
         self.first.get_or_insert(e);
     }
 
-    /// Adds those of a shard after the others.
+    /// Adds the records of a shard after the others.
     pub(crate) fn append(&mut self, next: LeftOut) {
         self.count = self.count.saturating_add(next.count);
         self.first = self.first.take().or(next.first);

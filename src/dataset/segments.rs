@@ -13,11 +13,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
-/// Maximum number of decompressed bytes that the process keeps, unless the windows of its block orders are larger together.
+/// Maximum number of decompressed bytes that the process keeps, unless the windows of its block orders are
+/// larger together.
 pub(crate) const INFLATED_BYTES: u64 = 128 << 20;
 
-/// Decompressed bytes of the compressed shards of all datasets of the process, the most recently used ones: segments, pieces of long segments,
-/// and blocks of block orders. Also the paused decoders of long segments.
+/// Decompressed bytes of the compressed shards of all datasets of the process, the most recently used ones:
+/// segments, pieces of long segments, and blocks of block orders. Also the paused decoders of long segments.
 ///
 /// If several threads need a segment, one decompresses it, and the others wait.
 #[derive(Default)]
@@ -66,8 +67,8 @@ impl fmt::Debug for SegmentCache {
     }
 }
 
-/// The share of a dataset in the limit of the cache: the bytes of the largest window of its block orders. The cache has room for the windows
-/// of all datasets that exist.
+/// The share of a dataset in the limit of the cache: the bytes of the largest window of its block orders. The
+/// cache has room for the windows of all datasets that exist.
 #[derive(Debug)]
 pub(super) struct OrderWindow {
     cache: Arc<SegmentCache>,
@@ -115,8 +116,8 @@ struct Paused {
 }
 
 impl SegmentCache {
-    /// Maximum number of bytes of a segment that is kept as a whole. A longer one is decompressed and kept in pieces. Deflate blocks can be of
-    /// any length.
+    /// Maximum number of bytes of a segment that is kept as a whole. A longer one is decompressed and kept in
+    /// pieces. Deflate blocks can be of any length.
     pub(super) const LARGEST: u64 = LONG_SEGMENT;
     /// Maximum number of bytes that are decompressed ahead.
     pub(super) const AHEAD: u64 = INFLATED_BYTES / 8;
@@ -202,8 +203,8 @@ impl SegmentCache {
         own.ready.contains(key) || own.lock().pending.contains(key)
     }
 
-    /// Returns true if a segment is in the cache, is being decompressed, or was used by one of the last single accesses. Otherwise it counts as
-    /// used from now on.
+    /// Returns true if a segment is in the cache, is being decompressed, or was used by one of the last
+    /// single accesses. Otherwise it counts as used from now on.
     pub(super) fn used_before(&self, key: SegmentKey) -> bool {
         let own = self.segments.own();
         if own.ready.contains(&key) {
@@ -462,8 +463,8 @@ mod tests {
         file
     }
 
-    /// A segment that is longer than all pieces that are kept around an access. Orders that jump decompress a piece and the way from a paused
-    /// decoder, not everything from the checkpoint.
+    /// A segment that is longer than all pieces that are kept around an access. Orders that jump decompress a
+    /// piece and the way from a paused decoder, not everything from the checkpoint.
     #[test]
     fn a_long_deflate_block_is_read_in_any_order() {
         const N: usize = 300;
@@ -550,7 +551,8 @@ mod tests {
         assert_eq!(inflated.load(Ordering::Relaxed), 1);
     }
 
-    /// A forked child finds the lock as a thread of its parent held it, and segments of threads that it does not have.
+    /// A forked child finds the lock as a thread of its parent held it, and segments of threads that it does
+    /// not have.
     #[test]
     fn a_forked_child_has_segments_of_its_own() {
         let segments = PerProcess::default().forked();

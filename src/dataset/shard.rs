@@ -115,7 +115,8 @@ impl ShardFile {
         ShardFile { file, total: len, records: 0..len, max_record, unverified: false, index, access, opened }
     }
 
-    /// Sets whether records are returned without verification, whatever a caller asks for: the shard was opened with [`Verify::None`].
+    /// Sets whether records are returned without verification, whatever a caller asks for: the shard was
+    /// opened with [`Verify::None`].
     pub(super) fn unverified(self, unverified: bool) -> ShardFile {
         ShardFile { unverified, ..self }
     }
@@ -151,7 +152,8 @@ impl ShardFile {
         file.unverified(self.unverified)
     }
 
-    /// Returns the same shard with these of its records. They are counted among those that belong to this dataset.
+    /// Returns the same shard with these of its records. They are counted among those that belong to this
+    /// dataset.
     pub(crate) fn cut(&self, records: Range<u64>) -> ShardFile {
         let ordinal = |i: u64| self.records.start.saturating_add(i).min(self.records.end);
         ShardFile { records: ordinal(records.start)..ordinal(records.end), ..self.whole() }
@@ -182,7 +184,8 @@ impl ShardFile {
         self.len() == self.total
     }
 
-    /// Returns the share of a number of bytes of the file that the records of the dataset have, if all records are of one size.
+    /// Returns the share of a number of bytes of the file that the records of the dataset have, if all
+    /// records are of one size.
     pub(crate) fn share_of(&self, bytes: u64) -> u64 {
         if self.is_whole() {
             return bytes;
@@ -230,7 +233,8 @@ impl ShardFile {
         }
     }
 
-    /// Returns true for an object of a store that is not compressed, and for records that are made of objects: blocks of them are requested whole.
+    /// Returns true for an object of a store that is not compressed, and for records that are made of
+    /// objects: blocks of them are requested whole.
     pub(crate) fn has_object_blocks(&self) -> bool {
         match &self.access {
             Access::Object(_, None) => true,
@@ -275,7 +279,8 @@ impl ShardFile {
         }
     }
 
-    /// Returns the size of the shard in bytes from its index, if it is known without opening the shard. Of some records it is their share.
+    /// Returns the size of the shard in bytes from its index, if it is known without opening the shard. Of
+    /// some records it is their share.
     pub(crate) fn known_bytes(&self) -> Option<u64> {
         let bytes = match (&self.index, self.opened.get()) {
             (IndexSource::Index(index), _) | (_, Some(Opened { index, .. })) => Some(index.stored_bytes()),
@@ -290,8 +295,8 @@ impl ShardFile {
         bytes.map(|bytes| self.share_of(bytes))
     }
 
-    /// Returns the mean distance of two checkpoints in decompressed bytes, or from a pack the longest. Opens no shard. `None` for a shard that is
-    /// not compressed.
+    /// Returns the mean distance of two checkpoints in decompressed bytes, or from a pack the longest. Opens
+    /// no shard. `None` for a shard that is not compressed.
     pub(crate) fn checkpoint_distance(&self) -> Option<u64> {
         match (&self.index, self.opened.get()) {
             (IndexSource::Index(index), _) | (_, Some(Opened { index, .. })) => index.mean_segment(),
@@ -300,9 +305,10 @@ impl ShardFile {
         }
     }
 
-    /// Returns the state of the file, if its content has not changed since the shard was opened. The path then still refers to the bytes that
-    /// are read, as far as size and times tell, or the fingerprints where only the time of the last change differs. A file that does not exist any
-    /// more has changed. An object that was replaced cannot be read.
+    /// Returns the state of the file, if its content has not changed since the shard was opened. The path
+    /// then still refers to the bytes that are read, as far as size and times tell, or the fingerprints where
+    /// only the time of the last change differs. A file that does not exist any more has changed. An object
+    /// that was replaced cannot be read.
     pub(crate) fn stamp(&self) -> Result<Option<Stamp>> {
         let opened = self.opened()?;
         let Some(then) = &opened.stamp else { return Ok(None) };
@@ -345,7 +351,8 @@ impl ShardFile {
             };
             Ok((index, Some(stamp)))
         };
-        // The index is compared with the same descriptor that is read later, so the file cannot be replaced in between.
+        // The index is compared with the same descriptor that is read later, so the file cannot be replaced
+        // in between.
         let open_file = || -> Result<(File, Index, Option<Stamp>)> {
             let file = open_regular(&self.file.path)?;
             let (index, stamp) = checked(&file)?;
@@ -443,8 +450,9 @@ impl ShardFile {
 
     /// Returns record `i`. Only for a shard with [`can_borrow`](ShardFile::can_borrow).
     ///
-    /// Nearly all calls take the fast path, `get_fast`. It is short, so that a processor that waits for the bytes of one record can
-    /// already execute loads of the next one. `get_slow` handles the other cases and errors.
+    /// Nearly all calls take the fast path, `get_fast`. It is short, so that a processor that waits for the
+    /// bytes of one record can already execute loads of the next one. `get_slow` handles the other cases and
+    /// errors.
     #[inline(always)]
     pub(crate) fn get(&self, i: u64, verify: Verify) -> Result<Record<'_>> {
         match self.get_fast(i, verify) {
@@ -464,8 +472,8 @@ impl ShardFile {
         self.borrow_slow(i, self.locate(i)?, verify)
     }
 
-    /// Returns record `i`, which is located at `span`. Only for a shard with [`can_borrow`](ShardFile::can_borrow). Has a fast path like
-    /// [`get`](ShardFile::get).
+    /// Returns record `i`, which is located at `span`. Only for a shard with
+    /// [`can_borrow`](ShardFile::can_borrow). Has a fast path like [`get`](ShardFile::get).
     #[inline(always)]
     pub(crate) fn borrow(&self, i: u64, span: Span, verify: Verify) -> Result<Record<'_>> {
         match self.opened.get().and_then(|opened| self.borrow_fast(opened, i, span, verify)) {
@@ -474,7 +482,8 @@ impl ShardFile {
         }
     }
 
-    /// Returns record `i` of a shard that is open. `None` means only that `borrow_slow` must return the record or its error.
+    /// Returns record `i` of a shard that is open. `None` means only that `borrow_slow` must return the
+    /// record or its error.
     #[inline(always)]
     fn borrow_fast<'s>(
         &'s self,
@@ -496,15 +505,16 @@ impl ShardFile {
         self.extract(i, span, 0, self.bytes()?, verify)
     }
 
-    /// Returns record `i` at `span` without verification. [`borrow`](ShardFile::borrow) must have returned this record before.
+    /// Returns record `i` at `span` without verification. [`borrow`](ShardFile::borrow) must have returned
+    /// this record before.
     pub(crate) fn borrow_again(&self, i: u64, span: Span) -> Record<'_> {
         let payload = || {
             let start = usize::try_from(span.offset).ok()?.checked_add(HEADER_LEN)?;
             let end = start.checked_add(usize::try_from(span.payload_len).ok()?)?;
             self.bytes().ok()?.get(start..end)
         };
-        // The range is inside the bytes, as it was for `borrow`. The length of a map never changes, and the length of a region only if its
-        // owner breaks the contract; the payload is then empty.
+        // The range is inside the bytes, as it was for `borrow`. The length of a map never changes, and the
+        // length of a region only if its owner breaks the contract; the payload is then empty.
         Record::of_file(payload().unwrap_or_default(), &self.file, i, span.offset)
     }
 
@@ -525,8 +535,9 @@ impl ShardFile {
         })
     }
 
-    /// Returns the byte range of a record, with header and footer. `None` if the record is longer than the limit. In a shard that
-    /// [`can_borrow`](ShardFile::can_borrow), the range is cut at the end of the shard.
+    /// Returns the byte range of a record, with header and footer. `None` if the record is longer than the
+    /// limit. In a shard that [`can_borrow`](ShardFile::can_borrow), the range is cut at the end of the
+    /// shard.
     pub(crate) fn range(&self, span: Span) -> Option<Range<u64>> {
         if span.payload_len > self.max_record {
             return None;
@@ -538,7 +549,8 @@ impl ShardFile {
         Some(start.min(end)..end)
     }
 
-    /// Checks the length of a record against the limit. Called before anything is read or allocated for the record.
+    /// Checks the length of a record against the limit. Called before anything is read or allocated for the
+    /// record.
     #[inline]
     pub(crate) fn check_len(&self, i: u64, span: Span) -> Result<()> {
         if span.payload_len > self.max_record {
@@ -565,7 +577,8 @@ impl ShardFile {
         self.appended(self.source()?.fetch_alone(range.clone(), buf), range, before, buf)
     }
 
-    /// Like [`append`](ShardFile::append), for a range inside the records `block`, which will all be needed soon.
+    /// Like [`append`](ShardFile::append), for a range inside the records `block`, which will all be needed
+    /// soon.
     pub(crate) fn append_in(&self, block: Range<u64>, range: Range<u64>, buf: &mut Vec<u8>) -> Result<()> {
         let ShardBytes::Inflated(file) = &self.opened()?.bytes else { return self.append(range, buf) };
         let block = self.range_of(block)?;

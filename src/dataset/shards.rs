@@ -102,7 +102,8 @@ impl ShardSet {
         self.has_objects
     }
 
-    /// Returns the path of an object whose records are read whole, because derived records are made of them without tables of their parts.
+    /// Returns the path of an object whose records are read whole, because derived records are made of them
+    /// without tables of their parts.
     pub(crate) fn without_tables(&self) -> Option<&Path> {
         self.files.iter().find_map(|file| file.as_derived()?.without_tables())
     }
@@ -123,7 +124,8 @@ impl ShardSet {
     /// [`ErrorKind::OutOfRange`].
     #[inline]
     pub(crate) fn shard_of(&self, i: u64) -> Result<(usize, u64)> {
-        // The first shard whose records end after `i`. This is never an empty shard, which ends where it starts.
+        // The first shard whose records end after `i`. This is never an empty shard, which ends where it
+        // starts.
         let s = self.starts[1..].partition_point(|&end| end <= i);
         if s >= self.files.len() {
             return Err(ErrorKind::OutOfRange { what: "record", i: i.into(), len: self.len }.into());
@@ -145,7 +147,8 @@ impl ShardSet {
         Ok(RecordLocation { shard: s as u32, i: k, span })
     }
 
-    /// Calls `each` with the result of [`locate`](ShardSet::locate) for each of `ids`, in that order. Overlaps their cache misses.
+    /// Calls `each` with the result of [`locate`](ShardSet::locate) for each of `ids`, in that order.
+    /// Overlaps their cache misses.
     pub(crate) fn locate_all(&self, ids: &[u64], mut each: impl FnMut(Result<RecordLocation>)) {
         for ids in ids.chunks(Loads::CAPACITY) {
             let mut shards = [None; Loads::CAPACITY];
@@ -191,8 +194,8 @@ impl ShardSet {
 
     /// Returns record `i`. Only if [`can_borrow`](ShardSet::can_borrow).
     ///
-    /// Always inlined into [`Mapped::get`](super::Mapped::get), which otherwise takes 1.2 times as many instructions: a call saves registers, and a
-    /// record is returned through memory.
+    /// Always inlined into [`Mapped::get`](super::Mapped::get), which otherwise takes 1.2 times as many
+    /// instructions: a call saves registers, and a record is returned through memory.
     #[inline(always)]
     pub(super) fn get(&self, i: u64) -> Result<Record<'_>> {
         match self.files.as_slice() {
@@ -201,7 +204,8 @@ impl ShardSet {
         }
     }
 
-    /// Like [`get`](ShardSet::get), but never inlined: for several shards, and for callers that seldom use it.
+    /// Like [`get`](ShardSet::get), but never inlined: for several shards, and for callers that seldom use
+    /// it.
     #[inline(never)]
     pub(super) fn get_slow(&self, i: u64) -> Result<Record<'_>> {
         let (s, k) = self.shard_of(i)?;
@@ -243,7 +247,8 @@ impl ShardSet {
         })
     }
 
-    /// Appends a record by `append`, once more if it is one of an object and fails a checksum. Returns the range of its payload in `buf`.
+    /// Appends a record by `append`, once more if it is one of an object and fails a checksum. Returns the
+    /// range of its payload in `buf`.
     fn append_sound(
         &self,
         at: &RecordLocation,
@@ -274,7 +279,8 @@ impl ShardSet {
         self.block_in(at.shard as usize, first + (at.i - self.file_of(at).records().start), blocks)
     }
 
-    /// Returns the ordinals in shard `s` of the records that are in the same block as record `id` of that shard.
+    /// Returns the ordinals in shard `s` of the records that are in the same block as record `id` of that
+    /// shard.
     fn block_in(&self, s: usize, id: u64, blocks: OrderBlocks) -> Range<u64> {
         let (first, records) = (self.starts[s], self.files[s].records());
         let len = blocks.len.max(1);
@@ -283,8 +289,8 @@ impl ShardSet {
         records.start + start.saturating_sub(first)..records.start + (end - first)
     }
 
-    /// Returns the shard of record `id`, and the ordinals of the records in it that are in the same block. `None` if the shard has no
-    /// [blocks of objects](ShardFile::has_object_blocks), or no such record.
+    /// Returns the shard of record `id`, and the ordinals of the records in it that are in the same block.
+    /// `None` if the shard has no [blocks of objects](ShardFile::has_object_blocks), or no such record.
     pub(crate) fn object_block(&self, id: u64, blocks: OrderBlocks) -> Option<(u32, Range<u64>)> {
         let (s, _) = self.shard_of(id).ok()?;
         self.files[s].has_object_blocks().then(|| (s as u32, self.block_in(s, id, blocks)))
@@ -311,7 +317,8 @@ impl ShardSet {
         file.append(stored_part(at, part), buf).map_err(|e| e.at(self.location(at)))
     }
 
-    /// Returns true if bytes of the payload of a record of an object, which failed a checksum, will be asked for once more.
+    /// Returns true if bytes of the payload of a record of an object, which failed a checksum, will be asked
+    /// for once more.
     #[cold]
     pub(crate) fn distrusts_part(&self, at: &RecordLocation, part: Range<u32>) -> bool {
         self.file_of(at).source().is_ok_and(|source| source.distrust(&stored_part(at, part)))
@@ -363,8 +370,8 @@ impl ShardSet {
         Ok(Record::new(&buf[payload], self.location(at)))
     }
 
-    /// Calls `f` with each of the records `ids`, in that order, or with the error of reading it. Reads records that are adjacent in the file
-    /// together, up to 1 MiB per read.
+    /// Calls `f` with each of the records `ids`, in that order, or with the error of reading it. Reads
+    /// records that are adjacent in the file together, up to 1 MiB per read.
     ///
     /// # Errors
     /// The first error of `f`.
@@ -397,7 +404,8 @@ impl ShardSet {
             let Range { start, mut end } = stored_range(first.span);
             run.clear();
             run.push(first);
-            // An error, a gap or another shard ends the run. The next iteration handles it, after the records of this run.
+            // An error, a gap or another shard ends the run. The next iteration handles it, after the records
+            // of this run.
             while let Some(Ok(next)) = ids.peek() {
                 let next_end = stored_range(next.span).end;
                 if next.shard != first.shard || next.span.offset != end || next_end - start > RUN {

@@ -1,7 +1,8 @@
 //! Division of a dataset into shares of equal size, for other processes.
 //!
-//! All bytes of all shards are one axis. A share ends at the border of a record that is nearest to a multiple of its size. The record
-//! there is found by binary search in the offsets of the index, so the cost does not grow with the number of records.
+//! All bytes of all shards are one axis. A share ends at the border of a record that is nearest to a multiple
+//! of its size. The record there is found by binary search in the offsets of the index, so the cost does not
+//! grow with the number of records.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
@@ -15,22 +16,25 @@ use crate::policy::Tail;
 use std::ops::Range;
 
 impl Dataset {
-    /// Divides the records into at most `n` shares of nearly equal size in bytes. Each share is a list of [`Part`]s that can be read
-    /// in another process, without an index, by [`StreamOptions::part`](crate::stream::StreamOptions::part).
+    /// Divides the records into at most `n` shares of nearly equal size in bytes. Each share is a list of
+    /// [`Part`]s that can be read in another process, without an index, by
+    /// [`StreamOptions::part`](crate::stream::StreamOptions::part).
     ///
-    /// Shares and parts are in the order of the records, and each record is in exactly one of them. A share differs from the n-th part
-    /// of all bytes by less than the largest record. If a record is larger than that, there are fewer shares. A compressed shard counts
-    /// as one record, because it cannot be read from the middle without its index. Shards without records are left out.
+    /// Shares and parts are in the order of the records, and each record is in exactly one of them. A share
+    /// differs from the n-th part of all bytes by less than the largest record. If a record is larger than
+    /// that, there are fewer shares. A compressed shard counts as one record, because it cannot be read from
+    /// the middle without its index. Shards without records are left out.
     ///
-    /// The shards are not opened, unless the dataset was opened from a pack. If a shard has changed since, its parts are stale when they
-    /// are read.
+    /// The shards are not opened, unless the dataset was opened from a pack. If a shard has changed since,
+    /// its parts are stale when they are read.
     ///
     /// # Errors
     /// - [`PartError::Zero`], if `n` is 0
     /// - [`PartError::InMemory`] for bytes in memory
-    /// - [`PartError::Gaps`], if damage was skipped in a shard: the damaged ranges are not found by binary search, and a stream stops at
-    ///   them. `tfseek salvage` makes a shard without damage.
-    /// - [`PartError::Compressed`], if some records of a compressed shard belong to the dataset and others do not
+    /// - [`PartError::Gaps`], if damage was skipped in a shard: the damaged ranges are not found by binary
+    ///   search, and a stream stops at them. `tfseek salvage` makes a shard without damage.
+    /// - [`PartError::Compressed`], if some records of a compressed shard belong to the dataset and others do
+    ///   not
     /// - [`PartError::NotUtf8`] for a path that is not UTF-8
     /// - Errors of the indexes
     pub fn shares(&self, n: u64) -> Result<Vec<Vec<Part>>> {
@@ -40,8 +44,8 @@ impl Dataset {
         Axis::new(self)?.shares(n)
     }
 
-    /// Divides the records into shares of about `bytes` bytes each, like [`shares`](Dataset::shares). All of them have nearly the same
-    /// size, which exceeds `bytes` by less than the largest record.
+    /// Divides the records into shares of about `bytes` bytes each, like [`shares`](Dataset::shares). All of
+    /// them have nearly the same size, which exceeds `bytes` by less than the largest record.
     ///
     /// # Errors
     /// Errors of [`shares`](Dataset::shares); [`PartError::Zero`], if `bytes` is 0.
@@ -79,8 +83,8 @@ struct Axis<'d> {
     storage: &'d Storage,
 }
 
-/// A border between records: before the record of a unit with the ordinal `i`, which begins at byte `offset` of its file. The first record of
-/// the next unit stands for the end of a unit.
+/// A border between records: before the record of a unit with the ordinal `i`, which begins at byte `offset`
+/// of its file. The first record of the next unit stands for the end of a unit.
 #[derive(Clone, Copy)]
 struct Cut {
     unit: usize,
@@ -144,7 +148,8 @@ impl<'d> Axis<'d> {
         Cut { unit, i, offset, at }
     }
 
-    /// Returns the border nearest to a position, and a position below which it is the nearest one. `None` at the end of the axis.
+    /// Returns the border nearest to a position, and a position below which it is the nearest one. `None` at
+    /// the end of the axis.
     fn nearest(&self, at: u64) -> Result<Option<(Cut, u64)>> {
         let unit = self.units.partition_point(|unit| unit.end <= at);
         let Some(of) = self.units.get(unit) else { return Ok(None) };
@@ -215,7 +220,8 @@ impl Unit<'_> {
     }
 }
 
-/// Returns the bytes of the records of a shard that belong to the dataset. Those of a compressed shard cannot be read from the middle.
+/// Returns the bytes of the records of a shard that belong to the dataset. The bytes of a compressed shard
+/// cannot be read from the middle.
 fn bytes_of(file: &ShardFile, header: &IndexHeader) -> Result<Range<u64>> {
     if file.is_whole() {
         return Ok(0..header.indexed_end);

@@ -1,7 +1,8 @@
 //! Batched loads of index entries and records that will be read soon, so that their cache misses overlap.
 //!
-//! A processor can have about a dozen cache misses in flight, if it finds that number of loads within its window of a few hundred
-//! instructions. So all addresses are computed first, and then loaded in a loop that does nothing else.
+//! A processor can have about a dozen cache misses in flight, if it finds that number of loads within its
+//! window of a few hundred instructions. So all addresses are computed first, and then loaded in a loop that
+//! does nothing else.
 
 /// A list of bytes to load.
 pub(super) struct Loads<'a> {

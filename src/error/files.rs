@@ -34,7 +34,7 @@ pub enum CompressionError {
         /// Format of the content.
         inner: &'static str,
     },
-    /// The caller specified a format, and the first bytes are those of another.
+    /// The caller specified a format, and the first bytes belong to another.
     Mismatch {
         /// Format that the caller specified.
         expected: &'static str,
@@ -47,8 +47,8 @@ pub enum CompressionError {
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Build {
-    /// Paths of up to three shards. For more shards: one pattern that matches all of them, or the first path if there is no such
-    /// pattern.
+    /// Paths of up to three shards. For more shards: one pattern that matches all of them, or the first path
+    /// if there is no such pattern.
     pub paths: Vec<String>,
     /// Number of further shards, which `paths` does not name.
     pub more: usize,
@@ -127,8 +127,8 @@ pub enum IndexError {
         /// Payload length according to the header.
         stored: u64,
     },
-    /// More bytes would have to be scanned than the limit for scans that were not requested explicitly; of objects of a store, or more than 20,000
-    /// requests made.
+    /// More bytes would have to be scanned than the limit for scans that were not requested explicitly; of
+    /// objects of a store, or more than 20,000 requests made.
     BuildLimit {
         /// Number of shards without a usable index.
         shards: usize,
@@ -139,8 +139,8 @@ pub enum IndexError {
         /// The indexes or columns that would have to be built.
         build: Box<Build>,
     },
-    /// Bytes follow the last whole record of a compressed shard, or the end of its compressed stream is missing. The index does not
-    /// contain their number.
+    /// Bytes follow the last whole record of a compressed shard, or the end of its compressed stream is
+    /// missing. The index does not contain their number.
     TornTail,
     /// Two shards would have the same index file.
     NameClash {
@@ -166,7 +166,8 @@ pub enum PathsError {
         /// The other sets, as `stem@N`, at most the first 8; or `folder/**`.
         found: Vec<PathBuf>,
     },
-    /// A pattern or a folder has a data set twice: in two compressions, or as sets with two numbers of shards.
+    /// A pattern or a folder has a data set twice: in two compressions, or as sets with two numbers of
+    /// shards.
     Twice {
         /// The two sets, as `stem@N`, or the two files.
         found: [PathBuf; 2],
@@ -189,7 +190,8 @@ pub enum PathsError {
         /// Number of all missing shards.
         missing_count: u64,
     },
-    /// A run that replaces a set of files was interrupted, or is still at work: the last file of the set does not exist.
+    /// A run that replaces a set of files was interrupted, or is still at work: the last file of the set does
+    /// not exist.
     Interrupted {
         /// The set, as `stem@N`, or the file.
         set: Box<Path>,

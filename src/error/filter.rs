@@ -18,8 +18,8 @@ pub struct FilterError {
 const AROUND: usize = 50;
 
 impl FilterError {
-    /// Returns the part of the text around the offset, and a second line with a caret under the offset. Front ends print it after
-    /// the message.
+    /// Returns the part of the text around the offset, and a second line with a caret under the offset. Front
+    /// ends print it after the message.
     ///
     /// ```
     /// use tfseek::{ErrorKind, Filter};

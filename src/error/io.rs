@@ -3,8 +3,8 @@
 use std::fmt;
 use std::io;
 
-/// The message of an I/O error: the operating system's for an error number, the inner error's if there is one, and tfseek's own
-/// for a bare [`io::ErrorKind`].
+/// The message of an I/O error: the operating system's for an error number, the inner error's if there is
+/// one, and tfseek's own for a bare [`io::ErrorKind`].
 pub(super) struct IoMessage<'a>(pub(super) &'a io::Error);
 
 impl fmt::Display for IoMessage<'_> {

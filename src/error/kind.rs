@@ -59,7 +59,7 @@ pub enum ErrorKind {
     UnknownFeature {
         /// Feature with the most similar name, if one is similar enough.
         nearest: Option<Box<str>>,
-        /// True if the name is that of a feature list, which is not part of the context.
+        /// True if the name is the name of a feature list, which is not part of the context.
         list: bool,
         /// Some of the features of the first records, in ascending order.
         keys: Box<[Box<str>]>,
@@ -139,7 +139,8 @@ pub enum ErrorKind {
         /// Difference, with the expected and the found value.
         reason: Box<str>,
     },
-    /// An epoch, or thousands of records in a row, has no record that can be read and parsed, so that leaving them out leaves nothing.
+    /// An epoch, or thousands of records in a row, has no record that can be read and parsed, so that leaving
+    /// them out leaves nothing.
     NoSoundRow {
         /// Number of the records, the first one and its error.
         reason: Box<str>,

@@ -11,13 +11,16 @@ pub struct Location {
     pub path: Option<Arc<Path>>,
     /// Ordinal of the record in that file (its *shard*), counted from 0.
     pub record: Option<u64>,
-    /// Byte offset of the record's header in the record stream, which is the decompressed content of a compressed file.
+    /// Byte offset of the record's header in the record stream, which is the decompressed content of a
+    /// compressed file.
     pub offset: Option<u64>,
     /// Key of the feature or name of the column, escaped where it is not printable.
     pub feature: Option<Box<str>>,
-    /// The key of the record that is nearest to `feature`, if the record has no such feature, escaped likewise.
+    /// The key of the record that is nearest to `feature`, if the record has no such feature, escaped
+    /// likewise.
     pub nearest: Option<Box<str>>,
-    /// A remark on a feature that the record does not have: it is elsewhere, has no kind, or other records have it.
+    /// A remark on a feature that the record does not have: it is elsewhere, has no kind, or other records
+    /// have it.
     pub hint: Option<&'static str>,
     /// Row of the batch that was being parsed, counted from 0.
     pub row: Option<usize>,
@@ -25,7 +28,8 @@ pub struct Location {
     pub step: Option<usize>,
 }
 
-/// The location of a record, borrowed. [`Record`](crate::Record) and the views made from it contain one. `Copy`.
+/// The location of a record, borrowed. [`Record`](crate::Record) and the views made from it contain one.
+/// `Copy`.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct At<'a> {

@@ -46,8 +46,9 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 ///
 /// It names no option, function or command. [`ErrorKind::remedy`] returns what the user can do.
 ///
-/// The conversion into [`io::Error`](std::io::Error) chooses the matching [`io::ErrorKind`](std::io::ErrorKind): `NotFound` for a
-/// missing file, `UnexpectedEof` for a truncated one, `InvalidData` for damage. `Error::from` returns the original error.
+/// The conversion into [`io::Error`](std::io::Error) chooses the matching
+/// [`io::ErrorKind`](std::io::ErrorKind): `NotFound` for a missing file, `UnexpectedEof` for a truncated one,
+/// `InvalidData` for damage. `Error::from` returns the original error.
 pub struct Error(Box<ErrorInner>);
 
 struct ErrorInner {
@@ -103,8 +104,9 @@ impl Error {
         &self.0.location
     }
 
-    /// Returns true if the data are damaged, malformed or do not match the request. Returns false for I/O errors, invalid
-    /// arguments, and an index that is damaged or belongs to other bytes: the records may be sound.
+    /// Returns true if the data are damaged, malformed or do not match the request. Returns false for I/O
+    /// errors, invalid arguments, and an index that is damaged or belongs to other bytes: the records may be
+    /// sound.
     pub fn is_data(&self) -> bool {
         use ErrorKind::*;
         matches!(
@@ -232,7 +234,8 @@ impl Error {
     }
 }
 
-/// Escapes the characters of a key that are not printable, or all bytes outside ASCII if the key is not UTF-8.
+/// Escapes the characters of a key that are not printable, or all bytes outside ASCII if the key is not
+/// UTF-8.
 pub(crate) fn escaped(key: &[u8]) -> String {
     match std::str::from_utf8(key) {
         Ok(key) => key.escape_debug().to_string(),

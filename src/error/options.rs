@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// The reason why options are invalid: one is missing, or they contradict each other or the object they are applied to.
+/// The reason why options are invalid: one is missing, or they contradict each other or the object they are
+/// applied to.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OptionsError {

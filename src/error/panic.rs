@@ -12,8 +12,8 @@ thread_local! {
     static PLACE: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Calls `f`. If it panics, returns the message of the panic and its place in the source, and prints nothing. Values that `f` has changed
-/// must then be dropped.
+/// Calls `f`. If it panics, returns the message of the panic and its place in the source, and prints nothing.
+/// Values that `f` has changed must then be dropped.
 ///
 /// The first call adds a panic hook to the process, which leaves all other panics to the hook before it.
 ///
@@ -39,7 +39,8 @@ fn keep(panic: &PanicHookInfo<'_>) {
     PLACE.set(place);
 }
 
-/// Returns a path of the source from the name of its crate on, without the folders of the machine that built it.
+/// Returns a path of the source from the name of its crate on, without the folders of the machine that built
+/// it.
 fn in_crate(file: &str) -> &str {
     let is_absolute = file.starts_with('/') || file.get(1..2) == Some(":");
     if !is_absolute {

@@ -224,7 +224,8 @@ pub enum EncodeError {
     Closed,
     /// An earlier write failed, so nothing more is written.
     Failed,
-    /// The process is a forked child. The file belongs to the parent, and the child has a copy of its buffers.
+    /// The process is a forked child. The file belongs to the parent, and the child has a copy of its
+    /// buffers.
     Forked,
 }
 

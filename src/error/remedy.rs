@@ -5,12 +5,13 @@ use std::path::Path;
 
 /// A remedy of an error, returned by [`ErrorKind::remedy`](super::ErrorKind::remedy).
 ///
-/// Messages of [`Error`](super::Error) name no option, function or command, because the command, the Python package and the crate
-/// have different names for them. Each front end adds its own hint for a remedy.
+/// Messages of [`Error`](super::Error) name no option, function or command, because the command, the Python
+/// package and the crate have different names for them. Each front end adds its own hint for a remedy.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remedy<'a> {
-    /// Continue without the missing shards: [`DatasetOptions::allow_missing`](crate::DatasetOptions::allow_missing).
+    /// Continue without the missing shards:
+    /// [`DatasetOptions::allow_missing`](crate::DatasetOptions::allow_missing).
     AllowMissing,
     /// Build the index of the file: [`build_beside`](crate::index::build_beside).
     BuildIndex,
@@ -29,7 +30,8 @@ pub enum Remedy<'a> {
     Unpack,
     /// Decompress the file, whose outer stream has this format, once.
     UnpackOnce(&'static str),
-    /// Allow records of this number of bytes: [`DatasetOptions::max_record`](crate::DatasetOptions::max_record).
+    /// Allow records of this number of bytes:
+    /// [`DatasetOptions::max_record`](crate::DatasetOptions::max_record).
     MaxRecord(u64),
     /// Infer the schema from fewer records, or write it by hand.
     FewerRecords,
@@ -49,11 +51,14 @@ pub enum Remedy<'a> {
     OpenShard,
     /// Open the pack under a name that ends in `.tfrp`.
     OpenPack,
-    /// Repeat the run that was interrupted, or move the files of this folder back to the folder that it is in.
+    /// Repeat the run that was interrupted, or move the files of this folder back to the folder that it is
+    /// in.
     PutBack(&'a Path),
-    /// Read the records as SequenceExamples: [`MessageKind::SequenceExample`](crate::example::MessageKind::SequenceExample).
+    /// Read the records as SequenceExamples:
+    /// [`MessageKind::SequenceExample`](crate::example::MessageKind::SequenceExample).
     SequenceExamples,
-    /// Read the records without verification, because their writer computed the checksums in another way: [`Verify::None`](crate::Verify::None).
+    /// Read the records without verification, because their writer computed the checksums in another way:
+    /// [`Verify::None`](crate::Verify::None).
     Unverified,
     /// Leave out what is between the records: [`Damage::Skip`](crate::Damage::Skip).
     LeaveOut,

@@ -21,9 +21,9 @@ impl fmt::Display for Count {
 #[derive(Clone, Debug)]
 struct Printable<'a>(Cow<'a, str>);
 
-/// Returns a path, or a text that files or other programs chose, for messages and for terminals: without characters that control a terminal, end
-/// the line, or change the direction of the text after them. They are escaped as in Rust strings. All messages of this crate print
-/// paths so; the paths themselves stay exact.
+/// Returns a path, or a text that files or other programs chose, for messages and for terminals: without
+/// characters that control a terminal, end the line, or change the direction of the text after them. They are
+/// escaped as in Rust strings. All messages of this crate print paths so; the paths themselves stay exact.
 ///
 /// ```
 /// let name = std::path::Path::new("a\x1b[2J\u{202e}é.tfrecord");

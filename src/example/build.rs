@@ -58,8 +58,9 @@ fn check(rejected: &Option<Rejected>) -> Result<()> {
 
 /// Builds an Example.
 ///
-/// A call may be rejected, for a duplicate key, an integer beyond int64 or a float beyond `f32`. [`encode`](ExampleBuilder::encode) returns the error of the
-/// first rejected call, so a chain of calls needs only one `?`.
+/// A call may be rejected, for a duplicate key, an integer beyond int64 or a float beyond `f32`.
+/// [`encode`](ExampleBuilder::encode) returns the error of the first rejected call, so a chain of calls needs
+/// only one `?`.
 ///
 /// ```
 /// use tfseek::example::ExampleBuilder;
@@ -83,10 +84,11 @@ pub struct ExampleBuilder {
     rejected: Option<Rejected>,
 }
 
-/// Builds a SequenceExample. [`feature_list`](Self::feature_list) adds a feature list. The other methods, for example
-/// [`int64`](Self::int64), add features of the context.
+/// Builds a SequenceExample. [`feature_list`](Self::feature_list) adds a feature list. The other methods, for
+/// example [`int64`](Self::int64), add features of the context.
 ///
-/// Rejected calls are handled as in [`ExampleBuilder`]. A context without keys is not written, and neither are empty feature lists.
+/// Rejected calls are handled as in [`ExampleBuilder`]. A context without keys is not written, and neither
+/// are empty feature lists.
 ///
 /// ```
 /// use tfseek::example::{FeatureBuf, SequenceExampleBuilder};
@@ -170,8 +172,8 @@ impl ExampleBuilder {
     /// Encodes the message. The builder is not changed.
     ///
     /// # Errors
-    /// [`ErrorKind::Encode`](crate::ErrorKind::Encode) for the first rejected call, with its key as the feature;
-    /// [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge) above 2^31 - 1 bytes.
+    /// [`ErrorKind::Encode`](crate::ErrorKind::Encode) for the first rejected call, with its key as the
+    /// feature; [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge) above 2^31 - 1 bytes.
     pub fn encode(&self) -> Result<Vec<u8>> {
         check(&self.rejected)?;
         let mut out = Vec::new();
@@ -181,8 +183,8 @@ impl ExampleBuilder {
 }
 
 impl SequenceExampleBuilder {
-    /// Adds a feature list with one feature per step. It may have no steps. A duplicate key is rejected, but the context may have a
-    /// feature with the same key.
+    /// Adds a feature list with one feature per step. It may have no steps. A duplicate key is rejected, but
+    /// the context may have a feature with the same key.
     #[must_use]
     pub fn feature_list(
         mut self,
@@ -382,7 +384,8 @@ mod tests {
         }
         assert_eq!(floats(FeatureBuf::float([true, false])), [1.0, 0.0]);
         assert_eq!(floats(FeatureBuf::float(&vec![u64::MAX])), [18_446_744_073_709_551_615.0]);
-        // Converted through f64. 2^60 + 2^36 is halfway between two f32, and x is above it by 1, which f64 rounds off.
+        // Converted through f64. 2^60 + 2^36 is halfway between two f32, and x is above it by 1, which f64
+        // rounds off.
         let x = (1i64 << 60) + (1 << 36) + 1;
         assert_eq!(floats(FeatureBuf::float([x])), [(1i64 << 60) as f32]);
         assert_ne!(x as f32, (1i64 << 60) as f32);

@@ -13,8 +13,9 @@
 //! FeatureList      0a len Feature, per step
 //! ```
 //!
-//! These are the bytes of Python's `SerializeToString(deterministic=True)`. Lengths are computed first, from the inside out, in `u64`.
-//! The length of the whole message is compared with the limit once, since every length inside is smaller.
+//! These are the bytes of Python's `SerializeToString(deterministic=True)`. Lengths are computed first, from
+//! the inside out, in `u64`. The length of the whole message is compared with the limit once, since every
+//! length inside is smaller.
 
 use super::feature_buf::FeatureBuf;
 use super::feature_slice::FeatureSlice;
@@ -36,8 +37,8 @@ const FIELD_3: u32 = 0x1a;
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum KeyOrder {
-    /// The deterministic order of Python's protobuf: by unsigned bytes, but if one key is a prefix of another, the longer key comes
-    /// first: "aa", "ab", "a", "b", "".
+    /// The deterministic order of Python's protobuf: by unsigned bytes, but if one key is a prefix of
+    /// another, the longer key comes first: "aa", "ab", "a", "b", "".
     #[default]
     Python,
     /// The deterministic order of C++, Go and Java: by unsigned bytes: "", "a", "aa".
@@ -174,7 +175,8 @@ impl<V: EncodedValue + ?Sized> EncodedValue for &V {
     }
 }
 
-/// Returns the tag of a feature's list, the length of the list, and the length of its packed chunk, which is 0 for byte strings.
+/// Returns the tag of a feature's list, the length of the list, and the length of its packed chunk, which is
+/// 0 for byte strings.
 fn list_lengths<B: AsRef<[u8]>>(feature: FeatureSlice<'_, B>) -> Option<(u32, u64, u64)> {
     let of_chunk = |tag, chunk| Some((tag, if chunk == 0 { 0 } else { field_len(chunk) }, chunk));
     match feature {

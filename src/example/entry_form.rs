@@ -1,4 +1,5 @@
-//! The usual encoding of a map entry with a known key: all bytes before its value are predicted and compared as a few words.
+//! The usual encoding of a map entry with a known key: all bytes before its value are predicted and compared
+//! as a few words.
 
 use super::kind::DType;
 use crate::wire::{WireReader, keys_equal};
@@ -26,9 +27,9 @@ pub(crate) enum Taken {
 
 /// The usual encoding of a map entry with a known key, as the bytes before its value.
 ///
-/// All writers encode an entry as `0a L1 0a K key 12 L2 T L3 0a n`, followed by `n` bytes. The three lengths differ from `n` by
-/// constants. So the prefix is known up to one number, its last byte, and is compared as words in which `n` is added to each length.
-/// No branch depends on a single field.
+/// All writers encode an entry as `0a L1 0a K key 12 L2 T L3 0a n`, followed by `n` bytes. The three lengths
+/// differ from `n` by constants. So the prefix is known up to one number, its last byte, and is compared as
+/// words in which `n` is added to each length. No branch depends on a single field.
 ///
 /// A form that takes the message ends after `L2`, which is then `n`.
 #[derive(Clone, Debug)]
@@ -62,8 +63,8 @@ pub(crate) struct EntryValue {
 }
 
 impl EntryForm {
-    /// Returns the form of entries with this key and a list of this kind, which is not used for messages. It matches no entry if the key
-    /// is too short or too long to be compared as words.
+    /// Returns the form of entries with this key and a list of this kind, which is not used for messages. It
+    /// matches no entry if the key is too short or too long to be compared as words.
     pub(crate) fn new(key: &[u8], kind: DType, taken: Taken) -> EntryForm {
         let mut prefix = [&[0x0a, 0], &*entry_head(key), &[0]].concat();
         // The positions of the lengths, the outermost first.
@@ -172,7 +173,8 @@ impl EntryForm {
         self.compare_words(len, |at| word(entry, at), value)
     }
 
-    /// Compares the words of a prefix that ends with `len`. `value` returns the value, given the number of bits that it does not have.
+    /// Compares the words of a prefix that ends with `len`. `value` returns the value, given the number of
+    /// bits that it does not have.
     #[inline(always)]
     fn compare_words(
         &self,
@@ -204,14 +206,15 @@ impl EntryForm {
     }
 }
 
-/// Returns the bytes before the value's length in an entry with this key: `0a klen key 12`. If `klen` needs more than one byte the
-/// result is meaningless, and is used for lookups only.
+/// Returns the bytes before the value's length in an entry with this key: `0a klen key 12`. If `klen` needs
+/// more than one byte the result is meaningless, and is used for lookups only.
 pub(crate) fn entry_head(key: &[u8]) -> Box<[u8]> {
     [&[0x0a, key.len() as u8], key, &[0x12]].concat().into()
 }
 
-/// Takes the next field of `message`, if it is an entry with this key in the usual encoding, of any length. `head` is the [`entry_head`] of
-/// the key. If `content`, it returns the content of a list of this kind, otherwise the message that is the entry's value.
+/// Takes the next field of `message`, if it is an entry with this key in the usual encoding, of any length.
+/// `head` is the [`entry_head`] of the key. If `content`, it returns the content of a list of this kind,
+/// otherwise the message that is the entry's value.
 #[inline(never)]
 pub(super) fn take_long<'a>(
     message: WireReader<'a>,
@@ -243,7 +246,8 @@ pub(crate) fn long_entry(entries: &[u8], head: &[u8], kind: DType, content: bool
     Some((value.start, value.len))
 }
 
-/// Returns the first field and the bytes after it, if it has this tag and its length takes no more bytes than it needs.
+/// Returns the first field and the bytes after it, if it has this tag and its length takes no more bytes than
+/// it needs.
 #[inline]
 fn field(message: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
     let (len, body) = match message {
@@ -267,7 +271,8 @@ fn only_field(message: &[u8], tag: u8) -> Option<&[u8]> {
     after.is_empty().then_some(bytes)
 }
 
-/// Returns the number of bytes between the start of a feature in its usual encoding and the content of its list.
+/// Returns the number of bytes between the start of a feature in its usual encoding and the content of its
+/// list.
 pub(crate) fn content_offset(len: usize) -> usize {
     let len_size = |len: usize| {
         if len < 1 << 7 {

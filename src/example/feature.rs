@@ -94,8 +94,9 @@ impl<'a> Feature<'a> {
         }
     }
 
-    /// Returns a feature in the form that every encoder writes, if it is valid: a packed list of numbers, or one short byte string. For any other
-    /// one, [`check`](Feature::check) decides. It is inlined, so that its result does not go through memory, which takes ten cycles or more.
+    /// Returns a feature in the form that every encoder writes, if it is valid: a packed list of numbers, or
+    /// one short byte string. For any other one, [`check`](Feature::check) decides. It is inlined, so that
+    /// its result does not go through memory, which takes ten cycles or more.
     #[inline(always)]
     pub(super) fn usual(value: ValueMessage<'a>) -> Option<Feature<'a>> {
         let message = value.as_one()?;
@@ -122,7 +123,8 @@ impl<'a> Feature<'a> {
         }
     }
 
-    /// Validates every form that protobuf allows: members that repeat and replace each other, packed and unpacked values mixed.
+    /// Validates every form that protobuf allows: members that repeat and replace each other, packed and
+    /// unpacked values mixed.
     #[inline(never)]
     pub(super) fn check_slow(value: ValueMessage<'a>, depth: u8) -> Result<Feature<'a>, Fault> {
         let mut kind = None;
@@ -152,8 +154,8 @@ impl<'a> Feature<'a> {
     }
 }
 
-/// Returns the packed chunk of a feature in the form that every encoder writes: one list of this kind with one chunk, or with none.
-/// The chunk ends at the end of the message, and is not validated.
+/// Returns the packed chunk of a feature in the form that every encoder writes: one list of this kind with
+/// one chunk, or with none. The chunk ends at the end of the message, and is not validated.
 #[inline]
 pub(crate) fn packed(message: &[u8], kind: DType) -> Option<&[u8]> {
     let tag = match kind {
@@ -167,7 +169,8 @@ pub(crate) fn packed(message: &[u8], kind: DType) -> Option<&[u8]> {
     }
 }
 
-/// Returns field 1 of a list, if the message is only this list, the list is only this field, and both lengths are one byte.
+/// Returns field 1 of a list, if the message is only this list, the list is only this field, and both lengths
+/// are one byte.
 #[inline(always)]
 fn one_value(message: &[u8], tag: u8) -> Option<&[u8]> {
     let (head, bytes) = message.split_first_chunk()?;
@@ -192,7 +195,8 @@ fn packed_slow(message: &[u8]) -> Option<&[u8]> {
     (feature.is_empty() && list.is_empty()).then_some(chunk)
 }
 
-/// Returns the value of a feature of one byte string in the form that every encoder writes. It ends at the end of the message.
+/// Returns the value of a feature of one byte string in the form that every encoder writes. It ends at the
+/// end of the message.
 #[inline]
 pub(crate) fn string(message: &[u8]) -> Option<&[u8]> {
     one_value(message, 0x0a).or_else(|| string_slow(message))

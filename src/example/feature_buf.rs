@@ -8,8 +8,8 @@ use crate::error::{EncodeError, Error, Result};
 
 /// An owned feature: a list of one of three kinds, or no list.
 ///
-/// Values are compared by their bits: a NaN equals the same NaN, and 0.0 does not equal -0.0. Two features are therefore equal if and
-/// only if they are encoded as the same bytes.
+/// Values are compared by their bits: a NaN equals the same NaN, and 0.0 does not equal -0.0. Two features
+/// are therefore equal if and only if they are encoded as the same bytes.
 #[derive(Clone, Debug, Default)]
 pub enum FeatureBuf {
     /// No kind. TensorFlow's parsers treat it as an absent feature.

@@ -1,7 +1,7 @@
 //! A feature whose values are slices of the caller.
 
-/// A feature to be encoded, with values that the caller has as slices. [`put_example`](super::put_example) writes it without a copy of
-/// its own.
+/// A feature to be encoded, with values that the caller has as slices. [`put_example`](super::put_example)
+/// writes it without a copy of its own.
 #[derive(Debug)]
 pub enum FeatureSlice<'a, B = &'a [u8]> {
     /// No kind. TensorFlow's parsers treat it as an absent feature.

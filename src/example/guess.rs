@@ -29,8 +29,9 @@ impl MessageKind {
         }
     }
 
-    /// Refuses a payload that a view of this kind shows in part only. A view skips fields that its message does not have, as protobuf's
-    /// decoder does, so whoever writes, converts or digests a decoded record would lose them. Malformed payloads are not refused here.
+    /// Refuses a payload that a view of this kind shows in part only. A view skips fields that its message
+    /// does not have, as protobuf's decoder does, so whoever writes, converts or digests a decoded record
+    /// would lose them. Malformed payloads are not refused here.
     ///
     /// ```
     /// use tfseek::SequenceExampleBuilder;
@@ -43,7 +44,8 @@ impl MessageKind {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::OtherKind`] for an Example with feature lists, [`ErrorKind::Wire`] for another unknown field.
+    /// [`ErrorKind::OtherKind`] for an Example with feature lists, [`ErrorKind::Wire`] for another unknown
+    /// field.
     pub fn check(self, payload: &[u8]) -> Result<()> {
         let is_sequence = self == MessageKind::SequenceExample;
         if self == MessageKind::Other {
@@ -83,13 +85,14 @@ impl MessageKind {
 
 /// Guesses the kind of a file's messages from its first payloads.
 ///
-/// All messages of a file are assumed to be of one kind. A SequenceExample without feature lists is also an Example, so one record
-/// with feature lists among the first makes all of them SequenceExamples. Empty payloads are ignored. If there are no others, the
-/// kind is Example.
+/// All messages of a file are assumed to be of one kind. A SequenceExample without feature lists is also an
+/// Example, so one record with feature lists among the first makes all of them SequenceExamples. Empty
+/// payloads are ignored. If there are no others, the kind is Example.
 ///
-/// Decoding is not enough: protobuf decodes an event, or a list of Examples, as an Example with unknown fields or strange keys. The
-/// guess therefore also requires that there are no fields other than those of the message, that map entries have one key and at most
-/// one value, and that no key is a nested message. The payload must also decode.
+/// Decoding is not enough: protobuf decodes an event, or a list of Examples, as an Example with unknown
+/// fields or strange keys. The guess therefore also requires that there are no fields other than the
+/// message's own, that map entries have one key and at most one value, and that no key is a nested message.
+/// The payload must also decode.
 ///
 /// [`MessageKind::check`] refuses a later record that contradicts the guess.
 ///
@@ -132,8 +135,8 @@ impl KindGuess {
         };
     }
 
-    /// Returns true after 16 payloads, or 1 MiB of payloads, were added. Callers then stop reading ahead for the guess. More payloads
-    /// may still be added.
+    /// Returns true after 16 payloads, or 1 MiB of payloads, were added. Callers then stop reading ahead for
+    /// the guess. More payloads may still be added.
     pub fn is_complete(&self) -> bool {
         self.payloads >= KindGuess::COMPLETE.0 || self.bytes >= KindGuess::COMPLETE.1
     }
@@ -144,7 +147,8 @@ impl KindGuess {
     }
 }
 
-/// Returns true if `message` is a plain map: entries with one key and at most one value, for which `value` returns true.
+/// Returns true if `message` is a plain map: entries with one key and at most one value, for which `value`
+/// returns true.
 fn is_map(message: &[u8], value: impl Fn(&[u8]) -> bool) -> bool {
     all_fields(message, |number, entry| {
         let (mut keys, mut values) = (0usize, 0usize);
@@ -163,8 +167,8 @@ fn is_map(message: &[u8], value: impl Fn(&[u8]) -> bool) -> bool {
     })
 }
 
-/// Returns true for a key that is not a nested message. Tags and lengths of such a message are control characters. The names of a text
-/// file may end in one, such as `label\r`.
+/// Returns true for a key that is not a nested message. Tags and lengths of such a message are control
+/// characters. The names of a text file may end in one, such as `label\r`.
 fn is_key(key: &str) -> bool {
     if !key.trim_end().chars().any(char::is_control) {
         return true;

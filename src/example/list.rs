@@ -38,7 +38,8 @@ impl<'a> ListBody<'a> {
         ListBody { bytes: slice.map_or(ListBytes::Scattered(scattered), ListBytes::One), len }
     }
 
-    /// Returns the packed chunk of a list of numbers, or the message of a list of byte strings, if it is one slice.
+    /// Returns the packed chunk of a list of numbers, or the message of a list of byte strings, if it is one
+    /// slice.
     #[inline]
     fn as_one(self) -> Option<ListSlice<'a>> {
         match self.bytes {
@@ -88,8 +89,8 @@ fn debug_list<T: fmt::Debug>(
 
 /// The values of a feature: `i64`, `f32` or `&[u8]`. It is `Copy`, and borrows the payload.
 ///
-/// Integers are decoded as they are iterated. Floats have the bits of the file, NaN payloads included. Each byte string is a slice of the
-/// payload.
+/// Integers are decoded as they are iterated. Floats have the bits of the file, NaN payloads included. Each
+/// byte string is a slice of the payload.
 #[derive(Clone, Copy)]
 pub struct List<'a, T> {
     body: ListBody<'a>,
@@ -160,15 +161,16 @@ impl<'a> List<'a, i64> {
         self.iter().next()
     }
 
-    /// Decodes all values into `dst`, which must have the list's length. Faster than [`iter`](Self::iter): on processors with AVX2 and
-    /// BMI2, a list is decoded in blocks of 64 bytes.
+    /// Decodes all values into `dst`, which must have the list's length. Faster than [`iter`](Self::iter): on
+    /// processors with AVX2 and BMI2, a list is decoded in blocks of 64 bytes.
     ///
     /// # Errors
     /// [`ErrorKind::WrongLen`].
     pub fn decode_into(self, dst: &mut [i64]) -> Result<()> {
         self.body.check_len(dst.len())?;
         match self.body.as_one() {
-            // The values were counted at lookup, so `dst` is filled. If the bytes have changed since then, its end is unspecified.
+            // The values were counted at lookup, so `dst` is filled. If the bytes have changed since then,
+            // its end is unspecified.
             Some(chunk) => {
                 varint::decode(chunk.bytes(), dst);
             }
@@ -268,10 +270,11 @@ impl<'a> List<'a, f32> {
         self.get(0)
     }
 
-    /// Returns the list in place, if it is one packed chunk that is aligned, and the machine is little-endian.
+    /// Returns the list in place, if it is one packed chunk that is aligned, and the machine is
+    /// little-endian.
     ///
-    /// Alignment depends on the offset in the file: with records of varying length, one list in four is aligned. For an empty list
-    /// the result is always `Some`.
+    /// Alignment depends on the offset in the file: with records of varying length, one list in four is
+    /// aligned. For an empty list the result is always `Some`.
     #[inline]
     pub fn as_slice(self) -> Option<&'a [f32]> {
         match self.body.as_one() {
@@ -281,14 +284,15 @@ impl<'a> List<'a, f32> {
         }
     }
 
-    /// Returns the list in place, if it is one packed chunk. Values are little-endian, at any alignment. A loop over them is as fast as
-    /// a loop over `&[f32]`.
+    /// Returns the list in place, if it is one packed chunk. Values are little-endian, at any alignment. A
+    /// loop over them is as fast as a loop over `&[f32]`.
     #[inline]
     pub fn as_unaligned(self) -> Option<&'a [[u8; 4]]> {
         self.body.as_one().map(|chunk| chunk.bytes().as_chunks().0)
     }
 
-    /// Copies all values into `dst`, which must have the list's length. One packed chunk is a plain copy of bytes.
+    /// Copies all values into `dst`, which must have the list's length. One packed chunk is a plain copy of
+    /// bytes.
     ///
     /// # Errors
     /// [`ErrorKind::WrongLen`].

@@ -16,8 +16,8 @@ pub(crate) struct MapEntry<'a> {
     pub(crate) value: ValueMessage<'a>,
 }
 
-/// The entries of a map in a payload, duplicates included. Field `field` of the payload, which may repeat, contains messages whose
-/// field 1 is the entries.
+/// The entries of a map in a payload, duplicates included. Field `field` of the payload, which may repeat,
+/// contains messages whose field 1 is the entries.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MapEntries<'a> {
     payload: WireReader<'a>,
@@ -42,8 +42,9 @@ impl<'a> MapEntries<'a> {
         form.take(&mut self.message)
     }
 
-    /// Takes the next entry, if it has the key of `head`, its [`entry_head`], and the usual encoding, of any length. If `content`, the
-    /// result is the content of a list of this kind, otherwise the message that is the entry's value.
+    /// Takes the next entry, if it has the key of `head`, its [`entry_head`], and the usual encoding, of any
+    /// length. If `content`, the result is the content of a list of this kind, otherwise the message that is
+    /// the entry's value.
     #[inline(always)]
     pub(crate) fn next_long(&mut self, head: &[u8], kind: DType, content: bool) -> Option<EntryValue> {
         // The reader is passed by value, so that loops over entries keep it in registers.
@@ -52,7 +53,8 @@ impl<'a> MapEntries<'a> {
         Some(value)
     }
 
-    /// Returns the bytes of the key of the next entry, if it starts like a short one. The entry is not consumed.
+    /// Returns the bytes of the key of the next entry, if it starts like a short one. The entry is not
+    /// consumed.
     #[inline(always)]
     pub(crate) fn peek_key(&self) -> Option<&'a [u8]> {
         let (head, body) = self.message.rest().split_first_chunk()?;
@@ -64,7 +66,8 @@ impl<'a> MapEntries<'a> {
         body.get(..usize::from(key_len))
     }
 
-    /// Returns key and value of the next entry, if it has the form that every encoder writes, and the reader after it.
+    /// Returns key and value of the next entry, if it has the form that every encoder writes, and the reader
+    /// after it.
     #[inline(always)]
     fn peek_fast(&self) -> Option<(&'a [u8], &'a [u8], WireReader<'a>)> {
         let mut message = self.message;
@@ -75,8 +78,8 @@ impl<'a> MapEntries<'a> {
         Some((key, value, message))
     }
 
-    /// Returns key and value of the next entry, if it has the form that every encoder writes. Otherwise nothing is consumed, and the
-    /// caller continues with [`next`](MapEntries::next).
+    /// Returns key and value of the next entry, if it has the form that every encoder writes. Otherwise
+    /// nothing is consumed, and the caller continues with [`next`](MapEntries::next).
     #[inline(always)]
     pub(crate) fn next_fast(&mut self) -> Option<(&'a [u8], &'a [u8])> {
         let (key, value, after) = self.peek_fast()?;
@@ -137,8 +140,8 @@ impl<'a> MapEntries<'a> {
         }
     }
 
-    /// Parses the entry that was read last. Key and value may come in any order. If missing, they are empty. If repeated, the last key
-    /// wins and all values are merged.
+    /// Parses the entry that was read last. Key and value may come in any order. If missing, they are empty.
+    /// If repeated, the last key wins and all values are merged.
     fn entry_slow(&self, entry: &'a [u8]) -> Result<MapEntry<'a>, Fault> {
         let entry_start = self.message.start_of(entry);
         let mut reader = self.message.nested(entry);
@@ -156,7 +159,8 @@ impl<'a> MapEntries<'a> {
                     value = ValueMessage::one(bytes, reader.start_of(bytes));
                     values = values.saturating_add(1);
                 }
-                // Decoders disagree: C++ protobuf ignores the field, Python's drops the whole entry, and TensorFlow's parser rejects the record.
+                // Decoders disagree: C++ protobuf ignores the field, Python's drops the whole entry, and
+                // TensorFlow's parser rejects the record.
                 _ => return Err(Fault::new(WireError::MapEntryUnknownField, entry_start)),
             }
         }
@@ -164,7 +168,8 @@ impl<'a> MapEntries<'a> {
     }
 }
 
-/// Returns key and value of an entry in the form that every encoder writes: `0a klen key 12 vlen value`, and nothing after it.
+/// Returns key and value of an entry in the form that every encoder writes: `0a klen key 12 vlen value`, and
+/// nothing after it.
 #[inline(never)]
 fn long_pair(entry: &[u8]) -> Option<(&[u8], &[u8])> {
     let mut entry = WireReader::new(entry);

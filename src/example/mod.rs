@@ -10,12 +10,12 @@
 //! BytesList.value = 1: bytes    FloatList.value = 1: float, packed    Int64List.value = 1: int64, packed
 //! ```
 //!
-//! Messages are decoded as protobuf's `FromString` decodes them (`docs/format.md`): the last entry of a key wins, the last member of
-//! a oneof wins, messages merge, and numbers may be packed or not. There is one exception: a map entry with an unknown field is
-//! rejected, because decoders disagree on its meaning.
+//! Messages are decoded as protobuf's `FromString` decodes them (`docs/format.md`): the last entry of a key
+//! wins, the last member of a oneof wins, messages merge, and numbers may be packed or not. There is one
+//! exception: a map entry with an unknown field is rejected, because decoders disagree on its meaning.
 //!
-//! A list is validated and counted in one pass when it is looked up. After that its length is O(1) and its iteration cannot fail.
-//! Nothing is allocated.
+//! A list is validated and counted in one pass when it is looked up. After that its length is O(1) and its
+//! iteration cannot fail. Nothing is allocated.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 

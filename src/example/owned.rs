@@ -22,13 +22,15 @@ use std::collections::BTreeMap;
 pub struct ExampleBuf {
     /// The features by key.
     pub features: BTreeMap<String, FeatureBuf>,
-    /// True if the field `features` is written even without features, as `0a 00`. An Example without features is either that or no
-    /// bytes at all, and reading and encoding keeps the form. With features the flag does not affect the bytes, but it affects `==`.
+    /// True if the field `features` is written even without features, as `0a 00`. An Example without features
+    /// is either that or no bytes at all, and reading and encoding keeps the form. With features the flag
+    /// does not affect the bytes, but it affects `==`.
     pub has_features: bool,
 }
 
 impl ExampleBuf {
-    /// Encodes the message with its keys in the given order. A map has no given order, so [`KeyOrder::Given`] is [`KeyOrder::Bytes`].
+    /// Encodes the message with its keys in the given order. A map has no given order, so [`KeyOrder::Given`]
+    /// is [`KeyOrder::Bytes`].
     ///
     /// # Errors
     /// [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge) above 2^31 - 1 bytes.
@@ -43,7 +45,8 @@ impl ExampleBuf {
 impl TryFrom<Example<'_>> for ExampleBuf {
     type Error = Error;
 
-    /// Copies all features. When encoded, the message has the bytes that protobuf would write for this payload.
+    /// Copies all features. When encoded, the message has the bytes that protobuf would write for this
+    /// payload.
     ///
     /// # Errors
     /// As [`Example::validate`]. [`ErrorKind::Io`](crate::ErrorKind::Io) if there is not enough memory.
@@ -58,7 +61,8 @@ impl TryFrom<Example<'_>> for ExampleBuf {
     }
 }
 
-/// An owned SequenceExample: maps of its context and its feature lists, which do not keep the order of the keys.
+/// An owned SequenceExample: maps of its context and its feature lists, which do not keep the order of the
+/// keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SequenceExampleBuf {
     /// The features of the context, by key.
@@ -72,7 +76,8 @@ pub struct SequenceExampleBuf {
 }
 
 impl SequenceExampleBuf {
-    /// Encodes the message with its keys in the given order. A map has no given order, so [`KeyOrder::Given`] is [`KeyOrder::Bytes`].
+    /// Encodes the message with its keys in the given order. A map has no given order, so [`KeyOrder::Given`]
+    /// is [`KeyOrder::Bytes`].
     ///
     /// # Errors
     /// [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge) above 2^31 - 1 bytes.
@@ -88,10 +93,12 @@ impl SequenceExampleBuf {
 impl TryFrom<SequenceExample<'_>> for SequenceExampleBuf {
     type Error = Error;
 
-    /// Copies the context and all feature lists. When encoded, the message has the bytes that protobuf would write for this payload.
+    /// Copies the context and all feature lists. When encoded, the message has the bytes that protobuf would
+    /// write for this payload.
     ///
     /// # Errors
-    /// As [`SequenceExample::validate`]. [`ErrorKind::Io`](crate::ErrorKind::Io) if there is not enough memory.
+    /// As [`SequenceExample::validate`]. [`ErrorKind::Io`](crate::ErrorKind::Io) if there is not enough
+    /// memory.
     fn try_from(sequence: SequenceExample<'_>) -> Result<SequenceExampleBuf> {
         let context = ExampleBuf::try_from(sequence.context())?;
         let mut feature_lists = BTreeMap::new();

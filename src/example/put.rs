@@ -4,10 +4,11 @@ use super::encode;
 use super::feature_slice::FeatureSlice;
 use crate::error::Result;
 
-/// Appends an Example with these features, in this order. Keys must differ: of equal keys readers take the last one.
+/// Appends an Example with these features, in this order. Keys must differ: of equal keys readers take the
+/// last one.
 ///
-/// It allocates only if the buffer has to grow. [`ExampleBuilder`](super::ExampleBuilder) is easier to use, and writes the same bytes if the features are
-/// sorted by [`KeyOrder::Python`](super::KeyOrder::Python).
+/// It allocates only if the buffer has to grow. [`ExampleBuilder`](super::ExampleBuilder) is easier to use,
+/// and writes the same bytes if the features are sorted by [`KeyOrder::Python`](super::KeyOrder::Python).
 ///
 /// ```
 /// use tfseek::example::{ExampleBuilder, FeatureSlice, put_example};
@@ -27,7 +28,8 @@ pub fn put_example(features: &[(&str, FeatureSlice<'_>)], out: &mut Vec<u8>) -> 
     encode::put_example(features, true, out)
 }
 
-/// Appends a SequenceExample with this context and these feature lists, in their orders. A feature list has one feature per step.
+/// Appends a SequenceExample with this context and these feature lists, in their orders. A feature list has
+/// one feature per step.
 ///
 /// A context without features is not written, and neither are empty feature lists, as by
 /// [`SequenceExampleBuilder`](super::SequenceExampleBuilder).

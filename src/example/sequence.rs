@@ -9,7 +9,8 @@ use crate::wire::{Fault, WireReader, WireValue};
 use std::fmt;
 use std::iter::FusedIterator;
 
-/// A `tf.train.SequenceExample` that borrows its payload. Like [`Example`], it is `Copy`, and each lookup walks the payload.
+/// A `tf.train.SequenceExample` that borrows its payload. Like [`Example`], it is `Copy`, and each lookup
+/// walks the payload.
 ///
 /// ```
 /// use tfseek::{Feature, FeatureBuf, SequenceExample, SequenceExampleBuilder};
@@ -44,8 +45,8 @@ impl<'a> SequenceExample<'a> {
         SequenceExample { context: self.context.at(at) }
     }
 
-    /// Returns the context, the features of the whole sequence. It is an [`Example`], since on the wire a context and an Example's
-    /// features are the same.
+    /// Returns the context, the features of the whole sequence. It is an [`Example`], since on the wire a
+    /// context and an Example's features are the same.
     #[inline]
     pub fn context(self) -> Example<'a> {
         self.context
@@ -59,8 +60,8 @@ impl<'a> SequenceExample<'a> {
         self.find(key.as_bytes()).map_err(|e| e.feature(key.as_bytes()))
     }
 
-    /// Returns an iterator over all feature lists in wire order, duplicates included. Each list is fully validated. Nothing is
-    /// allocated. The iterator ends after an error.
+    /// Returns an iterator over all feature lists in wire order, duplicates included. Each list is fully
+    /// validated. Nothing is allocated. The iterator ends after an error.
     pub fn feature_lists(
         self,
     ) -> impl FusedIterator<Item = Result<(&'a str, FeatureList<'a>)>> + Clone + fmt::Debug {

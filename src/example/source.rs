@@ -2,8 +2,9 @@
 
 use crate::wire::{WireReader, WireValue};
 
-/// The part of a payload that the bytes of a message are. An enum that contains it keeps its tag in the same four bytes, which can be copied
-/// as a whole. With a `bool`, copies of features would store one byte and load four, which takes a modern processor ten cycles or more.
+/// The part of a payload that the bytes of a message are. An enum that contains it keeps its tag in the same
+/// four bytes, which can be copied as a whole. With a `bool`, copies of features would store one byte and
+/// load four, which takes a modern processor ten cycles or more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 enum MessageForm {
@@ -15,8 +16,8 @@ enum MessageForm {
 
 /// The message that is the value of a map entry or a step of a feature list, and its offset in the payload.
 ///
-/// Normally it is one slice. If an entry contains its value more than once, the values are merged: then this is the entry, and its
-/// values are iterated in order.
+/// Normally it is one slice. If an entry contains its value more than once, the values are merged: then this
+/// is the entry, and its values are iterated in order.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ValueMessage<'a> {
     bytes: &'a [u8],
@@ -64,7 +65,8 @@ impl<'a> ValueMessage<'a> {
         self.start() + self.len() - tail.len()
     }
 
-    /// Returns the messages to merge, in order. `depth` is the depth of the message. It matters only for validation.
+    /// Returns the messages to merge, in order. `depth` is the depth of the message. It matters only for
+    /// validation.
     #[inline]
     pub(crate) fn messages(self, depth: u8) -> Messages<'a> {
         if self.form == MessageForm::Entry {
@@ -77,7 +79,8 @@ impl<'a> ValueMessage<'a> {
     }
 }
 
-/// An iterator over the messages of a [`ValueMessage`]. It ends at a malformed field: the entry was validated when it was found.
+/// An iterator over the messages of a [`ValueMessage`]. It ends at a malformed field: the entry was validated
+/// when it was found.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Messages<'a> {
     one: Option<WireReader<'a>>,
@@ -107,10 +110,11 @@ impl<'a> Iterator for Messages<'a> {
     }
 }
 
-/// The values of a list that is not one slice: merged, unpacked, or in several chunks. Iterating walks the message again, and skips
-/// the members of the oneof that a later member of another kind replaces.
+/// The values of a list that is not one slice: merged, unpacked, or in several chunks. Iterating walks the
+/// message again, and skips the members of the oneof that a later member of another kind replaces.
 ///
-/// It has the fields of a [`ValueMessage`]. With this layout, enums that contain it need no extra word for their tag.
+/// It has the fields of a [`ValueMessage`]. With this layout, enums that contain it need no extra word for
+/// their tag.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ScatteredList<'a> {
     bytes: &'a [u8],
@@ -133,7 +137,8 @@ impl<'a> ScatteredList<'a> {
     }
 }
 
-/// A list that is one slice, and its offset in the payload: a packed chunk of numbers, or a list message of byte strings.
+/// A list that is one slice, and its offset in the payload: a packed chunk of numbers, or a list message of
+/// byte strings.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ListSlice<'a> {
     bytes: &'a [u8],

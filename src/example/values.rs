@@ -5,14 +5,16 @@ use std::borrow::Cow;
 
 /// A type that can be put into an int64 list (`T` is `i64`) or a float list (`T` is `f32`).
 ///
-/// Integers and `bool` are both, as in Python. Floats can only be put into a float list, even if they are integral:
+/// Integers and `bool` are both, as in Python. Floats can only be put into a float list, even if they are
+/// integral:
 ///
 /// ```compile_fail,E0277
 /// tfseek::example::ExampleBuilder::new().int64("label", [3.0]);
 /// ```
 ///
-/// An `f64` is rounded to the nearest `f32`. Integers are converted to `f32` through `f64`. Python's protobuf does the
-/// same, including the double rounding, but stores infinity for a number beyond the range of `f32`, which is refused here.
+/// An `f64` is rounded to the nearest `f32`. Integers are converted to `f32` through `f64`. Python's protobuf
+/// does the same, including the double rounding, but stores infinity for a number beyond the range of `f32`,
+/// which is refused here.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be put into a list of `{T}`",
     note = "integers of up to 64 bits and `bool` can; floats can be put into lists of `f32`"
@@ -21,7 +23,8 @@ pub trait ToNumber<T> {
     /// Returns the value as a number of a list.
     ///
     /// # Errors
-    /// [`EncodeError::Int64Range`] above 2^63 - 1; [`EncodeError::FloatRange`] for a finite number that would become infinite.
+    /// [`EncodeError::Int64Range`] above 2^63 - 1; [`EncodeError::FloatRange`] for a finite number that would
+    /// become infinite.
     fn to_number(self) -> Result<T, EncodeError>;
 }
 
@@ -76,7 +79,8 @@ impl ToNumber<f32> for f64 {
     }
 }
 
-/// A type that can be put into a bytes list: strings and bytes, owned or borrowed. Owned values are moved, not copied.
+/// A type that can be put into a bytes list: strings and bytes, owned or borrowed. Owned values are moved,
+/// not copied.
 ///
 /// A single value must be given as a list of one: an image is `[image]`, not its bytes.
 ///

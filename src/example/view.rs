@@ -10,11 +10,12 @@ use std::fmt;
 use std::iter::FusedIterator;
 use std::ops::Deref;
 
-/// A `tf.train.Example` that borrows its payload. It is `Copy`. Creating one is free, and each lookup walks the payload.
+/// A `tf.train.Example` that borrows its payload. It is `Copy`. Creating one is free, and each lookup walks
+/// the payload.
 ///
-/// A lookup validates the framing of every entry and the whole feature that is looked up. Other features are skipped unread.
-/// [`validate`](Example::validate) checks everything. A lookup takes 6 to 10 ns per feature of the record, plus the validation of the
-/// list that is found. Nothing is allocated.
+/// A lookup validates the framing of every entry and the whole feature that is looked up. Other features are
+/// skipped unread. [`validate`](Example::validate) checks everything. A lookup takes 6 to 10 ns per feature
+/// of the record, plus the validation of the list that is found. Nothing is allocated.
 ///
 /// ```
 /// use tfseek::{Example, ExampleBuilder};
@@ -51,10 +52,12 @@ impl<'a> Example<'a> {
         self.payload
     }
 
-    /// Returns the last feature named `key`. `None` if there is none; `Some(Feature::None)` if it has no kind.
+    /// Returns the last feature named `key`. `None` if there is none; `Some(Feature::None)` if it has no
+    /// kind.
     ///
     /// # Errors
-    /// [`ErrorKind::Wire`] if the payload is malformed, as far as the lookup reads it; [`ErrorKind::TooLarge`] above 2^31 - 1 bytes.
+    /// [`ErrorKind::Wire`] if the payload is malformed, as far as the lookup reads it;
+    /// [`ErrorKind::TooLarge`] above 2^31 - 1 bytes.
     #[inline]
     pub fn get(self, key: &str) -> Result<Option<Feature<'a>>> {
         self.find(key.as_bytes()).map_err(|e| e.feature(key.as_bytes()))
@@ -63,7 +66,8 @@ impl<'a> Example<'a> {
     /// Returns the integers of feature `key`.
     ///
     /// # Errors
-    /// The errors of [`get`](Example::get), and [`ErrorKind::Feature`] if the feature is absent, has no kind, or has another kind.
+    /// The errors of [`get`](Example::get), and [`ErrorKind::Feature`] if the feature is absent, has no kind,
+    /// or has another kind.
     #[inline]
     pub fn int64(self, key: &str) -> Result<List<'a, i64>> {
         let found = self.get(key)?.ok_or(FeatureError::Missing { expected: "int64" });
@@ -90,15 +94,15 @@ impl<'a> Example<'a> {
         found.and_then(Feature::bytes).map_err(|e| self.feature_error(e, key))
     }
 
-    /// Returns an iterator over all entries in wire order, duplicates included. Each entry is fully validated. Nothing is allocated.
-    /// The iterator ends after an error.
+    /// Returns an iterator over all entries in wire order, duplicates included. Each entry is fully
+    /// validated. Nothing is allocated. The iterator ends after an error.
     #[inline]
     pub fn entries(self) -> impl FusedIterator<Item = Result<(&'a str, Feature<'a>)>> + Clone + fmt::Debug {
         ExampleEntries { example: Some(self), state: None }
     }
 
-    /// Returns all features, each key once (the last entry wins), sorted by the keys' bytes. Up to [`Features::ON_STACK`] entries
-    /// are kept on the stack, and more in one vector.
+    /// Returns all features, each key once (the last entry wins), sorted by the keys' bytes. Up to
+    /// [`Features::ON_STACK`] entries are kept on the stack, and more in one vector.
     ///
     /// # Errors
     /// The errors of [`validate`](Example::validate).
@@ -106,13 +110,14 @@ impl<'a> Example<'a> {
         Features::collect(self.entries())
     }
 
-    /// Returns true if the message `features` is present, even if it is empty. An Example without features is either `0a 00` or no
-    /// bytes at all. Returns false if the payload is malformed before that message.
+    /// Returns true if the message `features` is present, even if it is empty. An Example without features is
+    /// either `0a 00` or no bytes at all. Returns false if the payload is malformed before that message.
     pub fn has_features(self) -> bool {
         has_map(self.payload, 1)
     }
 
-    /// Validates everything that protobuf's own decoder validates: the whole payload, keys as UTF-8, and every list.
+    /// Validates everything that protobuf's own decoder validates: the whole payload, keys as UTF-8, and
+    /// every list.
     ///
     /// # Errors
     /// [`ErrorKind::Wire`] with the offset of the first fault, [`ErrorKind::TooLarge`].
@@ -131,8 +136,8 @@ impl<'a> Example<'a> {
         Ok(found)
     }
 
-    /// Finds several features in one walk: for each of `keys`, in order, the one that [`get`](Example::get) returns. Keys beyond the
-    /// length of `found` are left out.
+    /// Finds several features in one walk: for each of `keys`, in order, the one that [`get`](Example::get)
+    /// returns. Keys beyond the length of `found` are left out.
     pub(crate) fn find_all(self, keys: &[Box<str>], found: &mut [Option<Feature<'a>>]) -> Result<()> {
         self.walk(|other, value| {
             for (key, found) in keys.iter().zip(&mut *found) {
@@ -144,7 +149,8 @@ impl<'a> Example<'a> {
         })
     }
 
-    /// Calls `f` with the key and the value of each entry. All entries are read, since the last entry of a key wins.
+    /// Calls `f` with the key and the value of each entry. All entries are read, since the last entry of a
+    /// key wins.
     #[inline(always)]
     fn walk(self, mut f: impl FnMut(&[u8], ValueMessage<'a>) -> Result<()>) -> Result<()> {
         let mut entries = self.open(1, false)?;
@@ -324,8 +330,8 @@ impl<'a> Features<'a> {
     }
 }
 
-/// Sorts by key, stably. Up to [`Features::ON_STACK`] entries are sorted without an allocation, by insertion: in most records the
-/// entries are already sorted, or nearly so.
+/// Sorts by key, stably. Up to [`Features::ON_STACK`] entries are sorted without an allocation, by insertion:
+/// in most records the entries are already sorted, or nearly so.
 #[expect(
     clippy::indexing_slicing,
     clippy::arithmetic_side_effects,

@@ -149,7 +149,8 @@ impl FeatureTest {
             && !matches!(self.test, Test::With(..))
     }
 
-    /// Returns true if a column is built for the test. Strings that are searched may be long, so they are not collected in a column.
+    /// Returns true if a column is built for the test. Strings that are searched may be long, so they are not
+    /// collected in a column.
     pub(crate) fn wants_column(&self) -> bool {
         self.has_column() && !matches!(self.test, Test::Contains(_) | Test::Matches(_))
     }
@@ -230,7 +231,8 @@ impl Test {
         }
     }
 
-    /// Returns true if a value meets the condition. The kind of the value must have passed [`check`](Test::check).
+    /// Returns true if a value meets the condition. The kind of the value must have passed
+    /// [`check`](Test::check).
     pub(crate) fn meets(&self, value: Value<'_>) -> bool {
         match self {
             // The caller handles records without a value.
@@ -268,7 +270,8 @@ fn quoted(bytes: &[u8]) -> String {
 }
 
 impl Op {
-    /// Returns true if a comparison with this result meets the operator. `None` is the result of a comparison with NaN.
+    /// Returns true if a comparison with this result meets the operator. `None` is the result of a comparison
+    /// with NaN.
     pub(super) fn holds(self, found: Option<Ordering>) -> bool {
         match self {
             Op::Eq => found == Some(Ordering::Equal),
@@ -318,7 +321,8 @@ impl Literal {
         Err(Mismatch { at: self.at, expected: expected(kind), found })
     }
 
-    /// Compares a value with this literal. It returns `None` for NaN and for a kind that does not match the literal.
+    /// Compares a value with this literal. It returns `None` for NaN and for a kind that does not match the
+    /// literal.
     fn cmp(&self, value: Value<'_>) -> Option<Ordering> {
         match (value, &self.value) {
             (Value::Int(value), LiteralValue::Number { int, .. }) => Some(value.cmp(int.as_ref()?)),
@@ -336,7 +340,8 @@ impl Needle {
 }
 
 impl SplitTest {
-    /// Creates a test for a fraction of the records, with the seed 0. `None` if the fraction is not from 0 to 1.
+    /// Creates a test for a fraction of the records, with the seed 0. `None` if the fraction is not from 0 to
+    /// 1.
     pub(super) fn new(fraction: f64) -> Option<SplitTest> {
         Some(SplitTest { splits: Split::new(&[fraction]).ok()?, seed: 0 })
     }

@@ -7,7 +7,8 @@ use crate::example::DType;
 use std::fmt;
 use std::str::FromStr;
 
-/// A condition on records, for [`Dataset::select`](crate::Dataset::select) and [`RecordFilter`](super::RecordFilter). It is parsed from text:
+/// A condition on records, for [`Dataset::select`](crate::Dataset::select) and
+/// [`RecordFilter`](super::RecordFilter). It is parsed from text:
 ///
 /// | | |
 /// | --- | --- |
@@ -27,15 +28,18 @@ use std::str::FromStr;
 /// | `split(0.1, seed=7)` | a share of the records, drawn by the hash of the payload ([`Split`](crate::order::Split)); without a seed it is 0 |
 /// | `not`, `and`, `or`, `( )` | in order of precedence, `not` binds tightest |
 ///
-/// A feature name needs no quotes if it begins with a letter or `_` and continues with those, digits and `/ . - :`. Other names, and
-/// the words `and`, `or`, `not`, `in` and `record`, must be quoted, and stand on the left of a comparison. In a SequenceExample a name is a feature of the context.
+/// A feature name needs no quotes if it begins with a letter or `_` and continues with those, digits and
+/// `/ . - :`. Other names, and the words `and`, `or`, `not`, `in` and `record`, must be quoted, and stand on
+/// the left of a comparison. In a SequenceExample a name is a feature of the context.
 ///
-/// A record without a value fails every comparison, including `!=` and `is not nan`, and therefore meets the `not` of a comparison. Only
-/// `len` is different. Bytes that are no image have no width, height and format. A record with several values is an error where one
-/// is compared; `any`, `all` and `len` accept lists. Functions can be combined: `any(bytes(x)) > 1000`. A value of another kind than
-/// that of the comparison is an error.
+/// A record without a value fails every comparison, including `!=` and `is not nan`, and therefore meets the
+/// `not` of a comparison. Only `len` is different. Bytes that are no image have no width, height and format.
+/// A record with several values is an error where one is compared; `any`, `all` and `len` accept lists.
+/// Functions can be combined: `any(bytes(x)) > 1000`. A value whose kind differs from the comparison's is an
+/// error.
 ///
-/// Floats compare as `f32`. Numbers are rounded to `f32` first, so `x == 0.1` finds 0.1. The values of two features compare exactly.
+/// Floats compare as `f32`. Numbers are rounded to `f32` first, so `x == 0.1` finds 0.1. The values of two
+/// features compare exactly.
 #[derive(Clone)]
 pub struct Filter {
     text: Box<str>,
@@ -51,8 +55,8 @@ impl Filter {
         self.features.iter().map(|name| &**name).collect()
     }
 
-    /// Returns the features that [`Dataset::select`](crate::Dataset::select) reads from columns: those with a test of one value that is
-    /// not a search in strings. Sorted and without duplicates.
+    /// Returns the features that [`Dataset::select`](crate::Dataset::select) reads from columns: those with a
+    /// test of one value that is not a search in strings. Sorted and without duplicates.
     pub fn column_features(&self) -> Vec<&str> {
         let mut wanted: Vec<usize> =
             self.tests.iter().filter(|test| test.wants_column()).map(FeatureTest::feature).collect();
@@ -131,7 +135,8 @@ impl Filter {
         self.error(other.0.at.0, format!("{}, and {}", describe(one), describe(other)))
     }
 
-    /// Returns the error of a feature on the right of a comparison that these records lack. It is probably a string.
+    /// Returns the error of a feature on the right of a comparison that these records lack. It is probably a
+    /// string.
     #[cold]
     pub(crate) fn unknown_other(&self, feature: &str, records: &str) -> Option<Error> {
         let mut others = self.tests.iter().flat_map(|test| test.operands().skip(1));
@@ -159,7 +164,8 @@ impl Filter {
     }
 }
 
-/// Parses the text form. The error is [`ErrorKind::Filter`](crate::ErrorKind::Filter), with the byte offset and the expected token.
+/// Parses the text form. The error is [`ErrorKind::Filter`](crate::ErrorKind::Filter), with the byte offset
+/// and the expected token.
 impl FromStr for Filter {
     type Err = Error;
 

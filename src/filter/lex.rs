@@ -109,8 +109,8 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// Consumes a string in which backslashes are part of the text, and returns it without its quotes. A quote after a backslash does
-    /// not end it.
+    /// Consumes a string in which backslashes are part of the text, and returns it without its quotes. A
+    /// quote after a backslash does not end it.
     pub(super) fn raw_string(&mut self) -> Result<&'t str> {
         self.skip_space();
         let rest = self.rest();
@@ -192,8 +192,9 @@ impl<'t> Lexer<'t> {
     }
 }
 
-/// Returns the length of the number at the start of `text`: a sign, digits, a fraction and an exponent, or a sign and letters. The digits
-/// before or after the point may be missing. A `.` that begins `..` is not a fraction.
+/// Returns the length of the number at the start of `text`: a sign, digits, a fraction and an exponent, or a
+/// sign and letters. The digits before or after the point may be missing. A `.` that begins `..` is not a
+/// fraction.
 fn number(text: &str) -> usize {
     let bytes = text.as_bytes();
     let run = |from: usize, f: fn(&u8) -> bool| from + bytes.iter().skip(from).take_while(|b| f(b)).count();

@@ -11,8 +11,9 @@ use std::collections::{BTreeSet, HashMap};
 const MAX_LISTED: usize = 8;
 
 impl Filter {
-    /// Returns the condition with names of the values of an int64 feature: where it compares the feature with a string by `==`, `!=` or
-    /// `in`, it compares it with the number of that name. If two numbers have one name, the name means the first. The condition prints as before.
+    /// Returns the condition with names of the values of an int64 feature: where it compares the feature with
+    /// a string by `==`, `!=` or `in`, it compares it with the number of that name. If two numbers have one
+    /// name, the name means the first. The condition prints as before.
     ///
     /// ```
     /// use tfseek::Filter;
@@ -25,7 +26,8 @@ impl Filter {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Filter`](crate::ErrorKind::Filter) for a string that is no name. It has the nearest name, or the first ones.
+    /// [`ErrorKind::Filter`](crate::ErrorKind::Filter) for a string that is no name. It has the nearest name,
+    /// or the first ones.
     pub fn with_names<'n>(
         &self,
         feature: &str,

@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 const MAX_EDITED: usize = 256;
 
 impl Filter {
-    /// Refuses the first of `unseen`, names that none of the first records has, that is similar to one of their `keys` or equals one of
-    /// their feature `lists`.
+    /// Refuses the first of `unseen`, names that none of the first records has, that is similar to one of
+    /// their `keys` or equals one of their feature `lists`.
     pub(crate) fn check_names<'n>(
         &self,
         unseen: impl IntoIterator<Item = &'n str>,
@@ -45,8 +45,8 @@ fn of_steps(name: &str, near: &str) -> String {
     }
 }
 
-/// Returns the name that a misspelt one is nearest to: one that differs only in case, has the same last part (`image/class/label` for
-/// `label`), or is a few edits away.
+/// Returns the name that a misspelt one is nearest to: one that differs only in case, has the same last part
+/// (`image/class/label` for `label`), or is a few edits away.
 ///
 /// ```
 /// use tfseek::filter::nearest;

@@ -14,7 +14,8 @@ use std::collections::HashMap;
 /// Maximum nesting depth. Each level is a recursive call of the parser.
 const MAX_DEPTH: usize = 64;
 
-/// Maximum number of patterns, and of bytes that each of them compiles to. They bound the time and the memory of compilation.
+/// Maximum number of patterns, and of bytes that each of them compiles to. They bound the time and the memory
+/// of compilation.
 const MAX_PATTERNS: usize = 32;
 const MAX_PATTERN_BYTES: usize = 1 << 20;
 

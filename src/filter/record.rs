@@ -13,14 +13,16 @@ use std::collections::BTreeSet;
 /// Number of features whose views are kept on the stack. Further features are searched for in each test.
 const KEPT: usize = 8;
 
-/// Number of records whose keys are kept while a feature of the condition is missing, and the largest number of keys.
+/// Number of records whose keys are kept while a feature of the condition is missing, and the largest number
+/// of keys.
 const FIRST: usize = 16;
 const MAX_KEYS: usize = 4096;
 /// Number of keys that an error lists.
 const MAX_LISTED: usize = 8;
 
-/// An evaluation of a [`Filter`] on records. It reads only the features that the condition names, and allocates nothing per record,
-/// except among the first 16 records for as long as they lack one of these features.
+/// An evaluation of a [`Filter`] on records. It reads only the features that the condition names, and
+/// allocates nothing per record, except among the first 16 records for as long as they lack one of these
+/// features.
 ///
 /// ```
 /// use tfseek::example::MessageKind;
@@ -50,7 +52,8 @@ struct Found<'f, 'a> {
     filter: &'f Filter,
     example: Example<'a>,
     kept: [Option<Feature<'a>>; KEPT],
-    /// True if `kept` has the features. Otherwise each test searches for its own, which is an error if the record does not decode.
+    /// True if `kept` has the features. Otherwise each test searches for its own, which is an error if the
+    /// record does not decode.
     is_decoded: bool,
 }
 
@@ -73,14 +76,15 @@ impl RecordFilter {
         &self.filter
     }
 
-    /// Returns true if a record meets the condition. `number` is its record number, and `kind` the kind of its message: in a
-    /// SequenceExample a feature is one of the context.
+    /// Returns true if a record meets the condition. `number` is its record number, and `kind` the kind of
+    /// its message: in a SequenceExample a feature is one of the context.
     ///
     /// # Errors
-    /// They have no path and record; [`Error::at`](crate::Error::at) adds them. [`ErrorKind::Filter`](crate::ErrorKind::Filter) if a feature has values of another kind than the
-    /// condition compares with, or several values where one is compared, and the other tests do not decide the result; or if the
-    /// condition names features and the payload is another message. Likewise the errors of [`Example::get`]: a payload that does not decode
-    /// fails the tests of its features.
+    /// They have no path and record; [`Error::at`](crate::Error::at) adds them.
+    /// [`ErrorKind::Filter`](crate::ErrorKind::Filter) if a feature has values of another kind than the
+    /// condition compares with, or several values where one is compared, and the other tests do not decide
+    /// the result; or if the condition names features and the payload is another message. Likewise the errors
+    /// of [`Example::get`]: a payload that does not decode fails the tests of its features.
     pub fn accepts(&mut self, number: u64, payload: &[u8], kind: MessageKind) -> Result<bool> {
         let RecordFilter { filter, seen, keys, lists, first } = self;
         if let (MessageKind::Other, Some(test)) = (kind, filter.tests().first()) {
@@ -112,15 +116,16 @@ impl RecordFilter {
         self.seen.iter().zip(0..).filter(|(seen, _)| !**seen).map(|(_, k)| self.filter.name(k))
     }
 
-    /// Returns true once no further record adds to the answer of [`check_names`](RecordFilter::check_names): all features of the
-    /// condition occurred, or sixteen records were read.
+    /// Returns true once no further record adds to the answer of [`check_names`](RecordFilter::check_names):
+    /// all features of the condition occurred, or sixteen records were read.
     pub fn knows_names(&self) -> bool {
         self.first >= FIRST || !self.seen.contains(&false)
     }
 
-    /// Refuses a feature of the condition that no record had so far, if one of the first records has a feature with a similar name. If these
-    /// are `all` records, because a reader has read them before its answer begins, it refuses every feature that none had. On the right of a
-    /// comparison it refuses each: such a name is probably a string without quotes.
+    /// Refuses a feature of the condition that no record had so far, if one of the first records has a
+    /// feature with a similar name. If these are `all` records, because a reader has read them before its
+    /// answer begins, it refuses every feature that none had. On the right of a comparison it refuses each:
+    /// such a name is probably a string without quotes.
     ///
     /// Other readers call it before they return a record, or at the end.
     ///
@@ -178,7 +183,8 @@ impl<'a> Found<'_, 'a> {
     /// Returns true if the feature of a test meets it.
     ///
     /// # Errors
-    /// [`ErrorKind::Filter`](crate::ErrorKind::Filter) for values of another kind, and for several values where one is tested.
+    /// [`ErrorKind::Filter`](crate::ErrorKind::Filter) for values of another kind, and for several values
+    /// where one is tested.
     fn meets(&self, test: &FeatureTest) -> Result<bool> {
         let operand = &test.operand;
         let feature = self.feature(operand.feature)?.unwrap_or_default();
@@ -236,8 +242,9 @@ impl<'a> Found<'_, 'a> {
         }
     }
 
-    /// Evaluates a node. A test that fails is the result of the record only if the other tests leave it undecided, whatever their
-    /// order: columns and records then decide alike, and a record that columns decide need not be read.
+    /// Evaluates a node. A test that fails is the result of the record only if the other tests leave it
+    /// undecided, whatever their order: columns and records then decide alike, and a record that columns
+    /// decide need not be read.
     fn holds(&self, node: &Node, number: u64, payload: &[u8]) -> Result<bool> {
         match node {
             Node::And(nodes) => self.decide(nodes, false, number, payload),
@@ -249,7 +256,8 @@ impl<'a> Found<'_, 'a> {
         }
     }
 
-    /// Returns `decisive` if one of the nodes has this result, whether or not others fail. Otherwise the first error, or the opposite.
+    /// Returns `decisive` if one of the nodes has this result, whether or not others fail. Otherwise the
+    /// first error, or the opposite.
     fn decide(&self, nodes: &[Node], decisive: bool, number: u64, payload: &[u8]) -> Result<bool> {
         let mut failed = None;
         for node in nodes {
@@ -270,7 +278,8 @@ pub(crate) fn number_meets(test: &Test, number: u64) -> bool {
 }
 
 impl FeatureTest {
-    /// Returns true if a feature has values that meet a condition. Its kind and its number of values were checked.
+    /// Returns true if a feature has values that meet a condition. Its kind and its number of values were
+    /// checked.
     fn holds(&self, feature: Feature<'_>, meets: impl Fn(Value<'_>) -> bool) -> bool {
         let quantity = self.operand.quantity;
         let meets = |value| quantity.of(value).is_some_and(&meets);

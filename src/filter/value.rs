@@ -25,7 +25,8 @@ impl Value<'_> {
         }
     }
 
-    /// Compares two values, a number exactly with one of the other kind. Returns `None` for NaN, and for a number and a string.
+    /// Compares two values, a number exactly with one of the other kind. Returns `None` for NaN, and for a
+    /// number and a string.
     pub(crate) fn compare(self, other: Value<'_>) -> Option<Ordering> {
         match (self, other) {
             (Value::Int(a), Value::Int(b)) => Some(a.cmp(&b)),
@@ -37,7 +38,8 @@ impl Value<'_> {
         }
     }
 
-    /// Compares two values in a total order: first by kind, then by value. Floats compare by IEEE 754's total order.
+    /// Compares two values in a total order: first by kind, then by value. Floats compare by IEEE 754's total
+    /// order.
     pub(crate) fn total_cmp(&self, other: &Value<'_>) -> Ordering {
         match (self, other) {
             (Value::Int(a), Value::Int(b)) => a.cmp(b),

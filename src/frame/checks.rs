@@ -65,7 +65,8 @@ pub(crate) fn split_header(header: &[u8; HEADER_LEN]) -> (u64, u32) {
     (u64::from_le_bytes(len), u32::from_le_bytes(crc))
 }
 
-/// Returns the length of the payload of the record at the start of `bytes`, if its header is sound and all of its bytes are present.
+/// Returns the length of the payload of the record at the start of `bytes`, if its header is sound and all of
+/// its bytes are present.
 #[inline(always)]
 pub(crate) fn whole_len(bytes: &[u8], crc: impl LenCrc) -> Option<usize> {
     let (header, body) = bytes.split_first_chunk::<HEADER_LEN>()?;
@@ -124,10 +125,11 @@ pub fn put_record(w: &mut impl Write, payload: &[u8]) -> std::io::Result<()> {
     w.write_u32::<LE>(crc::masked(payload))
 }
 
-/// Returns the records of a slice, in order: the byte offset of the header, and the payload. Both crcs of each record are checked.
+/// Returns the records of a slice, in order: the byte offset of the header, and the payload. Both crcs of
+/// each record are checked.
 ///
-/// After the last whole record the iterator ends if no bytes are left. Otherwise it yields one error and then ends. An error carries
-/// the ordinal and the offset of the damaged record.
+/// After the last whole record the iterator ends if no bytes are left. Otherwise it yields one error and then
+/// ends. An error carries the ordinal and the offset of the damaged record.
 ///
 /// ```
 /// use tfseek::frame::{frames, put_record};
@@ -206,8 +208,8 @@ pub(crate) fn needed_len(header: Option<RecordHeader>) -> u64 {
 /// Parses the record at the start of `bytes`, and verifies these checksums.
 ///
 /// # Errors
-/// [`ErrorKind::CorruptLength`], [`ErrorKind::CorruptData`]. The order of the checks: header crc, limit, presence of the body,
-/// payload crc.
+/// [`ErrorKind::CorruptLength`], [`ErrorKind::CorruptData`]. The order of the checks: header crc, limit,
+/// presence of the body, payload crc.
 #[inline(always)]
 pub(crate) fn first_record(bytes: &[u8], verify: Verify, max_payload: u64) -> Result<FirstRecord<'_>> {
     struct First<'a> {
@@ -235,8 +237,8 @@ fn first_record_by(
     let Some((header, body)) = bytes.split_first_chunk::<HEADER_LEN>() else {
         return Ok(FirstRecord::Partial(None));
     };
-    // The crc of the length is checked before the presence of the payload: a flipped bit in the length is then a corrupt length,
-    // and not a file that seems to end too early.
+    // The crc of the length is checked before the presence of the payload: a flipped bit in the length is
+    // then a corrupt length, and not a file that seems to end too early.
     let len = split_header(header).0;
     let header = match RecordHeader::check(header, crc::mask(crc.crc(len))) {
         Err(_) if verify == Verify::None => RecordHeader { payload_len: len },
@@ -258,16 +260,17 @@ fn first_record_by(
         return Ok(FirstRecord::Partial(Some(header)));
     };
     if verify == Verify::Payload {
-        // The footer is loaded after the payload. It is not in the caches before, and an earlier load would stop the processor until it is.
+        // The footer is loaded after the payload. It is not in the caches before, and an earlier load would
+        // stop the processor until it is.
         let computed = crc.append(0, payload);
         check_footer(computed, *footer)?;
     }
     Ok(FirstRecord::Whole(payload))
 }
 
-/// Returns the payload of the record at byte `offset` of `bytes`, where an index expects a payload of `payload_len` bytes. `None` if
-/// the record is incomplete, its header is invalid or has another length, or, with `check` set, its footer does not match the payload.
-/// [`payload_fault`] returns the reason.
+/// Returns the payload of the record at byte `offset` of `bytes`, where an index expects a payload of
+/// `payload_len` bytes. `None` if the record is incomplete, its header is invalid or has another length, or,
+/// with `check` set, its footer does not match the payload. [`payload_fault`] returns the reason.
 #[inline(always)]
 pub(crate) fn payload_at(bytes: &[u8], offset: u64, payload_len: u64, check: bool) -> Option<&[u8]> {
     struct Sound<'a>(RecordFields<'a>);
@@ -309,8 +312,8 @@ pub(crate) fn unverified_payload(bytes: &[u8], offset: u64, payload_len: u64) ->
 #[inline(always)]
 fn is_header_of(header: &[u8; HEADER_LEN], computed: u32, payload_len: usize) -> bool {
     let (len, stored) = split_header(header);
-    // Compared with an opaque copy. From a plain equality the compiler could take the payload's length from the header, and the use of
-    // the payload would then wait for the header's bytes.
+    // Compared with an opaque copy. From a plain equality the compiler could take the payload's length from
+    // the header, and the use of the payload would then wait for the header's bytes.
     computed == stored && len == black_box(payload_len as u64)
 }
 
@@ -327,8 +330,8 @@ fn record_fields(bytes: &[u8], offset: u64, payload_len: u64) -> Option<RecordFi
     Some((header, payload, footer))
 }
 
-/// Returns the reason why [`payload_at`] returns no payload: missing bytes, a header that is invalid or has another length, or
-/// otherwise the footer.
+/// Returns the reason why [`payload_at`] returns no payload: missing bytes, a header that is invalid or has
+/// another length, or otherwise the footer.
 #[cold]
 pub(crate) fn payload_fault(bytes: &[u8], offset: u64, payload_len: u64) -> Error {
     let Some((header, payload, footer)) = record_fields(bytes, offset, payload_len) else {

@@ -7,18 +7,19 @@ use crate::crc::crc32c_append;
 use crate::error::{At, ErrorKind, Result};
 use crate::policy::Verify;
 
-/// Bytes of a record above the limit that must be present before the record is rejected. A stream that ends within them is
-/// truncated, whatever length its last header states.
+/// Bytes of a record above the limit that must be present before the record is rejected. A stream that ends
+/// within them is truncated, whatever length its last header states.
 const MIN_PRESENT: u64 = 256 << 10;
 
 /// A parser of the framing at a position of a record stream.
 ///
-/// [`step`](Parser::step) takes all bytes that the caller has from the position on, and a flag that more may follow. It moves the
-/// position only when it returns [`Event::Record`] or [`Event::Consumed`]. Otherwise the caller passes the same bytes again, together
-/// with those that follow.
+/// [`step`](Parser::step) takes all bytes that the caller has from the position on, and a flag that more may
+/// follow. It moves the position only when it returns [`Event::Record`] or [`Event::Consumed`]. Otherwise the
+/// caller passes the same bytes again, together with those that follow.
 ///
-/// A parser of *whole* records requires all bytes of each record, so that the caller can borrow its payload. A *scanning* parser
-/// requires only the bytes that it checks: it takes payloads in pieces of any size if their crcs are checked, and skips them otherwise.
+/// A parser of *whole* records requires all bytes of each record, so that the caller can borrow its payload.
+/// A *scanning* parser requires only the bytes that it checks: it takes payloads in pieces of any size if
+/// their crcs are checked, and skips them otherwise.
 #[derive(Clone, Debug)]
 pub(crate) struct Parser {
     /// True for a scanning parser.
@@ -43,15 +44,16 @@ struct PartialPayload {
 /// The result of a parser's step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// At least this many bytes are needed at the position. The caller supplies them, or reports that no more follow.
+    /// At least this many bytes are needed at the position. The caller supplies them, or reports that no more
+    /// follow.
     Need(u64),
-    /// A record ends after this many bytes, and the position has moved past them. From a parser of whole records, the bytes are the
-    /// record.
+    /// A record ends after this many bytes, and the position has moved past them. From a parser of whole
+    /// records, the bytes are the record.
     Record(usize),
     /// This many bytes were consumed, and the record continues after them. Only from a scanning parser.
     Consumed(usize),
-    /// The record has this many bytes, and the parser needs none of them: the caller moves past them and calls [`Parser::skipped`].
-    /// Only from a scanning parser.
+    /// The record has this many bytes, and the parser needs none of them: the caller moves past them and
+    /// calls [`Parser::skipped`]. Only from a scanning parser.
     Skip(u64),
     /// The stream ended after a record.
     End,
@@ -104,8 +106,8 @@ impl Parser {
     /// Parses the bytes from the position on. With `more` false, the stream ends with them.
     ///
     /// # Errors
-    /// [`ErrorKind::CorruptLength`], [`ErrorKind::CorruptData`] and [`ErrorKind::RecordTooLarge`], without a location. The position
-    /// stays at the record.
+    /// [`ErrorKind::CorruptLength`], [`ErrorKind::CorruptData`] and [`ErrorKind::RecordTooLarge`], without a
+    /// location. The position stays at the record.
     #[inline(always)]
     pub(crate) fn step(&mut self, bytes: &[u8], more: bool) -> Result<Event> {
         if self.partial.is_some() {
@@ -126,7 +128,8 @@ impl Parser {
         }
     }
 
-    /// Moves past a record that the caller skipped. If fewer bytes were present than needed, returns the torn tail instead.
+    /// Moves past a record that the caller skipped. If fewer bytes were present than needed, returns the torn
+    /// tail instead.
     #[inline]
     pub(crate) fn skipped(&mut self, need: u64, have: u64) -> Option<Torn> {
         if have < need {
@@ -232,7 +235,8 @@ mod tests {
     use crate::frame::checks::put_header;
     use crate::frame::{frames, put_record};
 
-    /// The offsets of the records and the last event, or the ordinal and offset of the damaged record and the message.
+    /// The offsets of the records and the last event, or the ordinal and offset of the damaged record and the
+    /// message.
     type Outcome = std::result::Result<(Vec<u64>, Event), (Option<u64>, Option<u64>, String)>;
 
     fn outcome(result: Result<(Vec<u64>, Event)>) -> Outcome {

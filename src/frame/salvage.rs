@@ -7,22 +7,25 @@ use crate::policy::Verify;
 
 /// A parser of a record stream that continues after damage.
 ///
-/// [`step`](Salvage::step) takes all bytes that the caller has from the position on, and a flag that more may follow. It moves the
-/// position when it returns [`SalvageStep::Record`] or [`SalvageStep::Damage`].
+/// [`step`](Salvage::step) takes all bytes that the caller has from the position on, and a flag that more may
+/// follow. It moves the position when it returns [`SalvageStep::Record`] or [`SalvageStep::Damage`].
 ///
 /// After damage it continues in one of three ways:
 ///
-/// * A record with a sound header and a damaged payload is skipped if a sound header, or the end of the stream, follows it. TFRecords
-///   inside such a payload are not taken for records.
-/// * If neither follows, bytes of the record may be missing. A chain of sound records inside the stated length counts if it passes over the
-///   stated end or ends with the stream, and so do two or more sound records before another torn one.
-/// * Otherwise the parser searches the next offset with a sound record: the checksums of its header and its payload are correct. In
-///   random bytes an offset passes with probability 2^-64. The search finds TFRecords inside a payload whose record has a damaged length.
+/// * A record with a sound header and a damaged payload is skipped if a sound header, or the end of the
+///   stream, follows it. TFRecords inside such a payload are not taken for records.
+/// * If neither follows, bytes of the record may be missing. A chain of sound records inside the stated
+///   length counts if it passes over the stated end or ends with the stream, and so do two or more sound
+///   records before another torn one.
+/// * Otherwise the parser searches the next offset with a sound record: the checksums of its header and its
+///   payload are correct. In random bytes an offset passes with probability 2^-64. The search finds TFRecords
+///   inside a payload whose record has a damaged length.
 ///
-/// The time is linear in the length of the stream, for any bytes. While the parser searches, sound headers can state payloads that overlap. It
-/// computes the checksums of such payloads up to eight times the bytes of the stream so far, and takes the others for damage. Only a file that
-/// was made for it reaches this limit. After [`SalvageStep::Need`] the caller should supply half as many bytes again as before, if it can:
-/// each step begins anew at the position.
+/// The time is linear in the length of the stream, for any bytes. While the parser searches, sound headers
+/// can state payloads that overlap. It computes the checksums of such payloads up to eight times the bytes of
+/// the stream so far, and takes the others for damage. Only a file that was made for it reaches this limit.
+/// After [`SalvageStep::Need`] the caller should supply half as many bytes again as before, if it can: each
+/// step begins anew at the position.
 ///
 /// ```
 /// use tfseek::frame::{Salvage, SalvageStep, put_record};
@@ -68,11 +71,13 @@ const CHAIN: u32 = 2;
 /// The result of [`Salvage::step`].
 #[derive(Debug)]
 pub enum SalvageStep {
-    /// At least this many bytes are needed at the position. The caller supplies them, or reports that no more follow.
+    /// At least this many bytes are needed at the position. The caller supplies them, or reports that no more
+    /// follow.
     Need(u64),
     /// These bytes are a sound record, and the position has moved past them.
     Record(usize),
-    /// These bytes are not part of a sound record, and the position has moved past them. Consecutive steps of damage are one gap.
+    /// These bytes are not part of a sound record, and the position has moved past them. Consecutive steps of
+    /// damage are one gap.
     Damage {
         /// Number of bytes, at least 1.
         len: usize,
@@ -169,9 +174,9 @@ impl Salvage {
         if len as u64 == end && header_follows(bytes, len, more)? {
             return Ok(After::Record(len));
         }
-        // Bytes of the record may be missing, so that other records begin before its end. A chain of sound records is not part of the
-        // payload if it passes over the end, ends with the stream before it, or is followed by a record that is torn as well. The
-        // records of chains before that one are then real too.
+        // Bytes of the record may be missing, so that other records begin before its end. A chain of sound
+        // records is not part of the payload if it passes over the end, ends with the stream before it, or is
+        // followed by a record that is torn as well. The records of chains before that one are then real too.
         let payload_end = end.saturating_sub(super::FOOTER_LEN as u64);
         let (mut from, mut first) = (HEADER_LEN, None);
         while let Some(start) = find_header(bytes, from, len, self.max_payload) {
@@ -315,7 +320,8 @@ enum Checked {
     Sound(usize),
     /// A record with a sound header, whose payload is damaged or missing, and the end that the header states.
     Damaged(usize),
-    /// No sound header, or one that is not considered: its payload is too long, or its checksum would exceed [`SEARCH_LIMIT`].
+    /// No sound header, or one that is not considered: its payload is too long, or its checksum would exceed
+    /// [`SEARCH_LIMIT`].
     NoHeader,
 }
 

@@ -142,7 +142,8 @@ fn every_truncation_keeps_the_whole_records() {
         let whole = starts.iter().skip(1).chain([&file.len()]).filter(|&&end| end <= cut).count();
         let torn =
             (starts.get(whole).is_some_and(|&at| at < cut)).then(|| (starts[whole] as u64, cut as u64));
-        // A cut at the end of a nested record looks like a record that lacks bytes and sound records after it.
+        // A cut at the end of a nested record looks like a record that lacks bytes and sound records after
+        // it.
         let nested_end = torn.is_some_and(|_| found.records.len() > whole);
         if nested_end {
             assert_eq!(

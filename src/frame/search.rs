@@ -4,7 +4,8 @@ use super::checks::{HEADER_LEN, RecordHeader, split_header};
 use crate::crc::{self, LenCrc, WithLenCrc};
 use std::ops::Range;
 
-/// Number of sound headers in a row that [`find_chain`] requires. The checksum of one is right by chance in 2^-32 of all places.
+/// Number of sound headers in a row that [`find_chain`] requires. The checksum of one is right by chance in
+/// 2^-32 of all places.
 const CHAIN: usize = 4;
 
 /// Returns the length of the record at the start of `bytes`, if its header is sound.
@@ -16,10 +17,11 @@ pub(super) fn sound_len(bytes: &[u8]) -> Option<usize> {
     usize::try_from(RecordHeader { payload_len: len }.record_len()).ok()
 }
 
-/// Returns the first offset in `range` at which a chain of records begins: four sound headers, each at the end of the record before, or
-/// fewer if `bytes` end there.
+/// Returns the first offset in `range` at which a chain of records begins: four sound headers, each at the
+/// end of the record before, or fewer if `bytes` end there.
 ///
-/// The chain may be that of a TFRecord inside a payload. The time is linear in the length of the range, for any bytes.
+/// The chain may belong to a TFRecord inside a payload. The time is linear in the length of the range, for
+/// any bytes.
 pub(crate) fn find_chain(bytes: &[u8], range: Range<usize>) -> Option<usize> {
     let mut from = range.start;
     loop {
@@ -44,7 +46,8 @@ fn chain_follows(bytes: &[u8], start: usize) -> bool {
     true
 }
 
-/// Returns the first offset from `from` on and below `to` with a sound header of a payload of at most `max` bytes.
+/// Returns the first offset from `from` on and below `to` with a sound header of a payload of at most `max`
+/// bytes.
 pub(super) fn find_header(bytes: &[u8], from: usize, to: usize, max: u64) -> Option<usize> {
     struct Find<'a> {
         bytes: &'a [u8],
@@ -54,7 +57,8 @@ pub(super) fn find_header(bytes: &[u8], from: usize, to: usize, max: u64) -> Opt
         type Out = Option<usize>;
         #[inline(always)]
         fn run(self, crc: impl LenCrc) -> Option<usize> {
-            // A byte that makes a length too large as its most significant one does so for these next offsets too.
+            // A byte that makes a length too large as its most significant one does so for these next offsets
+            // too.
             let stride = (self.max.leading_zeros() / u8::BITS).max(1) as usize;
             let mut at = 0_usize;
             loop {

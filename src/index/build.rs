@@ -26,7 +26,8 @@ use crate::policy::{Damage, Verify};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Scans a shard from its beginning, or from the end of the part that `old` covers. The scan of a map uses up to `threads` threads.
+/// Scans a shard from its beginning, or from the end of the part that `old` covers. The scan of a map uses up
+/// to `threads` threads.
 pub(super) fn scan(
     shard: NamedShard<'_>,
     expected: &Stamp,
@@ -56,7 +57,7 @@ pub(super) fn scan(
                     e.location().offset.unwrap_or(0)
                 }
                 Err(e) if is_corrupt(e) => 0,
-                // The reader of sound records asks for those of a plain object again by itself.
+                // The reader of sound records asks for the bytes of a plain object again by itself.
                 Ok(sidecar)
                     if sidecar.header.has(GAPS) && sidecar.header.compression() != Compression::None =>
                 {
@@ -94,8 +95,8 @@ impl<S: Source> ShardScan<'_, S> {
             Some(compression) => compression,
             None => sniff::compression(&sniff::first_bytes(ReadRange { file, at: 0, end: stamp.size })?),
         };
-        // `old` was compared with the shard when its stamp was `expected`. If the shard has changed since then, or if a
-        // table of `old` is corrupt, the scan starts at the beginning.
+        // `old` was compared with the shard when its stamp was `expected`. If the shard has changed since
+        // then, or if a table of `old` is corrupt, the scan starts at the beginning.
         let salvages_stream = options.damage == Damage::Skip && compression != Compression::None;
         let old = old.filter(|old| {
             stamp.is_like(expected) && old.header.compression() == compression && !salvages_stream

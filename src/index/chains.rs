@@ -1,11 +1,12 @@
-//! Chains of headers that are walked in turn. Each header has to be loaded before the place of the next one is known, so the loads of one
-//! chain wait for each other, and those of several chains overlap.
+//! Chains of headers that are walked in turn. Each header has to be loaded before the place of the next one
+//! is known, so the loads of one chain wait for each other, and the loads of several chains overlap.
 
 use crate::crc::{LenCrc, WithLenCrc, with_len_crc};
 use crate::frame::{OVERHEAD, find_chain, payload_is_sound, whole_len};
 use std::ops::Range;
 
-/// Bytes of a payload that a chain verifies. Longer ones are left to the scan by one chain, which reports progress inside of them.
+/// Bytes of a payload that a chain verifies. Longer ones are left to the scan by one chain, which reports
+/// progress inside of them.
 const MAX_VERIFIED: usize = 16 << 20;
 
 /// The records of a chunk that a chain has found.
@@ -20,8 +21,8 @@ pub(super) struct Chain {
 }
 
 impl Chain {
-    /// Creates the chain of a chunk, which begins in the first `search` bytes, or is empty if no header is found there. The memory of
-    /// `starts` is reused.
+    /// Creates the chain of a chunk, which begins in the first `search` bytes, or is empty if no header is
+    /// found there. The memory of `starts` is reused.
     pub(super) fn find(bytes: &[u8], chunk: Range<usize>, search: usize, mut starts: Vec<u32>) -> Chain {
         starts.clear();
         let last = chunk.start.saturating_add(search).min(chunk.end);
@@ -33,7 +34,8 @@ impl Chain {
         self.chunk.clone()
     }
 
-    /// Returns the records from byte `at` on, if one begins there: their starts from the start of the chunk on, and their end.
+    /// Returns the records from byte `at` on, if one begins there: their starts from the start of the chunk
+    /// on, and their end.
     pub(super) fn records_from(&mut self, at: usize) -> Option<(&mut [u32], usize)> {
         let delta = u32::try_from(at.checked_sub(self.chunk.start)?).ok()?;
         let first = self.starts.binary_search(&delta).ok()?;
@@ -45,7 +47,8 @@ impl Chain {
         self.starts
     }
 
-    /// Moves past one record. Returns false if the chain has reached the end of its chunk, or a record that is not whole or not sound.
+    /// Moves past one record. Returns false if the chain has reached the end of its chunk, or a record that
+    /// is not whole or not sound.
     #[inline(always)]
     fn step<const PAYLOADS: bool>(&mut self, bytes: &[u8], crc: impl LenCrc) -> bool {
         if self.pos >= self.chunk.end {
@@ -62,7 +65,8 @@ impl Chain {
     }
 }
 
-/// Walks chains in turn, record by record. Returns the number of one that is at its end, or `None` after `turns` turns.
+/// Walks chains in turn, record by record. Returns the number of one that is at its end, or `None` after
+/// `turns` turns.
 pub(super) fn walk(bytes: &[u8], chains: &mut [Chain], turns: usize, payloads: bool) -> Option<usize> {
     if payloads {
         with_len_crc(Walk::<true> { bytes, chains, turns })

@@ -9,7 +9,8 @@ use crate::io::inflate::CheckpointScan;
 use crate::io::{Source, Stamp};
 use crate::policy::Verify;
 
-/// Checks that the indexed bytes are still at the start of a shard, which may have grown. Always compares the fingerprints.
+/// Checks that the indexed bytes are still at the start of a shard, which may have grown. Always compares the
+/// fingerprints.
 ///
 /// # Errors
 /// [`IndexError::Stale`](crate::error::IndexError::Stale), or the damage of the shard; I/O errors.
@@ -26,8 +27,9 @@ pub(crate) fn check_start(known: &IndexHeader, file: &dyn Source) -> Result<()> 
 
 /// Returns the error of a shard that has the indexed size and another head or tail.
 ///
-/// It is the first damage, with record and offset, if all indexed bytes are read and some are damaged. A shard of sound records was replaced:
-/// it is stale. So bits that flip are called damage wherever they are, and a rebuilt index is not recommended for them.
+/// It is the first damage, with record and offset, if all indexed bytes are read and some are damaged. A
+/// shard of sound records was replaced: it is stale. So bits that flip are called damage wherever they are,
+/// and a rebuilt index is not recommended for them.
 #[cold]
 pub(super) fn changed(known: &IndexHeader, now: &Stamp, file: &dyn Source, why: &str) -> Error {
     // With gaps the first damage is one that the caller accepted.

@@ -15,7 +15,8 @@ use std::ops::Range;
 const HEAD: usize = 16;
 /// Bytes of an entry.
 const ENTRY: usize = 32;
-/// Offsets in an entry: of the offset in the record stream, of the bit position, of the offset and the length of the window, of the CRC.
+/// Offsets in an entry: of the offset in the record stream, of the bit position, of the offset and the length
+/// of the window, of the CRC.
 const OUT_AT: usize = 0;
 const BIT_AT: usize = 8;
 const WINDOW_AT: usize = 16;
@@ -29,8 +30,8 @@ const MARGIN: u64 = 16 << 10;
 
 /// A section of checkpoints. An entry is verified at each use.
 ///
-/// Entries take 32 bytes and windows up to 32 KiB. Of a file that is not mapped only the entries are in memory, and a window is read when it is
-/// needed.
+/// Entries take 32 bytes and windows up to 32 KiB. Of a file that is not mapped only the entries are in
+/// memory, and a window is read when it is needed.
 #[derive(Clone, Debug)]
 pub(crate) struct CheckpointTable {
     /// The section, or its part before the windows.
@@ -79,7 +80,8 @@ impl CheckpointTable {
     /// Smallest length of the section.
     pub(super) const MIN_LEN: u64 = HEAD as u64;
 
-    /// Returns the least number of checkpoints in a section of `len` bytes, at least 1. All but the first usually have a whole window.
+    /// Returns the least number of checkpoints in a section of `len` bytes, at least 1. All but the first
+    /// usually have a whole window.
     pub(super) fn least_count(len: u64) -> u64 {
         len.saturating_sub(CheckpointTable::MIN_LEN).div_ceil((ENTRY + WINDOW) as u64).max(1)
     }
@@ -91,8 +93,8 @@ impl CheckpointTable {
         (end <= bytes.len()).then_some(CheckpointTable { bytes, count, windows: None })
     }
 
-    /// Reads the entries of section `s` of a sidecar that begins at byte `at` of `file`. The windows are read later, again from `from`. `None` if
-    /// the section is too short for its entries.
+    /// Reads the entries of section `s` of a sidecar that begins at byte `at` of `file`. The windows are read
+    /// later, again from `from`. `None` if the section is too short for its entries.
     ///
     /// # Errors
     /// I/O errors.
@@ -189,19 +191,22 @@ impl CheckpointTable {
         Some(start..start.checked_add(usize::try_from(u32_at(entry, LEN_AT)?).ok()?)?)
     }
 
-    /// Returns the part of a stream of `end` bytes between checkpoint `k` and the next one, from entries that are not verified.
+    /// Returns the part of a stream of `end` bytes between checkpoint `k` and the next one, from entries that
+    /// are not verified.
     pub(crate) fn segment(&self, k: usize, end: u64) -> Option<Range<u64>> {
         let next = k.checked_add(1)?;
         Some(self.out(k)?..if next < self.count { self.out(next)? } else { end })
     }
 
-    /// Returns the longest distance of two checkpoints of a stream of `end` bytes, from entries that are not verified.
+    /// Returns the longest distance of two checkpoints of a stream of `end` bytes, from entries that are not
+    /// verified.
     pub(super) fn longest_segment(&self, end: u64) -> Option<u64> {
         let segments = (0..self.count).filter_map(|k| self.segment(k, end));
         segments.map(|segment| segment.end.saturating_sub(segment.start)).max()
     }
 
-    /// Returns the last checkpoint at or before `offset`. It is found by entries that are not verified, so the caller compares it.
+    /// Returns the last checkpoint at or before `offset`. It is found by entries that are not verified, so
+    /// the caller compares it.
     pub(crate) fn find(&self, offset: u64) -> Option<usize> {
         let (mut low, mut high) = (0, self.count);
         while low < high {
@@ -229,8 +234,9 @@ impl CheckpointTable {
         }
     }
 
-    /// Returns the part of the compressed file that probably holds the stream from checkpoint `k` to the offset `until`, which is inside
-    /// the segment of `k`. It is computed from entries that are not verified. `None` for the last segment.
+    /// Returns the part of the compressed file that probably holds the stream from checkpoint `k` to the
+    /// offset `until`, which is inside the segment of `k`. It is computed from entries that are not verified.
+    /// `None` for the last segment.
     pub(crate) fn likely_part(&self, k: usize, until: u64) -> Option<Range<u64>> {
         let bit = |k: usize| u64_at(self.entry(k)?, BIT_AT);
         let next = k.checked_add(1).filter(|&next| next < self.count)?;
@@ -244,7 +250,8 @@ impl CheckpointTable {
         Some(start..start.saturating_add(len).min(end))
     }
 
-    /// Returns checkpoint `k`, after verifying its entry and its window. A window that is not in memory is read into `buf`.
+    /// Returns checkpoint `k`, after verifying its entry and its window. A window that is not in memory is
+    /// read into `buf`.
     pub(crate) fn get<'a>(
         &'a self,
         k: usize,

@@ -1,9 +1,10 @@
 //! The scan of a shard in memory by several chains of headers, on one thread or more.
 //!
-//! The shard is cut into chunks. A search finds the first chain of headers in each, chains are walked in turn, and their records are
-//! joined in the order of the file. A chunk's records count from the place where those before it end. If its chain does not pass there,
-//! for example because the search found a TFRecord inside a payload, the chunk is scanned again by one chain. So do damaged and torn
-//! records: the result, errors included, is always that of [`scan_slice`].
+//! The shard is cut into chunks. A search finds the first chain of headers in each, chains are walked in
+//! turn, and their records are joined in the order of the file. A chunk's records count from the place where
+//! those before it end. If its chain does not pass there, for example because the search found a TFRecord
+//! inside a payload, the chunk is scanned again by one chain. So do damaged and torn records: the result,
+//! errors included, is always the same as with [`scan_slice`].
 
 use super::chains::{Chain, walk};
 use super::progress::{REPORT, Work};
@@ -20,11 +21,12 @@ const FIRST: usize = 64 << 10;
 const MIN_CHUNK: usize = 512 << 10;
 /// Bytes of a chunk, at most. Starts are kept in 32 bits.
 const MAX_CHUNK: usize = 1 << 30;
-/// Mean length from which records are scanned by one chain, unless payloads are verified. The search for a chain reads half a record, and
-/// the chain one header per record.
+/// Mean length from which records are scanned by one chain, unless payloads are verified. The search for a
+/// chain reads half a record, and the chain one header per record.
 const MAX_MEAN: usize = 16 << 10;
-/// Mean length of small records. They are read almost completely, and the processor prefetches only a few sequences at once. The headers of
-/// longer ones take little time, but the system reads ahead badly if several threads load chunks of them from a disk.
+/// Mean length of small records. They are read almost completely, and the processor prefetches only a few
+/// sequences at once. The headers of longer ones take little time, but the system reads ahead badly if
+/// several threads load chunks of them from a disk.
 const SMALL: usize = 1 << 10;
 /// Nanoseconds of work below which a second thread does not pay.
 const ALONE: u64 = 2_000_000;
@@ -47,7 +49,8 @@ impl ChunkPlan {
     #[expect(clippy::arithmetic_side_effects, reason = "divisors are at least 1")]
     pub(super) fn new(left: usize, mean: usize, payloads: bool, threads: usize) -> Option<ChunkPlan> {
         let mean = mean.max(1);
-        // A search should take a small part of the time of its chunk. The time is 1/8 ns for a byte, or 6 to 40 ns for a header.
+        // A search should take a small part of the time of its chunk. The time is 1/8 ns for a byte, or 6 to
+        // 40 ns for a header.
         let (chunk, time) = if payloads {
             (mean.saturating_mul(32), left / 8)
         } else if mean <= MAX_MEAN {
@@ -70,7 +73,7 @@ impl ChunkPlan {
     }
 }
 
-/// Scans a shard in memory on at most `threads` threads. The result is that of [`scan_slice`].
+/// Scans a shard in memory on at most `threads` threads. The result is the same as with [`scan_slice`].
 #[expect(clippy::arithmetic_side_effects, reason = "divisors are at least 1")]
 pub(super) fn scan_chunks(
     bytes: &[u8],
@@ -97,7 +100,7 @@ pub(super) fn scan_chunks(
     }
 }
 
-/// Scans a shard in memory by a plan. The result is that of [`scan_slice`].
+/// Scans a shard in memory by a plan. The result is the same as with [`scan_slice`].
 pub(super) fn scan_planned(
     bytes: &[u8],
     start: ScanStart,

@@ -68,7 +68,8 @@ fn shard(payloads: impl IntoIterator<Item = Vec<u8>>) -> Vec<u8> {
     bytes
 }
 
-/// Bytes that a search may take for records: headers of records that fit, that do not, and runs of short lengths.
+/// Bytes that a search may take for records: headers of records that fit, that do not, and runs of short
+/// lengths.
 fn header_like() -> impl Strategy<Value = Vec<u8>> {
     let len = prop_oneof![0..40u64, Just(0), 0..1u64 << 33, any::<u64>()];
     let header = len.prop_map(|len| {

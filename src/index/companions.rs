@@ -1,4 +1,5 @@
-//! Files about the records of a shard besides its index: columns, and tables of steps. Their headers identify the records as that of the index does.
+//! Files about the records of a shard besides its index: columns, and tables of steps. Their headers identify
+//! the records as the index's header does.
 
 use super::file::{OpenedFile, open_file, open_in_parts};
 use super::identity::{Sameness, fingerprints, sameness};
@@ -35,17 +36,19 @@ pub(crate) struct CompanionShard<'a> {
     pub(crate) index: &'a Index,
     /// Size and time of the shard. `None`: it has changed since it was opened.
     pub(crate) stamp: Option<&'a Stamp>,
-    /// The parts of the file have checksums of bytes of the shard. So large files of a store are read in parts, and that of an object may have
-    /// another time, as its index may, if the object has a time or a version.
+    /// The parts of the file have checksums of bytes of the shard. So large files of a store are read in
+    /// parts, and the file of an object may have another time, as its index may, if the object has a time or
+    /// a version.
     pub(crate) checked: bool,
 }
 
 impl CompanionShard<'_> {
     /// Compares the shard with one from which a file was made that has the records of its index.
     ///
-    /// The fingerprints decide for a file: one of the same size and time may have got its name, or may be under the name of an index that was copied. Checksums of records do
-    /// not protect these files, as they protect an index. An object without a time may have been replaced by one with the same head and tail. So it is
-    /// the same only by a version.
+    /// The fingerprints decide for a file: one of the same size and time may have got its name, or may be
+    /// under the name of an index that was copied. Checksums of records do not protect these files, as they
+    /// protect an index. An object without a time may have been replaced by one with the same head and tail.
+    /// So it is the same only by a version.
     fn sameness(&self, file: &Path, known: &IndexHeader, ending: &str, options: &IndexOptions) -> Sameness {
         let Some(stamp) = self.stamp else { return Sameness::Changed };
         let is_object = url_of(self.path).is_some();
@@ -76,16 +79,19 @@ pub(crate) struct CompanionReasons {
 const UNKNOWN: &str =
     "the object has no time and no version, so it may have been replaced since the file was built";
 
-/// Returns the error of a file about an object that could never be used, because nothing tells whether the object is the same. `None` for others.
+/// Returns the error of a file about an object that could never be used, because nothing tells whether the
+/// object is the same. `None` for others.
 pub(crate) fn never_used(stamp: Option<&Stamp>) -> Option<io::Error> {
     const TEXT: &str = "the object has no time and no version, so a saved file could not be told from one of a replaced object";
     let is_known = stamp.is_none_or(Stamp::is_known);
     (!is_known).then(|| io::Error::new(io::ErrorKind::Unsupported, TEXT))
 }
 
-/// Searches for the file of a shard with the extension `ending` in the folders of its index, in the same order.
+/// Searches for the file of a shard with the extension `ending` in the folders of its index, in the same
+/// order.
 ///
-/// Returns the first file that has the records of the index and the size and time of the shard. Calls `other` with files of other records, and `refused` with those that `open` refuses.
+/// Returns the first file that has the records of the index and the size and time of the shard. Calls `other`
+/// with files of other records, and `refused` with those that `open` refuses.
 pub(crate) fn search_companion<T>(
     shard: &CompanionShard<'_>,
     ending: &str,
@@ -139,8 +145,8 @@ fn identity(header: &IndexHeader) -> [u64; 6] {
     [n_records, indexed_end, stream_end, fp_head, fp_tail, (flags & !CHECKED).into()]
 }
 
-/// Returns the header of a file that can be saved. Size and time are those of the shard during the scan, and the rest of the
-/// identity is that of the index in use. `None` if the two contradict each other.
+/// Returns the header of a file that can be saved. The header has the shard's size and time during the scan,
+/// and the rest of the identity from the index in use. `None` if the two contradict each other.
 pub(crate) fn header_for(index: &Index, stamp: Option<&Stamp>) -> Option<IndexHeader> {
     let known = *index.header();
     let header = IndexHeader {

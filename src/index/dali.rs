@@ -5,11 +5,12 @@ use crate::error::{ErrorKind, Result};
 use crate::frame::OVERHEAD;
 use std::io::Write;
 
-/// Writes the text index of `records`, for DALI and the Python package `tfrecord`. Pass `0..index.len()` for all records: those
-/// tools find no others.
+/// Writes the text index of `records`, for DALI and the Python package `tfrecord`. Pass `0..index.len()` for
+/// all records: those tools find no others.
 ///
 /// # Errors
-/// [`ErrorKind::Compressed`], because those tools seek in the file itself. Errors of `w` and of [`Index::locate`].
+/// [`ErrorKind::Compressed`], because those tools seek in the file itself. Errors of `w` and of
+/// [`Index::locate`].
 pub fn export_text(index: &Index, records: impl IntoIterator<Item = u64>, w: &mut impl Write) -> Result<()> {
     if let Some(format) = index.compression().format() {
         return Err(ErrorKind::Compressed { format: format.name() }.into());

@@ -1,4 +1,5 @@
-//! Opening index and column files. A file is read into memory, mapped, or kept open until a section is needed.
+//! Opening index and column files. A file is read into memory, mapped, or kept open until a section is
+//! needed.
 
 use super::layout::{HEADER_LEN, MAX_PREFIX, Refusal, Section};
 use super::options::IndexOptions;
@@ -10,16 +11,18 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Maximum size of an index file that is always read into memory. Linux limits a process to 65,530 maps by default.
+/// Maximum size of an index file that is always read into memory. Linux limits a process to 65,530 maps by
+/// default.
 pub(crate) const SMALL: u64 = 64 << 10;
-/// Maximum size of an index file that is read into memory while the [`Budget`](crate::io::Budget) allows. A file in memory may
-/// then be deleted or truncated on disk.
+/// Maximum size of an index file that is read into memory while the [`Budget`](crate::io::Budget) allows. A
+/// file in memory may then be deleted or truncated on disk.
 pub(crate) const READ_IN: u64 = 1 << 20;
 
 /// Maximum size of an index file of a store that is read into memory.
 pub(crate) const LARGEST: u64 = 1 << 30;
 
-/// Bytes of a large index file of a store that are read first. They mostly have all sections before the tables.
+/// Bytes of a large index file of a store that are read first. They mostly have all sections before the
+/// tables.
 const OBJECT_START: u64 = 64 << 10;
 
 /// An open index or column file.
@@ -35,8 +38,8 @@ pub(crate) enum OpenedFile {
 pub(crate) enum SidecarFile {
     /// An index file that is kept open. It may be deleted or replaced in the meantime.
     Kept(Arc<KeptFile>),
-    /// The path of an index file, which is reopened each time, because thousands of shards cannot keep a descriptor each. Its header must still be
-    /// `head`.
+    /// The path of an index file, which is reopened each time, because thousands of shards cannot keep a
+    /// descriptor each. Its header must still be `head`.
     Path { path: Box<Path>, head: Box<[u8; HEADER_LEN]> },
     /// A pack, which keeps one descriptor for all shards, and the offset of the sidecar in it.
     Pack { file: Arc<File>, at: u64 },
@@ -68,8 +71,9 @@ impl SidecarFile {
     }
 }
 
-/// Opens and decodes the index or column file at `path`, which may be a URL. Also returns when it was last written, if that is known.
-/// Returns `None` if there is no file. One of a store is read once more if `decode` fails.
+/// Opens and decodes the index or column file at `path`, which may be a URL. Also returns when it was last
+/// written, if that is known. Returns `None` if there is no file. One of a store is read once more if
+/// `decode` fails.
 pub(crate) fn open_file<T>(
     path: &Path,
     options: &IndexOptions,
@@ -117,7 +121,8 @@ fn open_local(path: &Path, file: File, len: u64, options: &IndexOptions) -> Resu
     Ok(OpenedFile::Start { bytes, len, from })
 }
 
-/// Opens and decodes an index file like [`open_file`]. Of a large one in a store, only the start is read: more than [`READ_IN`] bytes.
+/// Opens and decodes an index file like [`open_file`]. Of a large one in a store, only the start is read:
+/// more than [`READ_IN`] bytes.
 pub(crate) fn open_in_parts<T>(
     path: &Path,
     options: &IndexOptions,
@@ -163,14 +168,16 @@ pub(crate) fn slice(bytes: &Region, s: &Section) -> Option<Region> {
     bytes.slice(start..start.checked_add(usize::try_from(s.len).ok()?)?)
 }
 
-/// Reads a section of the file that begins at byte `at`. The caller has checked that the section is inside the file.
+/// Reads a section of the file that begins at byte `at`. The caller has checked that the section is inside
+/// the file.
 pub(crate) fn read_section(file: &dyn Source, at: u64, s: &Section) -> Result<Region> {
     let mut bytes = zeroed(s.len)?;
     read_exact_at(file, &mut bytes, at.saturating_add(s.offset))?;
     Ok(Region::from(bytes))
 }
 
-/// Returns the sections before the tables of a large file of a store: from its start, or by one read of those that are not in it.
+/// Returns the sections before the tables of a large file of a store: from its start, or by one read of those
+/// that are not in it.
 pub(crate) fn sections_in_start(
     start: &[u8],
     source: &dyn Source,

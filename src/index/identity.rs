@@ -1,4 +1,5 @@
-//! Comparison of a shard with the one that a file about it was made from: by size and times, or by the fingerprints that the file stores.
+//! Comparison of a shard with the one that a file about it was made from: by size and times, or by the
+//! fingerprints that the file stores.
 
 use super::layout::{GAPS, IndexHeader};
 use crate::error::{Error, IndexError};
@@ -22,10 +23,11 @@ pub(crate) enum Sameness {
     Unknown,
 }
 
-/// Compares size and times of a shard with those that an index file has, which was last written at `saved_ns`.
+/// Compares size and times of a shard with those that an index file has, which was last written at
+/// `saved_ns`.
 ///
-/// An object without a time is unknown. So is a file that was changed after the index file was written: by a program that restored size and time, or
-/// only in its name, its owner or its mode.
+/// An object without a time is unknown. So is a file that was changed after the index file was written: by a
+/// program that restored size and time, or only in its name, its owner or its mode.
 pub(crate) fn sameness(known: &IndexHeader, saved_ns: Option<i64>, now: &Stamp) -> Sameness {
     match now.modified_ns {
         _ if now.size != known.data_size => Sameness::Changed,
@@ -45,15 +47,18 @@ pub(crate) fn sameness(known: &IndexHeader, saved_ns: Option<i64>, now: &Stamp) 
 pub(crate) enum Staleness {
     /// Size and times tell that it is the same.
     Fresh,
-    /// The bytes are the same as far as the fingerprints tell: after a copy, a `touch` or a download, or without a time.
+    /// The bytes are the same as far as the fingerprints tell: after a copy, a `touch` or a download, or
+    /// without a time.
     Moved,
-    /// The shard has grown, or the bytes after its last whole record have changed, and the indexed part is unchanged.
+    /// The shard has grown, or the bytes after its last whole record have changed, and the indexed part is
+    /// unchanged.
     Grown,
     /// The shard has other content. The field is the reason.
     Stale(&'static str),
 }
 
-/// Compares an index with its shard, by the table in docs/index.md §2. `fingerprints` is called only if size and times do not decide.
+/// Compares an index with its shard, by the table in docs/index.md §2. `fingerprints` is called only if size
+/// and times do not decide.
 pub(crate) fn compare(
     known: &IndexHeader,
     sameness: Sameness,
@@ -86,13 +91,14 @@ pub(crate) fn compare(
     })
 }
 
-/// Returns the reason why the index of a shard that is [`Staleness::Grown`] does not cover all of it. After a torn tail, a shard may have
-/// changed without having grown.
+/// Returns the reason why the index of a shard that is [`Staleness::Grown`] does not cover all of it. After a
+/// torn tail, a shard may have changed without having grown.
 pub(crate) fn why_partial(known: &IndexHeader, now: &Stamp) -> &'static str {
     if now.size > known.data_size { "the shard has grown" } else { "the shard has changed" }
 }
 
-/// Returns true if two indexes describe the same records: their number, and the bytes that the fingerprints cover.
+/// Returns true if two indexes describe the same records: their number, and the bytes that the fingerprints
+/// cover.
 pub(crate) fn same_records(a: &IndexHeader, b: &IndexHeader) -> bool {
     let identity = |h: &IndexHeader| (h.n_records, h.indexed_end, h.stream_end, h.fp_head, h.fp_tail);
     identity(a) == identity(b)
@@ -122,7 +128,8 @@ pub(crate) fn fingerprints<S: Source + ?Sized>(file: &S, indexed_end: u64) -> io
     Ok((head, xxh3_64(&buf)))
 }
 
-/// Announces the bytes of the [`fingerprints`]. Returns their number, and the offset of the second range, or 0 if there is one.
+/// Announces the bytes of the [`fingerprints`]. Returns their number, and the offset of the second range, or
+/// 0 if there is one.
 pub(crate) fn announce_fingerprints<S: Source + ?Sized>(file: &S, indexed_end: u64) -> (u64, u64) {
     let len = indexed_end.min(FINGERPRINT);
     let tail = indexed_end.saturating_sub(len);
@@ -137,8 +144,8 @@ pub(crate) fn hex128(bytes: &[u8]) -> String {
     format!("{:032x}", xxh3_128(bytes))
 }
 
-/// Returns the fingerprint of a dataset: a hash over the headers of its shards, in order. It covers no paths and no times, so a
-/// copy has the same fingerprint.
+/// Returns the fingerprint of a dataset: a hash over the headers of its shards, in order. It covers no paths
+/// and no times, so a copy has the same fingerprint.
 pub(crate) fn dataset_hash<'a>(shards: impl Iterator<Item = &'a IndexHeader>) -> [u8; 16] {
     let mut bytes = Vec::new();
     for h in shards {

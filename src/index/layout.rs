@@ -27,8 +27,9 @@
 //! shard     0 offset u64 | 8 len u64 | 16 n_records u64 | 24 name_end u64
 //! ```
 //!
-//! `sidecar.rs` defines the sections of a sidecar, `column/layout.rs` those of a column, `steps/layout.rs` those of tables of steps, and `table.rs` the blocks of offsets.
-//! All integers are little-endian. CRCs are not masked.
+//! Sections are defined in `sidecar.rs` for a sidecar, in `column/layout.rs` for a column, and in
+//! `steps/layout.rs` for tables of steps. `table.rs` defines the blocks of offsets. All integers are
+//! little-endian. CRCs are not masked.
 
 use crate::crc::crc32c;
 use crate::error::{Error, IndexError};
@@ -84,7 +85,8 @@ const KNOWN: u32 = GZIP | ZLIB | TORN | GAPS | CHECKED;
 
 const MANDATORY: u16 = 1;
 
-/// The reason why an index file is refused. It becomes [`IndexError::Refused`](crate::error::IndexError::Refused).
+/// The reason why an index file is refused. It becomes
+/// [`IndexError::Refused`](crate::error::IndexError::Refused).
 pub(crate) type Refusal = String;
 
 /// Converts a [`Refusal`] to an error.
@@ -138,7 +140,8 @@ impl IndexHeader {
             .map_or(Compression::None, CompressedFormat::compression)
     }
 
-    /// Checks that the fields are consistent with each other. Facts that only a scan could verify are accepted.
+    /// Checks that the fields are consistent with each other. Facts that only a scan could verify are
+    /// accepted.
     pub(crate) fn check(&self) -> Result<(), Refusal> {
         const OVERHEAD: u64 = crate::frame::OVERHEAD as u64;
         let plain = self.compression() == Compression::None;
@@ -153,7 +156,8 @@ impl IndexHeader {
         } else if !plain && self.indexed_end != self.data_size {
             "indexed_end is not data_size"
         } else if plain && self.has(TORN) != (self.indexed_end < self.data_size) {
-            // Otherwise a forged index could hide the end of a file without setting the flag that makes it an error.
+            // Otherwise a forged index could hide the end of a file without setting the flag that makes it an
+            // error.
             "the torn flag contradicts data_size"
         } else if self.n_records > self.stream_end / OVERHEAD {
             "more records than fit into stream_end"
@@ -183,7 +187,8 @@ pub(crate) fn align(at: u64) -> Option<u64> {
     at.checked_next_multiple_of(ALIGN)
 }
 
-/// Lays out the sections of a `.tfri`, `.tfrc` or `.tfrs` file. Returns the header with the section table, and the sections with their offsets.
+/// Lays out the sections of a `.tfri`, `.tfrc` or `.tfrs` file. Returns the header with the section table,
+/// and the sections with their offsets.
 #[expect(
     clippy::arithmetic_side_effects,
     reason = "at most MAX_SECTIONS sections, whose bytes are in memory"
@@ -232,7 +237,8 @@ pub(crate) fn unknown(section: &Section) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Reads the header and the section table of a `.tfri`, `.tfrc` or `.tfrs` file, and checks the offset of each section.
+/// Reads the header and the section table of a `.tfri`, `.tfrc` or `.tfrs` file, and checks the offset of
+/// each section.
 pub(crate) fn decode_file(
     prefix: &[u8],
     file_len: u64,
@@ -318,8 +324,8 @@ pub(crate) fn encode_pack(header: &PackHeader, tables: &[u8], file_len: u64) -> 
     bytes
 }
 
-/// Reads the header of a pack. Also returns the length of its shard table and names, and checks that they are inside the file.
-/// [`check_pack_tables`] verifies their CRC.
+/// Reads the header of a pack. Also returns the length of its shard table and names, and checks that they are
+/// inside the file. [`check_pack_tables`] verifies their CRC.
 pub(crate) fn decode_pack(prefix: &[u8], file_len: u64) -> Result<(PackHeader, u64), Refusal> {
     let head = decode_common(prefix, file_len, &TFRP)?;
     let mut fingerprint = [0; 16];

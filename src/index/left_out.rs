@@ -24,8 +24,8 @@ pub(crate) const LONG_SEGMENT: u64 = 16 << 20;
 /// Bytes per read.
 const BUFFER: u64 = 256 << 10;
 
-/// Returns a warning about the bytes that the index of a shard leaves out, and writes them if they are damage and `options` have a folder for
-/// them. `None` if nothing is left out, or if that is an error.
+/// Returns a warning about the bytes that the index of a shard leaves out, and writes them if they are damage
+/// and `options` have a folder for them. `None` if nothing is left out, or if that is an error.
 ///
 /// # Errors
 /// Errors of reading the index; I/O errors.

@@ -50,12 +50,13 @@ impl Index {
         self.len() == 0
     }
 
-    /// Returns the span of record `i`. Reads two entries and allocates nothing. Spans do not overlap, and end at
-    /// [`stream_end`](Index::stream_end) at most.
+    /// Returns the span of record `i`. Reads two entries and allocates nothing. Spans do not overlap, and end
+    /// at [`stream_end`](Index::stream_end) at most.
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfRange`]; [`IndexError::CorruptBlock`](crate::error::IndexError::CorruptBlock). The first use of a large index
-    /// file that is not mapped can also fail with [`ErrorKind::Io`] or [`IndexError::Stale`](crate::error::IndexError::Stale).
+    /// [`ErrorKind::OutOfRange`]; [`IndexError::CorruptBlock`](crate::error::IndexError::CorruptBlock). The
+    /// first use of a large index file that is not mapped can also fail with [`ErrorKind::Io`] or
+    /// [`IndexError::Stale`](crate::error::IndexError::Stale).
     #[inline]
     pub fn locate(&self, i: u64) -> Result<Span> {
         match self.locate_fast(i) {
@@ -64,7 +65,8 @@ impl Index {
         }
     }
 
-    /// Returns the span of record `i` if the fast path can. `None` means only that [`locate`](Index::locate) must take the slow path.
+    /// Returns the span of record `i` if the fast path can. `None` means only that [`locate`](Index::locate)
+    /// must take the slow path.
     #[inline(always)]
     pub(crate) fn locate_fast(&self, i: u64) -> Option<Span> {
         let sidecar = &*self.0;
@@ -94,7 +96,8 @@ impl Index {
         self.0.header.data_size
     }
 
-    /// Returns the number of bytes that hold the records: of the shard when it was scanned, or of the record stream if it is compressed.
+    /// Returns the number of bytes that hold the records: of the shard when it was scanned, or of the record
+    /// stream if it is compressed.
     pub(crate) fn stored_bytes(&self) -> u64 {
         match self.compression().format() {
             None => self.data_size(),
@@ -102,7 +105,8 @@ impl Index {
         }
     }
 
-    /// Returns the end of the last whole record in the file, or the size of the file if the shard is compressed.
+    /// Returns the end of the last whole record in the file, or the size of the file if the shard is
+    /// compressed.
     pub(crate) fn indexed_end(&self) -> u64 {
         self.0.header.indexed_end
     }
@@ -112,9 +116,10 @@ impl Index {
         self.0.header.stream_end
     }
 
-    /// Returns the number of bytes after the last whole record, a *torn tail*; 0 without one. In a compressed shard they are decompressed bytes, and
-    /// the bytes of the file after the last whole member or stream. If only its trailer is missing, the number is 0. `None` if a pack of
-    /// version 0.1 contains the index of a compressed shard with a torn tail, or if the index cannot be read.
+    /// Returns the number of bytes after the last whole record, a *torn tail*; 0 without one. In a compressed
+    /// shard they are decompressed bytes, and the bytes of the file after the last whole member or stream. If
+    /// only its trailer is missing, the number is 0. `None` if a pack of version 0.1 contains the index of a
+    /// compressed shard with a torn tail, or if the index cannot be read.
     pub(super) fn torn_tail_bytes(&self) -> Option<u64> {
         let header = &self.0.header;
         if !header.has(TORN) {
@@ -139,8 +144,8 @@ impl Index {
         self.0.header.has(GAPS)
     }
 
-    /// Returns the ranges without a sound record, in the order of the records. A torn tail is one of them. Without flag *gaps* little is read;
-    /// otherwise all spans are.
+    /// Returns the ranges without a sound record, in the order of the records. A torn tail is one of them.
+    /// Without flag *gaps* little is read; otherwise all spans are.
     ///
     /// # Errors
     /// Errors of [`locate`](Index::locate). The first error ends the iterator.
@@ -204,8 +209,8 @@ impl Index {
         })
     }
 
-    /// Returns the number of checkpoints of a compressed shard, and their spacing: the minimum number of decompressed bytes between two
-    /// of them. `None` for a shard that is not compressed.
+    /// Returns the number of checkpoints of a compressed shard, and their spacing: the minimum number of
+    /// decompressed bytes between two of them. `None` for a shard that is not compressed.
     ///
     /// # Errors
     /// Errors of reading a large index file that was not read before.
@@ -214,14 +219,15 @@ impl Index {
         Ok(table.and_then(|table| Some((table.len() as u64, table.spacing()?))))
     }
 
-    /// Returns the longest distance of two checkpoints of a compressed shard in decompressed bytes. If the index file was not read yet, it is not read: the
-    /// result is then the mean distance, from the length of the section. `None` for a shard that is not compressed.
+    /// Returns the longest distance of two checkpoints of a compressed shard in decompressed bytes. If the
+    /// index file was not read yet, it is not read: the result is then the mean distance, from the length of
+    /// the section. `None` for a shard that is not compressed.
     pub(crate) fn longest_segment(&self) -> Option<u64> {
         self.0.longest_segment()
     }
 
-    /// Returns the mean distance of two checkpoints of a compressed shard in decompressed bytes, from an index file that was not read yet an
-    /// estimate. `None` for a shard that is not compressed.
+    /// Returns the mean distance of two checkpoints of a compressed shard in decompressed bytes, from an
+    /// index file that was not read yet an estimate. `None` for a shard that is not compressed.
     pub(crate) fn mean_segment(&self) -> Option<u64> {
         self.0.mean_segment()
     }
@@ -249,9 +255,10 @@ impl Index {
         self.0.file.as_deref()
     }
 
-    /// Checks that `file` is the indexed shard, and returns its size and time. It must have the indexed size, and the indexed time or
-    /// fingerprints. With `may_have_grown`, a shard that has grown passes as well, because its indexed records have not moved. For a
-    /// [`File`](std::fs::File) it costs one `fstat`, and a read of 128 KiB if the time differs.
+    /// Checks that `file` is the indexed shard, and returns its size and time. It must have the indexed size,
+    /// and the indexed time or fingerprints. With `may_have_grown`, a shard that has grown passes as well,
+    /// because its indexed records have not moved. For a [`File`](std::fs::File) it costs one `fstat`, and a
+    /// read of 128 KiB if the time differs.
     ///
     /// # Errors
     /// [`IndexError::Stale`](crate::error::IndexError::Stale); I/O errors.
@@ -293,8 +300,8 @@ impl Index {
     }
 }
 
-/// Returns the fingerprint of a dataset as 32 hex digits. It covers the records and bytes of its shards in order, but no paths and
-/// no times, so a copy has the same fingerprint.
+/// Returns the fingerprint of a dataset as 32 hex digits. It covers the records and bytes of its shards in
+/// order, but no paths and no times, so a copy has the same fingerprint.
 pub(crate) fn dataset_fingerprint(indexes: &[Index]) -> String {
     let bytes = identity::dataset_hash(indexes.iter().map(|i| &i.0.header));
     format!("{:032x}", u128::from_be_bytes(bytes))
@@ -413,7 +420,8 @@ mod tests {
         index.locate(index.len() - 1)
     }
 
-    /// An index file in memory or kept open may be deleted or replaced. A file that must be reopened then causes an error.
+    /// An index file in memory or kept open may be deleted or replaced. A file that must be reopened then
+    /// causes an error.
     #[test]
     #[cfg(unix)] // Elsewhere an open file may keep its name.
     fn a_deleted_or_replaced_index_file_stays_usable_within_the_budget() {

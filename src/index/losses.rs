@@ -1,5 +1,5 @@
-//! What the index of a compressed shard leaves out: section 5 of a sidecar, which section 5 of `docs/index.md` defines. The losses of a plain
-//! shard follow from its other sections.
+//! What the index of a compressed shard leaves out: section 5 of a sidecar, which section 5 of
+//! `docs/index.md` defines. The losses of a plain shard follow from its other sections.
 
 use super::table::BadBlock;
 use crate::crc::crc32c;

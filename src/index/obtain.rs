@@ -37,8 +37,8 @@ pub(crate) trait ShardFiles: Sync {
     /// Builds the missing files of shard `s` by a scan, which may use `threads` threads, and saves new ones.
     fn build(&self, s: usize, found: Self::Found, threads: usize) -> Result<Obtained<Self::Files>>;
 
-    /// Completes the files. Called once with the shards that succeeded and their numbers. `all` is false if a shard failed; an error of
-    /// this call takes precedence over the error of that shard.
+    /// Completes the files. Called once with the shards that succeeded and their numbers. `all` is false if a
+    /// shard failed; an error of this call takes precedence over the error of that shard.
     fn finish(&self, _obtained: &mut [(usize, Obtained<Self::Files>)], _all: bool) -> Result<()> {
         Ok(())
     }
@@ -61,8 +61,8 @@ pub(crate) struct Obtained<T> {
     pub(crate) not_saved: Option<io::Error>,
 }
 
-/// Finds the files of all shards, and builds missing ones if the mode of `options` allows it. Processes several shards at once. Returns
-/// the files and all warnings, or the error of the first shard that failed.
+/// Finds the files of all shards, and builds missing ones if the mode of `options` allows it. Processes
+/// several shards at once. Returns the files and all warnings, or the error of the first shard that failed.
 #[expect(
     clippy::indexing_slicing,
     clippy::arithmetic_side_effects,
@@ -145,8 +145,9 @@ pub(crate) fn obtain<K: ShardFiles>(
     Ok((all, warnings.into_iter().flatten().chain(not_saved).collect()))
 }
 
-/// Returns the estimated cost of scans of objects with these numbers of bytes, by requests of 4 MiB and three more for each object, at 50 ms a request
-/// and 100 MB/s. Scans that skip large records need less. `None` without objects.
+/// Returns the estimated cost of scans of objects with these numbers of bytes, by requests of 4 MiB and three
+/// more for each object, at 50 ms a request and 100 MB/s. Scans that skip large records need less. `None`
+/// without objects.
 fn cost(bytes: impl Iterator<Item = u64>, threads: usize, limit: u64) -> Option<ScanCost> {
     let (objects, bytes) =
         bytes.fold((0u64, 0u64), |(n, all), bytes| (n.saturating_add(1), all.saturating_add(bytes)));
@@ -162,8 +163,8 @@ fn take<T>(slot: &Mutex<Option<T>>) -> Option<T> {
     slot.lock().unwrap_or_else(|e| e.into_inner()).take()
 }
 
-/// Returns the advice to build the indexes of these shards: their paths, or a pattern that matches all of them. Web servers have no listings, so no
-/// patterns.
+/// Returns the advice to build the indexes of these shards: their paths, or a pattern that matches all of
+/// them. Web servers have no listings, so no patterns.
 #[expect(
     clippy::arithmetic_side_effects,
     reason = "common parts of names are at most as long as the first name, and there are more than three"

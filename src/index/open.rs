@@ -55,8 +55,8 @@ impl FromIterator<Indexes> for Indexes {
     }
 }
 
-/// Finds, extends or builds the indexes of shards, as [`mode`](IndexOptions::mode) allows. Processes several shards at
-/// once. Nothing is written next to the data.
+/// Finds, extends or builds the indexes of shards, as [`mode`](IndexOptions::mode) allows. Processes several
+/// shards at once. Nothing is written next to the data.
 ///
 /// # Errors
 /// - a corrupt record, with path, record and offset
@@ -67,23 +67,25 @@ impl FromIterator<Indexes> for Indexes {
 /// - [`ErrorKind::Cancelled`], if the [`progress`](IndexOptions::progress) callback cancels the call
 /// - I/O errors
 ///
-/// If several shards fail, the error is that of the first one.
+/// If several shards fail, the first one's error is returned.
 pub fn open_shards(paths: &[PathBuf], options: &IndexOptions) -> Result<Indexes> {
     let options = &options.budgeted();
     let (paths, work) = (options.storage.names(paths)?, Work::new(options.progress.as_ref()));
     work.end(open_all(&detected(&paths), options, Save::BestEffort, &work))
 }
 
-/// Builds indexes like the command `tfseek index`. Works like [`open_shards`], but without the limit on bytes to scan. Writes each index
-/// to `.tfseek/` next to its shard, or to [`index_dir`](IndexOptions::index_dir). Those of objects are written to the user's cache. Also
-/// removes temporary files there that killed writers left at least a day ago.
+/// Builds indexes like the command `tfseek index`. Works like [`open_shards`], but without the limit on bytes
+/// to scan. Writes each index to `.tfseek/` next to its shard, or to [`index_dir`](IndexOptions::index_dir).
+/// Indexes of objects are written to the user's cache. Also removes temporary files there that killed writers
+/// left at least a day ago.
 ///
-/// Returns the index or the error of each shard. A shard that fails does not stop the others. [`IndexMode::Rebuild`] and
-/// [`IndexMode::Memory`] skip the search for existing indexes. With [`IndexMode::Require`] a shard without a usable index is an error.
+/// Returns the index or the error of each shard. A shard that fails does not stop the others.
+/// [`IndexMode::Rebuild`] and [`IndexMode::Memory`] skip the search for existing indexes. With
+/// [`IndexMode::Require`] a shard without a usable index is an error.
 ///
 /// # Errors
-/// Errors of the whole set: [`IndexError::NameClash`] and [`ErrorKind::Cancelled`]. Errors per shard are those of [`open_shards`], and
-/// a failed write of its index.
+/// Errors of the whole set: [`IndexError::NameClash`] and [`ErrorKind::Cancelled`]. Errors per shard: errors
+/// of [`open_shards`], and a failed write of its index.
 #[expect(
     clippy::indexing_slicing,
     clippy::arithmetic_side_effects,
@@ -102,7 +104,7 @@ pub fn build_beside(paths: &[PathBuf], options: &IndexOptions) -> Result<Vec<Res
     if let Ok(built) = &mut built {
         let index = |shard: &Result<Indexes>| shard.as_ref().ok()?.indexes.first()?.longest_segment();
         let long = long_blocks(paths.iter().cloned().zip(built.iter().map(index)));
-        // One warning for all shards, with those of the first.
+        // One warning for all shards, with the warnings of the first.
         let first = long.as_ref().and_then(|long| paths.iter().position(|path| Some(&**path) == long.path()));
         if let Some(Ok(first)) = first.and_then(|first| built.get_mut(first)) {
             first.warnings.extend(long);
@@ -170,8 +172,8 @@ pub(crate) fn open_all(
     Ok(Indexes { indexes, warnings })
 }
 
-/// Returns an error if a shard of a set has been replaced since its index was obtained: the others may then be those of another set. A writer that
-/// replaces a set gives all its shards to other files.
+/// Returns an error if a shard of a set has been replaced since its index was obtained: the others may then
+/// belong to another set. A writer that replaces a set gives all its shards to other files.
 fn check_one_set(shards: &[NamedShard<'_>], indexes: &[Index], options: &IndexOptions) -> Result<()> {
     if shards.len() < 2 {
         return Ok(());
@@ -269,7 +271,8 @@ impl ShardFiles for IndexFiles<'_> {
 }
 
 impl IndexFiles<'_> {
-    /// Searches for the index of an object in the packs beside it, whose names are known from the listing of their folder.
+    /// Searches for the index of an object in the packs beside it, whose names are known from the listing of
+    /// their folder.
     fn search_packs(
         &self,
         shard: NamedShard<'_>,
@@ -320,7 +323,8 @@ impl IndexFiles<'_> {
         Ok(packs)
     }
 
-    /// Scans the part of a shard that is not indexed, saves a new index, and checks the result against the options.
+    /// Scans the part of a shard that is not indexed, saves a new index, and checks the result against the
+    /// options.
     fn complete(&self, shard: NamedShard<'_>, found: FoundIndex, threads: usize) -> Result<Obtained<Index>> {
         let IndexFiles { options, work, .. } = *self;
         let FoundIndex { stamp, search } = found;
@@ -380,7 +384,8 @@ fn bytes_of(reader: impl Read, len: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Returns false if a shard has no sound record, and does not begin like one: a length that fits is probably that of a damaged record.
+/// Returns false if a shard has no sound record, and does not begin like one: a length that fits is probably
+/// the length of a damaged record.
 fn may_have_records(file: &dyn Source, first: &[u8], options: &IndexOptions) -> bool {
     if first.first_chunk().is_some_and(|len| u64::from_le_bytes(*len) <= file.len()) {
         return true;
@@ -396,7 +401,8 @@ fn may_have_records(file: &dyn Source, first: &[u8], options: &IndexOptions) -> 
     len > most
 }
 
-/// Adds the path to an error. If the first record is damaged, also adds the kind of file that the shard seems to be.
+/// Adds the path to an error. If the first record is damaged, also adds the kind of file that the shard seems
+/// to be.
 #[cold]
 fn explain(e: Error, shard: NamedShard<'_>, options: &IndexOptions) -> Error {
     let e = e.in_file(shard.path);
@@ -424,8 +430,8 @@ fn explain(e: Error, shard: NamedShard<'_>, options: &IndexOptions) -> Error {
     }
 }
 
-/// Writes the sidecar of a shard that a `Writer` has just closed, from the offsets that it recorded. Writes to `.tfseek/` next to the
-/// shard, or to the `index_dir` of `options`.
+/// Writes the sidecar of a shard that a `Writer` has just closed, from the offsets that it recorded. Writes
+/// to `.tfseek/` next to the shard, or to the `index_dir` of `options`.
 pub(crate) fn sidecar_for_written(
     path: &Path,
     compression: Compression,
@@ -440,7 +446,8 @@ pub(crate) fn sidecar_for_written(
     Ok(sidecar.into())
 }
 
-/// Returns the error of a torn tail. If this process did not scan the shard, the header of the torn record is read from it.
+/// Returns the error of a torn tail. If this process did not scan the shard, the header of the torn record is
+/// read from it.
 pub(super) fn torn_tail(sidecar: &Sidecar, path: &Path, options: &IndexOptions) -> Result<Error> {
     let header = &sidecar.header;
     let place = At::new(path, header.n_records, header.stream_end);

@@ -11,7 +11,8 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Options of [`open_shards`](super::open_shards), [`build_beside`](super::build_beside) and [`write_pack`](super::write_pack).
+/// Options of [`open_shards`](super::open_shards), [`build_beside`](super::build_beside) and
+/// [`write_pack`](super::write_pack).
 ///
 /// ```
 /// use tfseek::index::IndexOptions;
@@ -74,30 +75,32 @@ impl IndexOptions {
         IndexOptions::default()
     }
 
-    /// Sets which index files are read and written, and whether shards are scanned. Default: [`IndexMode::Auto`].
+    /// Sets which index files are read and written, and whether shards are scanned. Default:
+    /// [`IndexMode::Auto`].
     #[must_use]
     pub fn mode(mut self, mode: IndexMode) -> IndexOptions {
         self.mode = mode;
         self
     }
 
-    /// Sets a folder for index files. It is searched first and written first, and is created if it is missing. Default: none.
+    /// Sets a folder for index files. It is searched first and written first, and is created if it is
+    /// missing. Default: none.
     #[must_use]
     pub fn index_dir(mut self, dir: impl Into<PathBuf>) -> IndexOptions {
         self.index_dir = Some(dir.into());
         self
     }
 
-    /// Replaces the default folders. `env` replaces the folder given by `TFSEEK_INDEX_DIR`, and `cache` replaces `tfseek/` in the user's
-    /// cache folder. `None`: no folder.
+    /// Replaces the default folders. `env` replaces the folder given by `TFSEEK_INDEX_DIR`, and `cache`
+    /// replaces `tfseek/` in the user's cache folder. `None`: no folder.
     #[must_use]
     pub fn default_dirs(mut self, env: Option<PathBuf>, cache: Option<PathBuf>) -> IndexOptions {
         (self.env_dir, self.cache_dir) = (env, cache);
         self
     }
 
-    /// Sets the maximum number of bytes that [`IndexMode::Auto`] scans, over all shards. Default: 64 GiB. If shards are in a
-    /// store: 4 GiB, and about 20,000 requests.
+    /// Sets the maximum number of bytes that [`IndexMode::Auto`] scans, over all shards. Default: 64 GiB. If
+    /// shards are in a store: 4 GiB, and about 20,000 requests.
     #[must_use]
     pub fn auto_limit(mut self, bytes: u64) -> IndexOptions {
         self.auto_limit = Some(bytes);
@@ -111,13 +114,16 @@ impl IndexOptions {
         self
     }
 
-    /// Sets the minimum number of decompressed bytes between two checkpoints of a compressed shard. Default: 1 MiB.
+    /// Sets the minimum number of decompressed bytes between two checkpoints of a compressed shard. Default:
+    /// 1 MiB.
     ///
-    /// Access to a record decompresses the bytes from the checkpoint before it, half of this number on average. A checkpoint takes
-    /// 32 KiB of the index, or 32 bytes at the start of a gzip member. Existing indexes are used whatever their spacing.
+    /// Access to a record decompresses the bytes from the checkpoint before it, half of this number on
+    /// average. A checkpoint takes 32 KiB of the index, or 32 bytes at the start of a gzip member. Existing
+    /// indexes are used whatever their spacing.
     ///
-    /// Checkpoints of 32 KiB are further apart in a file that inflates to more than 32 times its size: beyond 16 MiB they take at most as many bytes
-    /// as the file, or at a spacing of 1 MiB / k at most k times as many.
+    /// Checkpoints of 32 KiB are further apart in a file that inflates to more than 32 times its size: beyond
+    /// 16 MiB they take at most as many bytes as the file, or at a spacing of 1 MiB / k at most k times as
+    /// many.
     #[must_use]
     pub fn checkpoint_every(mut self, bytes: u64) -> IndexOptions {
         self.checkpoint_every = bytes;
@@ -133,46 +139,53 @@ impl IndexOptions {
 
     /// Sets the treatment of damaged records. Default: [`Damage::Raise`].
     ///
-    /// With [`Damage::Skip`] an index is used if it has gaps, or if its payloads were verified. Otherwise the shard is scanned again. A
-    /// record with a payload of 2^31 bytes or more counts as damaged. [`Salvage`](crate::frame::Salvage) defines which other records do.
+    /// With [`Damage::Skip`] an index is used if it has gaps, or if its payloads were verified. Otherwise the
+    /// shard is scanned again. A record with a payload of 2^31 bytes or more counts as damaged.
+    /// [`Salvage`](crate::frame::Salvage) defines which other records do.
     #[must_use]
     pub fn damage(mut self, damage: Damage) -> IndexOptions {
         self.damage = damage;
         self
     }
 
-    /// Sets a folder for the bytes that [`Damage::Skip`] leaves out. It is created if it is missing. Default: none.
+    /// Sets a folder for the bytes that [`Damage::Skip`] leaves out. It is created if it is missing. Default:
+    /// none.
     ///
-    /// For each damaged shard a file `<file name of the shard>.rest` is written, whether its index was found or built. It contains the damaged
-    /// bytes of the record stream, one range after the other, as `tfseek salvage --rest` writes them. Shards in memory have no such file.
+    /// For each damaged shard a file `<file name of the shard>.rest` is written, whether its index was found
+    /// or built. It contains the damaged bytes of the record stream, one range after the other, as
+    /// `tfseek salvage --rest` writes them. Shards in memory have no such file.
     #[must_use]
     pub fn rest(mut self, dir: impl Into<PathBuf>) -> IndexOptions {
         self.rest = Some(dir.into());
         self
     }
 
-    /// Sets the number of [`threads`](crate::threads). Default: one per processor. 0: the calling thread. More than
-    /// [`MAX_THREADS`](crate::MAX_THREADS) is an error when the options are used. With fewer shards than threads, several threads scan each
-    /// plain shard that is mapped or in memory, if its records are small or its payloads are verified.
+    /// Sets the number of [`threads`](crate::threads). Default: one per processor. 0: the calling thread.
+    /// More than [`MAX_THREADS`](crate::MAX_THREADS) is an error when the options are used. With fewer shards
+    /// than threads, several threads scan each plain shard that is mapped or in memory, if its records are
+    /// small or its payloads are verified.
     #[must_use]
     pub fn threads(mut self, threads: impl Into<Option<usize>>) -> IndexOptions {
         self.threads = threads.into();
         self
     }
 
-    /// Sets the store of shards whose names are URLs. Default: none; a URL is then an error. Their index files are searched in the same
-    /// folders as those of files, and beside them. They are saved to the user's cache, by the hash of the URL.
+    /// Sets the store of shards whose names are URLs. Default: none; a URL is then an error. Their index
+    /// files are searched in the same folders as for files, and beside them. They are saved to the user's
+    /// cache, by the hash of the URL.
     #[must_use]
     pub fn store(mut self, store: Arc<dyn Store>) -> IndexOptions {
         self.storage = Storage::with_store(store);
         self
     }
 
-    /// Sets a callback for progress. It receives the number of bytes of files scanned since its last call, about once per MiB, and 0 before
-    /// each shard. Scans of compressed shards and of maps also call it with 0 in between. Any thread may call it.
+    /// Sets a callback for progress. It receives the number of bytes of files scanned since its last call,
+    /// about once per MiB, and 0 before each shard. Scans of compressed shards and of maps also call it with
+    /// 0 in between. Any thread may call it.
     ///
-    /// [`ControlFlow::Break`] stops all threads with [`ErrorKind::Cancelled`](crate::ErrorKind::Cancelled). Complete files stay, and no
-    /// partial file is left. `f` is not called again, except by threads that have already started a call.
+    /// [`ControlFlow::Break`] stops all threads with [`ErrorKind::Cancelled`](crate::ErrorKind::Cancelled).
+    /// Complete files stay, and no partial file is left. `f` is not called again, except by threads that have
+    /// already started a call.
     #[must_use]
     pub fn progress(mut self, f: impl Fn(u64) -> ControlFlow<()> + Send + Sync + 'static) -> IndexOptions {
         self.progress = Some(ProgressCallback::new(f));
@@ -188,8 +201,8 @@ impl From<IndexMode> for IndexOptions {
 }
 
 impl IndexOptions {
-    /// Returns the same options with a budget. If they have none, it is a new one, objects of a store are listed again, and default folders that
-    /// others can write to are left out.
+    /// Returns the same options with a budget. If they have none, it is a new one, objects of a store are
+    /// listed again, and default folders that others can write to are left out.
     pub(crate) fn budgeted(&self) -> IndexOptions {
         if self.budget.is_some() {
             return self.clone();
@@ -222,9 +235,10 @@ impl IndexOptions {
         check_own(dir).map_err(|e| Error::from(e).in_file(dir))
     }
 
-    /// Allows maps for scanning shards and for reading large index files; processes share mapped memory. The contract covers the shards
-    /// while they are scanned, and the index files while an [`Index`](super::Index) or [`Pack`](super::Pack) made with these options
-    /// lives. Files that tfseek writes are replaced by rename, so they keep the contract.
+    /// Allows maps for scanning shards and for reading large index files; processes share mapped memory. The
+    /// contract covers the shards while they are scanned, and the index files while an
+    /// [`Index`](super::Index) or [`Pack`](super::Pack) made with these options lives. Files that tfseek
+    /// writes are replaced by rename, so they keep the contract.
     pub(crate) fn may_map(self, promise: Promise) -> IndexOptions {
         IndexOptions { may_map: Some(promise), ..self }
     }

@@ -20,8 +20,9 @@ use std::sync::Arc;
 
 /// The indexes of a dataset, read from one `.tfrp` file.
 ///
-/// Opening reads the header, the shard table and the names, but no metadata of shards. Record numbers are fixed from then on. So a
-/// shard that is missing or has changed at its first access is an error, and its index is never rebuilt.
+/// Opening reads the header, the shard table and the names, but no metadata of shards. Record numbers are
+/// fixed from then on. So a shard that is missing or has changed at its first access is an error, and its
+/// index is never rebuilt.
 pub(crate) struct Pack {
     file: PackFile,
     options: IndexOptions,
@@ -54,11 +55,12 @@ impl Pack {
         self.file.entries.iter().map(|e| (self.file.shard(e), e.n_records))
     }
 
-    /// Returns the compression of shard `s`, and the number of bytes of its record stream if it is compressed. Accesses no shard. An
-    /// embedded sidecar that cannot be read counts as that of a plain shard; [`index`](Pack::index) returns its error.
+    /// Returns the compression of shard `s`, and the number of bytes of its record stream if it is
+    /// compressed. Accesses no shard. An embedded sidecar that cannot be read counts as the sidecar of a
+    /// plain shard; [`index`](Pack::index) returns its error.
     pub(crate) fn stream(&self, s: usize) -> (Compression, u64) {
-        // A sidecar with checkpoints is longer than the one of a plain shard with narrow offsets. Nearly all sidecars have that length, so
-        // opening a large pack reads few of them.
+        // A sidecar with checkpoints is longer than the one of a plain shard with narrow offsets. Nearly all
+        // sidecars have that length, so opening a large pack reads few of them.
         let plain = |entry: &PackEntry| sidecar::plain_len(entry.n_records) == Some(entry.len);
         if self.file.entries.get(s).is_none_or(plain) {
             return (Compression::None, 0);
@@ -66,9 +68,9 @@ impl Pack {
         self.header(s).map_or((Compression::None, 0), |header| (header.compression(), header.stream_end))
     }
 
-    /// Returns the longest distance of two checkpoints of shard `s` in decompressed bytes. Accesses no shard, and reads the checkpoints without their
-    /// windows. `None` for a shard that is not compressed, and for an embedded sidecar that cannot be read; [`index`](Pack::index) returns its
-    /// error.
+    /// Returns the longest distance of two checkpoints of shard `s` in decompressed bytes. Accesses no shard,
+    /// and reads the checkpoints without their windows. `None` for a shard that is not compressed, and for an
+    /// embedded sidecar that cannot be read; [`index`](Pack::index) returns its error.
     pub(crate) fn longest_segment(&self, s: usize) -> Option<u64> {
         if self.stream(s).0 == Compression::None {
             return None;
@@ -87,12 +89,12 @@ impl Pack {
         }
     }
 
-    /// Returns the index of shard `s`, after comparing it with `file`, the descriptor from which the shard will be read. `compression` is
-    /// that of [`stream`](Pack::stream).
+    /// Returns the index of shard `s`, after comparing it with `file`, the descriptor from which the shard
+    /// will be read. `compression` comes from [`stream`](Pack::stream).
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfRange`]; [`IndexError::Refused`] for the embedded sidecar; [`IndexError::StalePack`] if the shard has changed;
-    /// I/O errors.
+    /// [`ErrorKind::OutOfRange`]; [`IndexError::Refused`] for the embedded sidecar; [`IndexError::StalePack`]
+    /// if the shard has changed; I/O errors.
     pub(crate) fn index(&self, s: usize, compression: Compression, file: &dyn Source) -> Result<Index> {
         let entry = self.file.entry(s)?;
         let sidecar = self.file.embedded(entry).map_err(|e| e.in_file(&self.file.path))?;
@@ -133,13 +135,13 @@ impl fmt::Debug for Pack {
     }
 }
 
-/// Writes a pack like the command `tfseek index --pack NAME PATHS`. Indexes the shards, without the limit on bytes to scan, and
-/// writes `.tfseek/NAME.tfrp` in their deepest common folder. Sidecars are written of objects only, to the user's cache. Returns the path
-/// of the pack and the indexes.
+/// Writes a pack like the command `tfseek index --pack NAME PATHS`. Indexes the shards, without the limit on
+/// bytes to scan, and writes `.tfseek/NAME.tfrp` in their deepest common folder. Sidecars are written of
+/// objects only, to the user's cache. Returns the path of the pack and the indexes.
 ///
 /// # Errors
-/// Errors of [`open_shards`](super::open_shards); a name that is not a file name; shards without a common folder; a shard that changed
-/// while it was scanned; a failed write of the pack.
+/// Errors of [`open_shards`](super::open_shards); a name that is not a file name; shards without a common
+/// folder; a shard that changed while it was scanned; a failed write of the pack.
 pub fn write_pack(name: &str, paths: &[PathBuf], options: &IndexOptions) -> Result<(PathBuf, Indexes)> {
     let checked = if name.contains(['/', '\\']) {
         Err("found a slash or a backslash")
@@ -208,7 +210,8 @@ fn write(file: &mut dyn Write, names: &[Vec<u8>], indexes: &[Index]) -> Result<(
     Ok(())
 }
 
-/// Returns the deepest folder that contains all paths, and the paths relative to it, with `/` as the separator.
+/// Returns the deepest folder that contains all paths, and the paths relative to it, with `/` as the
+/// separator.
 fn common_folder(paths: &[PathBuf]) -> Result<(PathBuf, Vec<Vec<u8>>)> {
     let absolute = paths.iter().map(|path| absolute_path(path).map_err(|e| Error::from(e).in_file(path)));
     let absolute: Vec<PathBuf> = absolute.collect::<Result<_>>()?;

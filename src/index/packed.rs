@@ -253,8 +253,8 @@ pub(super) fn check_name(name: &[u8]) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Returns the folder to which the names in a pack are relative: the parent of `.tfseek/` for a pack in such a folder, otherwise the
-/// pack's own folder.
+/// Returns the folder to which the names in a pack are relative: the parent of `.tfseek/` for a pack in such
+/// a folder, otherwise the pack's own folder.
 fn base_folder(pack: &Path) -> PathBuf {
     let own = folder(pack);
     if url_of(own).is_some() {

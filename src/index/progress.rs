@@ -31,7 +31,8 @@ impl fmt::Debug for ProgressCallback {
 /// Approximate number of bytes scanned between two calls of a [`ProgressCallback`].
 pub(crate) const REPORT: usize = 1 << 20;
 
-/// The progress of one call, shared by its threads. Once the callback has cancelled the call, every report returns an error.
+/// The progress of one call, shared by its threads. Once the callback has cancelled the call, every report
+/// returns an error.
 pub(crate) struct Work {
     progress: Option<ProgressCallback>,
     cancelled: AtomicBool,
@@ -60,8 +61,8 @@ impl Work {
         }
     }
 
-    /// Returns the outcome of the call. If the callback cancelled it, the error is always [`ErrorKind::Cancelled`] without a location,
-    /// whichever thread stopped first.
+    /// Returns the outcome of the call. If the callback cancelled it, the error is always
+    /// [`ErrorKind::Cancelled`] without a location, whichever thread stopped first.
     pub(crate) fn end<T>(&self, outcome: Result<T>) -> Result<T> {
         if self.cancelled.load(Relaxed) { Err(ErrorKind::Cancelled.into()) } else { outcome }
     }

@@ -20,7 +20,8 @@ pub(super) struct SalvagedScan {
     pub(super) losses: Losses,
 }
 
-/// Scans the first `size` bytes of a plain file. All payloads are verified. The records before the start are those of `old`.
+/// Scans the first `size` bytes of a plain file. All payloads are verified. `old` has the records before the
+/// start.
 ///
 /// # Errors
 /// The first damage, if there is no sound record and more than a torn tail; I/O errors; errors of `work`.

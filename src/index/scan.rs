@@ -1,12 +1,15 @@
-//! The scan of a shard: it moves from header to header, verifies the CRC of each length, and pushes each offset into a table.
+//! The scan of a shard: it moves from header to header, verifies the CRC of each length, and pushes each
+//! offset into a table.
 //!
-//! There are three entry points with the same result: for a slice (a map), for positional reads of a file, and for an inflated stream.
-//! A corrupt record is an error with its location. The records before it are dropped, because an index covers a whole shard. Bytes after
-//! the last whole record are a *torn tail*, which is reported: less than a header, or a valid header without its whole body. Twelve
-//! bytes that are not a valid header are corrupt.
+//! There are three entry points with the same result: for a slice (a map), for positional reads of a file,
+//! and for an inflated stream. A corrupt record is an error with its location. The records before it are
+//! dropped, because an index covers a whole shard. Bytes after the last whole record are a *torn tail*, which
+//! is reported: less than a header, or a valid header without its whole body. Twelve bytes that are not a
+//! valid header are corrupt.
 //!
-//! All three use [`Parser`]. Whole records in the buffer take a faster loop, [`WholeRecords`], with the CRC instruction inlined. With
-//! the parser alone, a scan of 90-byte records takes more than twice the instructions. A test compares the two.
+//! All three use [`Parser`]. Whole records in the buffer take a faster loop, [`WholeRecords`], with the CRC
+//! instruction inlined. With the parser alone, a scan of 90-byte records takes more than twice the
+//! instructions. A test compares the two.
 
 use super::progress::{REPORT, Work};
 use super::table::TableBuilder;
@@ -20,8 +23,8 @@ use std::ops::Range;
 
 /// Bytes of the buffer of a scan without a map.
 const BUFFER: usize = 256 << 10;
-/// Mean record length from which the scan reads only the twelve bytes of each header instead of all bytes. At this length both cost
-/// the same, about 580 ns per record.
+/// Mean record length from which the scan reads only the twelve bytes of each header instead of all bytes. At
+/// this length both cost the same, about 580 ns per record.
 pub(super) const SPARSE: u64 = 4 << 10;
 /// The same for an object of a store: a read of a header there takes as long as a read of megabytes.
 pub(super) const SPARSE_OBJECT: u64 = 5 << 20;
@@ -50,7 +53,8 @@ impl Default for ScanStart {
     }
 }
 
-/// The fast loop over the whole records at the start of a slice, which begins at byte `offset` of the stream. Only the table allocates.
+/// The fast loop over the whole records at the start of a slice, which begins at byte `offset` of the stream.
+/// Only the table allocates.
 struct WholeRecords<'a, const PAYLOADS: bool> {
     bytes: &'a [u8],
     offset: u64,
@@ -58,7 +62,8 @@ struct WholeRecords<'a, const PAYLOADS: bool> {
 }
 
 impl<const PAYLOADS: bool> WithLenCrc for WholeRecords<'_, PAYLOADS> {
-    /// Number of bytes up to the end of the last record that is whole and, as far as it is verified, undamaged.
+    /// Number of bytes up to the end of the last record that is whole and, as far as it is verified,
+    /// undamaged.
     type Out = usize;
 
     #[expect(
@@ -85,8 +90,8 @@ trait ScanBytes {
     const LOCATES_ERRORS: bool;
     /// Returns the buffered bytes from the current position.
     fn buffered(&self) -> &[u8];
-    /// Moves over whole records by reading only their headers, for sources with that mode. Returns the number of bytes passed. Stops at
-    /// the first record that is torn or corrupt.
+    /// Moves over whole records by reading only their headers, for sources with that mode. Returns the number
+    /// of bytes passed. Stops at the first record that is torn or corrupt.
     #[inline(always)]
     fn scan_headers(&mut self, _offsets: &mut TableBuilder) -> Result<u64> {
         Ok(0)
@@ -95,7 +100,8 @@ trait ScanBytes {
     fn fill(&mut self, n: usize) -> Result<bool>;
     /// Moves forward by `n` buffered bytes, in which `records` records end.
     fn consume(&mut self, n: usize, records: u64) -> Result<()>;
-    /// Moves forward by a record of `n` bytes, or to the end of the stream. Returns the number of bytes passed.
+    /// Moves forward by a record of `n` bytes, or to the end of the stream. Returns the number of bytes
+    /// passed.
     fn skip(&mut self, n: u64) -> Result<u64>;
     /// Reports progress for bytes that are not reported yet.
     fn finish(&mut self) -> Result<()>;
@@ -122,8 +128,9 @@ fn scan(bytes: impl ScanBytes, start: ScanStart, verify: Verify) -> Result<ScanO
     })
 }
 
-/// Scans to the first record at byte `until` or after it, or to the end of the stream. [`WholeRecords`] handles whole records in the
-/// buffer; the parser handles the next one, which is torn, corrupt or not fully buffered.
+/// Scans to the first record at byte `until` or after it, or to the end of the stream. [`WholeRecords`]
+/// handles whole records in the buffer; the parser handles the next one, which is torn, corrupt or not fully
+/// buffered.
 #[expect(clippy::arithmetic_side_effects, reason = "the table of offsets only grows")]
 fn scan_until<B: ScanBytes>(mut bytes: B, start: ScanStart, verify: Verify, until: u64) -> Result<Reached> {
     let ScanStart { mut offsets, at } = start;
@@ -152,7 +159,8 @@ fn scan_until<B: ScanBytes>(mut bytes: B, start: ScanStart, verify: Verify, unti
             let before = offsets.len();
             let scanned = bytes.scan_headers(&mut offsets).map_err(|e| located(e, &parser))?;
             parser.advance(offsets.len() - before, scanned);
-            // The parser would return `Event::Need(HEADER_LEN)`. Skipping that call saves half of the parser steps for large records.
+            // The parser would return `Event::Need(HEADER_LEN)`. Skipping that call saves half of the parser
+            // steps for large records.
             more = bytes.fill(HEADER_LEN).map_err(|e| located(e, &parser))?;
             continue;
         }
@@ -278,8 +286,8 @@ impl ScanBytes for SliceBytes<'_> {
 
 /// Scans the first `size` bytes of a file by positional reads.
 ///
-/// While records are small, the scan reads all bytes, one buffer at a time. While they are large, it reads only the twelve bytes of each
-/// header. If payloads are verified, it always reads all bytes.
+/// While records are small, the scan reads all bytes, one buffer at a time. While they are large, it reads
+/// only the twelve bytes of each header. If payloads are verified, it always reads all bytes.
 pub(crate) fn scan_file(
     file: &(impl Source + ?Sized),
     size: u64,
@@ -339,7 +347,8 @@ struct FileWindows<'a, R: ?Sized> {
     buf: Vec<u8>,
     /// The range of `buf` that holds the bytes from `pos`.
     window: Range<usize>,
-    /// Moving average of record lengths. Recent records have most weight, because lengths may change within a file.
+    /// Moving average of record lengths. Recent records have most weight, because lengths may change within a
+    /// file.
     mean: u64,
     reported: u64,
     work: &'a Work,
@@ -479,7 +488,8 @@ pub(crate) fn scan_stream(
     scan(BufferedBytes::new(stream, true, work), start, verified(payloads))
 }
 
-/// Scans a record stream like [`scan_stream`]. Its bytes are not counted: the reader of the compressed file reports progress.
+/// Scans a record stream like [`scan_stream`]. Its bytes are not counted: the reader of the compressed file
+/// reports progress.
 pub(crate) fn scan_inflated(
     stream: impl Read,
     start: ScanStart,
@@ -711,7 +721,8 @@ mod tests {
 
     #[test]
     fn alternating_small_and_large_records() {
-        // `scan_file` switches between reading all bytes and reading headers. The file is long enough for several reports.
+        // `scan_file` switches between reading all bytes and reading headers. The file is long enough for
+        // several reports.
         let lens = (0..3000).map(|i| if i / 500 % 2 == 0 { i % 90 } else { 9000 + i });
         let file = shard(lens);
         let (offsets, end, torn) = scan_all(&file, false).unwrap();

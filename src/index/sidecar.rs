@@ -1,4 +1,5 @@
-//! A sidecar in memory: its header, and its tables, which may be read later. Section 5 of `docs/index.md` defines its sections.
+//! A sidecar in memory: its header, and its tables, which may be read later. Section 5 of `docs/index.md`
+//! defines its sections.
 
 use super::checkpoints::{CheckpointError, CheckpointTable};
 use super::file::{SidecarFile, read_section, slice};
@@ -25,7 +26,8 @@ pub struct Span {
 }
 
 impl Span {
-    /// Returns the byte offset of the end of the record's footer. An end that overflows becomes `u64::MAX`, which is beyond any file.
+    /// Returns the byte offset of the end of the record's footer. An end that overflows becomes `u64::MAX`,
+    /// which is beyond any file.
     pub(crate) fn end(self) -> u64 {
         self.offset.saturating_add(self.payload_len).saturating_add(crate::frame::OVERHEAD as u64)
     }
@@ -98,7 +100,8 @@ impl Sidecar {
         header.compression() != Compression::None && (header.has(TORN) || header.has(GAPS))
     }
 
-    /// Returns true if the index tells what it leaves out. Those of version 0.1 do not if the shard is compressed.
+    /// Returns true if the index tells what it leaves out. Indexes of version 0.1 do not if the shard is
+    /// compressed.
     pub(super) fn tells_losses(&self) -> bool {
         let in_file = || self.source.as_ref().is_some_and(|source| source.sections.losses.is_some());
         !self.needs_losses() || self.tables.get().map_or_else(in_file, |tables| tables.losses.is_some())
@@ -112,7 +115,8 @@ impl Sidecar {
         table.decode(self.header.data_size, self.header.n_records).map_err(|bad| self.corrupt(bad, None))
     }
 
-    /// Returns true if the records of the shard can be accessed in any order: it is not compressed, or has checkpoints.
+    /// Returns true if the records of the shard can be accessed in any order: it is not compressed, or has
+    /// checkpoints.
     pub(super) fn allows_access(&self) -> bool {
         let in_file = || self.source.as_ref().is_some_and(|source| source.sections.checkpoints.is_some());
         let in_memory = |tables: &SidecarTables| tables.checkpoints.is_some();
@@ -124,8 +128,9 @@ impl Sidecar {
         self.load().ok()?.checkpoints.as_ref()?.spacing()
     }
 
-    /// Reads the checkpoints, and nothing else, of a sidecar of `len` bytes that begins with `prefix`. Returns their longest distance in decompressed
-    /// bytes. `None` if there are none, or if they cannot be read.
+    /// Reads the checkpoints, and nothing else, of a sidecar of `len` bytes that begins with `prefix`.
+    /// Returns their longest distance in decompressed bytes. `None` if there are none, or if they cannot be
+    /// read.
     pub(super) fn longest_segment_in(prefix: &[u8], len: u64, from: &SidecarFile) -> Option<u64> {
         let (header, sections) = decode(prefix, len).ok()?;
         let section = sections.checkpoints?;
@@ -133,7 +138,8 @@ impl Sidecar {
         table.longest_segment(header.stream_end)
     }
 
-    /// Returns the longest distance of two checkpoints in decompressed bytes, or the mean one if the tables are not read yet.
+    /// Returns the longest distance of two checkpoints in decompressed bytes, or the mean one if the tables
+    /// are not read yet.
     pub(super) fn longest_segment(&self) -> Option<u64> {
         match self.tables.get() {
             Some(tables) => tables.checkpoints.as_ref()?.longest_segment(self.header.stream_end),
@@ -141,7 +147,8 @@ impl Sidecar {
         }
     }
 
-    /// Returns the mean distance of two checkpoints in decompressed bytes, estimated if the tables are not read yet.
+    /// Returns the mean distance of two checkpoints in decompressed bytes, estimated if the tables are not
+    /// read yet.
     pub(super) fn mean_segment(&self) -> Option<u64> {
         let count = match self.tables.get() {
             Some(tables) => tables.checkpoints.as_ref()?.len() as u64,
@@ -363,7 +370,8 @@ impl SidecarTables {
         Ok(sections.try_for_each(|bytes| bytes.populate(0..bytes.len()))?)
     }
 
-    /// Returns the span of record `i` on the fast path. `None` means only that [`span`](SidecarTables::span) must take the slow path.
+    /// Returns the span of record `i` on the fast path. `None` means only that [`span`](SidecarTables::span)
+    /// must take the slow path.
     #[inline(always)]
     pub(super) fn span_fast(&self, header: &IndexHeader, i: u64) -> Option<Span> {
         if self.lengths.is_some() {
@@ -403,12 +411,14 @@ impl SidecarTables {
 
 /// Type of the section with the record offsets, which every sidecar has.
 pub(crate) const OFFSETS: u32 = 1;
-/// Type of the section with the payload lengths, which a sidecar has if and only if damaged records were skipped.
+/// Type of the section with the payload lengths, which a sidecar has if and only if damaged records were
+/// skipped.
 pub(crate) const LENGTHS: u32 = 2;
-/// Type of the section with the checkpoints of a compressed shard. It is not mandatory: versions that do not know it skip it, because
-/// they read compressed shards in order.
+/// Type of the section with the checkpoints of a compressed shard. It is not mandatory: versions that do not
+/// know it skip it, because they read compressed shards in order.
 pub(crate) const CHECKPOINTS: u32 = 3;
-/// Type of the section with what the index of a compressed shard leaves out. It is not mandatory: the records are the same without it.
+/// Type of the section with what the index of a compressed shard leaves out. It is not mandatory: the records
+/// are the same without it.
 pub(crate) const LOSSES: u32 = 5;
 
 /// The sections of a sidecar that this version knows.
@@ -420,8 +430,8 @@ pub(crate) struct SidecarSections {
     pub(crate) losses: Option<Section>,
 }
 
-/// Lays out the sections of a sidecar, given as (type, param, length). Returns the header with the section table, and the
-/// sections with their offsets.
+/// Lays out the sections of a sidecar, given as (type, param, length). Returns the header with the section
+/// table, and the sections with their offsets.
 pub(crate) fn encode(header: &IndexHeader, sections: &[(u32, u16, u64)]) -> (Vec<u8>, Vec<Section>) {
     let section = |&(kind, param, len)| {
         let mandatory = !matches!(kind, CHECKPOINTS | LOSSES);
@@ -430,8 +440,8 @@ pub(crate) fn encode(header: &IndexHeader, sections: &[(u32, u16, u64)]) -> (Vec
     encode_file(&TFRI, header, sections.iter().map(section).collect())
 }
 
-/// Reads the header and the section table of a sidecar of `file_len` bytes. `prefix` is its start: the whole file, or
-/// [`MAX_PREFIX`] bytes. Reads nothing else, so the cost does not depend on the number of records.
+/// Reads the header and the section table of a sidecar of `file_len` bytes. `prefix` is its start: the whole
+/// file, or [`MAX_PREFIX`] bytes. Reads nothing else, so the cost does not depend on the number of records.
 pub(crate) fn decode(prefix: &[u8], file_len: u64) -> Result<(IndexHeader, SidecarSections), Refusal> {
     let (header, all) = decode_file(prefix, file_len, &TFRI)?;
     let (mut offsets, mut lengths, mut checkpoints, mut losses) = (None, None, None, None);

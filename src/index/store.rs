@@ -14,7 +14,8 @@ use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// Name of the hidden index folder next to the data. It is hidden so that `glob("train-*")` in another job never matches an index.
+/// Name of the hidden index folder next to the data. It is hidden so that `glob("train-*")` in another job
+/// never matches an index.
 pub(crate) const HIDDEN_DIR: &str = ".tfseek";
 /// File name extension of a sidecar.
 pub(super) const TFRI: &str = ".tfri";
@@ -27,7 +28,7 @@ pub(super) const NO_CHECKPOINTS: &str = "the index of a compressed shard has no 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NamedShard<'a> {
     pub(crate) path: &'a Path,
-    /// `None`: that of the index, or detected from the first bytes.
+    /// `None`: taken from the index, or detected from the first bytes.
     pub(crate) compression: Option<Compression>,
 }
 
@@ -49,8 +50,8 @@ pub(crate) fn named_with(dir: &Path, path: &Path, ending: &str) -> PathBuf {
     join(dir, name)
 }
 
-/// Returns the path of a file with the extension `ending` in the caller's folder for index files. Objects whose name does not tell them apart have
-/// their key there too.
+/// Returns the path of a file with the extension `ending` in the caller's folder for index files. Objects
+/// whose name does not tell them apart have their key there too.
 fn named_apart(dir: &Path, path: &Path, ending: &str, options: &IndexOptions) -> PathBuf {
     match options.storage.key_beside_name(path) {
         Some(key) => named_with(dir, path, &format!(".{key}{ending}")),
@@ -58,8 +59,9 @@ fn named_apart(dir: &Path, path: &Path, ending: &str, options: &IndexOptions) ->
     }
 }
 
-/// Returns the path of a file in a folder that serves all shards of the machine. Its name is the hash of the shard's real path, or the key of the
-/// object. Columns are values of one version of an object, if it has one; an index is compared with the object.
+/// Returns the path of a file in a folder that serves all shards of the machine. Its name is the hash of the
+/// shard's real path, or the key of the object. Columns are values of one version of an object, if it has
+/// one; an index is compared with the object.
 pub(crate) fn hashed_with(
     dir: &Path,
     path: &Path,
@@ -87,8 +89,8 @@ pub(crate) fn candidates(path: &Path, ending: &str, options: &IndexOptions) -> i
     })
 }
 
-/// Refuses a folder for index files that others can write to, and two shards with the same file name if there is a folder where files are named
-/// after shards.
+/// Refuses a folder for index files that others can write to, and two shards with the same file name if there
+/// is a folder where files are named after shards.
 pub(crate) fn check_names(shards: &[NamedShard<'_>], options: &IndexOptions) -> Result<()> {
     options.check_index_dir()?;
     if options.index_dir.is_none() && options.rest.is_none() {
@@ -120,8 +122,9 @@ pub(crate) enum IndexSearch {
     Nothing(Option<&'static str>),
 }
 
-/// Searches for an index in the folders of docs/index.md §1, in that order. The first with the shard's size and time is taken;
-/// otherwise the first of the same bytes with another time; otherwise the one that covers most of the shard.
+/// Searches for an index in the folders of docs/index.md §1, in that order. The first with the shard's size
+/// and time is taken; otherwise the first of the same bytes with another time; otherwise the one that covers
+/// most of the shard.
 pub(crate) fn search(
     shard: NamedShard<'_>,
     now: &Stamp,
@@ -208,8 +211,8 @@ pub(super) fn classify(
     })
 }
 
-/// Returns true if an index of the same bytes would tell no more of a file if it was written now: both were written in one clock tick, or the system
-/// does not tell when a file was changed.
+/// Returns true if an index of the same bytes would tell no more of a file if it was written now: both were
+/// written in one clock tick, or the system does not tell when a file was changed.
 fn tells_all(sidecar: &Sidecar, now: &Stamp) -> bool {
     let is_told = |changed| changed == i64::MAX || sidecar.saved_ns.is_some_and(|saved| saved >= changed);
     sidecar.header.mtime_ns == now.mtime_ns() && now.changed_ns.is_some_and(is_told)
@@ -245,7 +248,8 @@ impl IndexSearch {
     }
 }
 
-/// Reads the sidecar at `path`. Returns `None` if there is no file; the error is the reason why the file is refused.
+/// Reads the sidecar at `path`. Returns `None` if there is no file; the error is the reason why the file is
+/// refused.
 pub(crate) fn read(path: &Path, options: &IndexOptions) -> Result<Option<Sidecar>, String> {
     let is_in_store = url_of(path).is_some();
     let decode = |opened| {
@@ -275,15 +279,18 @@ fn decode(opened: OpenedFile) -> Result<Sidecar, Refusal> {
 /// The destination of an index or a column that was built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Save {
-    /// The first writable of `index_dir`, `TFSEEK_INDEX_DIR` and the cache; otherwise memory only. Never the folder of the data.
+    /// The first writable of `index_dir`, `TFSEEK_INDEX_DIR` and the cache; otherwise memory only. Never the
+    /// folder of the data.
     BestEffort,
-    /// `index_dir`, or else the hidden folder next to the data; for an object the folders of `BestEffort`. A failed write is an error.
+    /// `index_dir`, or else the hidden folder next to the data; for an object the folders of `BestEffort`. A
+    /// failed write is an error.
     Required,
     /// Memory only: a pack will contain it.
     Never,
 }
 
-/// Returns the folder for index files that the caller requests: `index_dir`, or the hidden folder next to the data.
+/// Returns the folder for index files that the caller requests: `index_dir`, or the hidden folder next to the
+/// data.
 pub(crate) fn target_dir(path: &Path, options: &IndexOptions) -> PathBuf {
     options.index_dir.clone().unwrap_or_else(|| join(folder(path), HIDDEN_DIR))
 }
@@ -322,8 +329,9 @@ fn write_and(
     Ok(())
 }
 
-/// Writes an index file that was requested to [`target_dir`], unless `known` is there, and returns its path. Nothing is written beside an object:
-/// [`save_somewhere`] saves its files, unless `known` is a file anywhere.
+/// Writes an index file that was requested to [`target_dir`], unless `known` is there, and returns its path.
+/// Nothing is written beside an object: [`save_somewhere`] saves its files, unless `known` is a file
+/// anywhere.
 ///
 /// # Errors
 /// A failed write.
@@ -343,7 +351,8 @@ pub(crate) fn save_required(
     save_beside(path, ending, known, options, bytes)
 }
 
-/// Writes an index file to [`target_dir`], also beside an object, unless `known` is there, and returns its path.
+/// Writes an index file to [`target_dir`], also beside an object, unless `known` is there, and returns its
+/// path.
 ///
 /// # Errors
 /// A failed write.
@@ -364,8 +373,8 @@ pub(crate) fn save_beside(
     Ok(target)
 }
 
-/// Writes an index file to the first writable of `index_dir`, `TFSEEK_INDEX_DIR` and the cache, and returns its path. If all fail,
-/// returns the last error.
+/// Writes an index file to the first writable of `index_dir`, `TFSEEK_INDEX_DIR` and the cache, and returns
+/// its path. If all fail, returns the last error.
 pub(crate) fn save_somewhere(
     path: &Path,
     ending: &str,
@@ -379,7 +388,8 @@ pub(crate) fn save_somewhere(
         options.cache_dir.as_deref().map(|dir| hashed_with(dir, path, ending, options)),
     ];
     for target in targets.into_iter().flatten() {
-        // A power failure costs at most the file: a part of it is refused by its length or its checksums, and built again.
+        // A power failure costs at most the file: a part of it is refused by its length or its checksums, and
+        // built again.
         let written = target.map_err(Error::from).and_then(|target| {
             write_and(&target, options, &bytes, AtomicFile::commit_unsynced)?;
             Ok(target)

@@ -6,9 +6,9 @@
 //! crc = crc32c of the block's base and its rel entries
 //! ```
 //!
-//! A block is verified the first time one of its values is used, and one bit per block records the result. So the cost of opening a
-//! table does not grow with m. The CRC is necessary: a flipped bit in a base moves 1024 offsets at once, and if all records have the
-//! same length, the moved offsets point at valid headers.
+//! A block is verified the first time one of its values is used, and one bit per block records the result. So
+//! the cost of opening a table does not grow with m. The CRC is necessary: a flipped bit in a base moves 1024
+//! offsets at once, and if all records have the same length, the moved offsets point at valid headers.
 
 use crate::crc::{crc32c, crc32c_append};
 use crate::error::{Result, no_memory};
@@ -89,7 +89,8 @@ impl TableBuilder {
         }
     }
 
-    /// Computes the CRC of the last block of a narrow table, which is full, and reserves the memory of the next one.
+    /// Computes the CRC of the last block of a narrow table, which is full, and reserves the memory of the
+    /// next one.
     #[inline(never)]
     fn begin_block(&mut self, first: u64) {
         if let (Some(base), Some(rel)) =
@@ -105,7 +106,8 @@ impl TableBuilder {
         self.bases.push(if self.relative { first } else { 0 });
     }
 
-    /// Drops the values, because there is not enough memory. [`finish`](TableBuilder::finish) returns the error.
+    /// Drops the values, because there is not enough memory. [`finish`](TableBuilder::finish) returns the
+    /// error.
     #[cold]
     fn lose(&mut self) {
         self.is_lost = true;
@@ -114,7 +116,8 @@ impl TableBuilder {
         self.crcs.clear();
     }
 
-    /// Pushes the values `start + delta`, which are in ascending order. The memory of `deltas` is used for the entries of the table.
+    /// Pushes the values `start + delta`, which are in ascending order. The memory of `deltas` is used for
+    /// the entries of the table.
     #[expect(
         clippy::arithmetic_side_effects,
         reason = "the table holds at least four bytes in memory per value"
@@ -151,8 +154,8 @@ impl TableBuilder {
         }
     }
 
-    /// Pushes a value to a wide table, and makes a narrow table wide first. One block that spans 4 GiB makes the whole table wide.
-    /// The records are then large on average, so the table is small.
+    /// Pushes a value to a wide table, and makes a narrow table wide first. One block that spans 4 GiB makes
+    /// the whole table wide. The records are then large on average, so the table is small.
     #[expect(
         clippy::arithmetic_side_effects,
         reason = "the table holds at least four bytes in memory per value"
@@ -166,7 +169,8 @@ impl TableBuilder {
             }
             let absolute = |(i, rel): (usize, &[u8; 4])| {
                 let base = self.bases.get(i >> BLOCK_BITS).copied().unwrap_or_default();
-                // The inverse of `wrapping_sub` in `push`. It wraps around if values are not in ascending order.
+                // The inverse of `wrapping_sub` in `push`. It wraps around if values are not in ascending
+                // order.
                 base.wrapping_add(u64::from(u32::from_le_bytes(*rel))).to_le_bytes()
             };
             bytes.extend(self.rel.bytes.as_chunks().0.iter().enumerate().flat_map(absolute));
@@ -248,7 +252,8 @@ pub(crate) struct BadBlock {
 }
 
 impl Table {
-    /// Opens a section of `m` values with entries of `param` bytes. Returns `None` if its length does not match.
+    /// Opens a section of `m` values with entries of `param` bytes. Returns `None` if its length does not
+    /// match.
     pub(crate) fn open(section: &Region, m: u64, param: u16, ends: TableEnds) -> Option<Table> {
         let m_here = usize::try_from(m).ok()?;
         let blocks = m_here.div_ceil(BLOCK as usize);
@@ -296,8 +301,9 @@ impl Table {
         self.value(blocks, rel, i)
     }
 
-    /// Returns values `i` and `i + 1` on the fast path: the table is narrow, and both values are in one verified block. This covers all
-    /// lookups but one in 1024. `None` means only that [`pair`](Table::pair) must take the slow path.
+    /// Returns values `i` and `i + 1` on the fast path: the table is narrow, and both values are in one
+    /// verified block. This covers all lookups but one in 1024. `None` means only that [`pair`](Table::pair)
+    /// must take the slow path.
     #[expect(
         clippy::arithmetic_side_effects,
         reason = "`i < m`, and the table, which is in memory, has 4 bytes per value and 16 per block"
@@ -487,7 +493,8 @@ mod tests {
             let deltas: Vec<u32> = (0..3000).map(|i: u32| i.wrapping_mul(step)).collect();
             let (mut one, mut many) = (TableBuilder::offsets(), TableBuilder::offsets());
             for piece in 0..pieces {
-                // Pieces of other lengths than a block, the last ones farther away than a narrow block reaches.
+                // Pieces of other lengths than a block, the last ones farther away than a narrow block
+                // reaches.
                 let at = start + ((piece * piece) << 31) * u64::from(start < 1 << 41);
                 let mut deltas = deltas[..deltas.len() - 100 * piece as usize].to_vec();
                 deltas.iter().for_each(|&delta| one.push(at.wrapping_add(delta.into())));
@@ -510,7 +517,8 @@ mod tests {
         assert_eq!((wide.param(), wide.section_len()), (8, 16 + 24));
         assert_eq!(wide.parts()[0][..8], [0; 8], "the base of a wide table is 0");
         assert_eq!(reopen(&wide).pair(1), Ok((100, 5 + g4)));
-        // Values that are far apart in different blocks stay narrow. A later switch to wide keeps the earlier values.
+        // Values that are far apart in different blocks stay narrow. A later switch to wide keeps the earlier
+        // values.
         let far = (0..1024).chain((0..10).map(|i| (g4 << 8) + i));
         assert_eq!(build(far.clone()).param(), 4);
         let late = build(far.clone().chain([(g4 << 9)]));

@@ -14,19 +14,20 @@ use std::hash::{BuildHasher, Hasher};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Prefix of a temporary name, followed by 16 random hex digits. The name is hidden, so `glob("train-*")` does not match it.
+/// Prefix of a temporary name, followed by 16 random hex digits. The name is hidden, so `glob("train-*")`
+/// does not match it.
 pub(crate) const TMP_PREFIX: &str = ".tmp-";
 
-/// A file that is written under a temporary name next to its target and renamed onto it by [`commit`](AtomicFile::commit).
-/// Readers see the old file or the complete new one.
+/// A file that is written under a temporary name next to its target and renamed onto it by
+/// [`commit`](AtomicFile::commit). Readers see the old file or the complete new one.
 ///
 /// A symbolic link is replaced and its target is left unchanged, so a link in a shared folder cannot redirect
 /// an index. A link in place of a hidden folder, folders, devices, FIFOs and sockets are refused.
 /// [`Output`](super::Output) is for paths that a user specifies: it follows links and writes into devices.
 ///
-/// If the process is killed, at most the temporary file remains. Dropping without a commit removes the temporary file. The file
-/// belongs to the process that created it: in a forked child every call returns an error, and a drop does not remove the parent's
-/// temporary file.
+/// If the process is killed, at most the temporary file remains. Dropping without a commit removes the
+/// temporary file. The file belongs to the process that created it: in a forked child every call returns an
+/// error, and a drop does not remove the parent's temporary file.
 #[derive(Debug)]
 pub(crate) struct AtomicFile {
     file: Option<File>,
@@ -41,7 +42,8 @@ impl AtomicFile {
     /// Creates a temporary file in the folder of `target`.
     ///
     /// # Errors
-    /// I/O errors, e.g. for a missing or read-only folder; a target that is a folder, a device, a FIFO or a socket.
+    /// I/O errors, e.g. for a missing or read-only folder; a target that is a folder, a device, a FIFO or a
+    /// socket.
     pub(crate) fn create(target: impl AsRef<Path>) -> io::Result<AtomicFile> {
         let target = target.as_ref();
         if target.file_name().is_none() {
@@ -108,7 +110,8 @@ impl AtomicFile {
     /// Syncs the bytes to the disk, then renames the file to its target.
     ///
     /// # Errors
-    /// I/O errors; the target is then unchanged. The exception is [`NameNotSynced`], after which the target is the new file.
+    /// I/O errors; the target is then unchanged. The exception is [`NameNotSynced`], after which the target
+    /// is the new file.
     pub(crate) fn commit(self) -> io::Result<()> {
         self.file()?.sync_all()?;
         self.commit_synced()
@@ -121,8 +124,8 @@ impl AtomicFile {
         sync_folder(folder(&target)).map_err(|e| io::Error::new(e.kind(), NameNotSynced(e)))
     }
 
-    /// Renames the file to its target, and does not wait for the disk. After a power failure it may be shorter or not there, so it must tell itself
-    /// whether it is whole.
+    /// Renames the file to its target, and does not wait for the disk. After a power failure it may be
+    /// shorter or not there, so it must tell itself whether it is whole.
     pub(crate) fn commit_unsynced(mut self) -> io::Result<()> {
         self.process.check()?;
         self.keep_mode()?;
@@ -183,8 +186,8 @@ impl Drop for AtomicFile {
     }
 }
 
-/// The error of a file that is complete and renamed, but whose folder could not be synced. A power failure may undo the rename.
-/// It is the inner error of an [`io::Error`].
+/// The error of a file that is complete and renamed, but whose folder could not be synced. A power failure
+/// may undo the rename. It is the inner error of an [`io::Error`].
 #[derive(Debug)]
 pub(crate) struct NameNotSynced(io::Error);
 
@@ -217,12 +220,14 @@ impl std::error::Error for NameNotSynced {
 
 /// Renames `file` from `from` to `to`.
 ///
-/// A network file system may report "not found" for a rename that succeeded, if the reply was lost and the call was repeated. In
-/// that case `to` is `file` itself. On systems where `std` has no inode numbers, this report is an error.
+/// A network file system may report "not found" for a rename that succeeded, if the reply was lost and the
+/// call was repeated. In that case `to` is `file` itself. On systems where `std` has no inode numbers, this
+/// report is an error.
 fn rename(from: &Path, to: &Path, file: &File) -> io::Result<()> {
     loop {
         match fs::rename(from, to) {
-            // Caused by a signal on a network file system. If the first call succeeded, the second one returns `NotFound`.
+            // Caused by a signal on a network file system. If the first call succeeded, the second one
+            // returns `NotFound`.
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
                 let id = |found: io::Result<Option<FileId>>| found.ok().flatten();
@@ -245,8 +250,8 @@ fn rename(from: &Path, to: &Path, file: &File) -> io::Result<()> {
 
 /// Renames a file to a name that must be new.
 ///
-/// Without such a rename in the system or the file system, the file gets the name as a second one. Only where neither works, a file that
-/// is made between the check and the rename is replaced.
+/// Without such a rename in the system or the file system, the file gets the name as a second one. Only where
+/// neither works, a file that is made between the check and the rename is replaced.
 pub(super) fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
     let is_taken = |e: &io::Error| e.kind() == io::ErrorKind::AlreadyExists;
     match system::rename_to_new(from, to) {

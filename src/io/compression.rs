@@ -19,7 +19,8 @@ pub enum Compression {
 
 /// The format of a compressed file.
 ///
-/// A match on it names each format, so a new one does not compile before each place says what it does with it.
+/// A match on it names each format, so a new one does not compile before each place says what it does with
+/// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CompressedFormat {
     Gzip,
@@ -147,8 +148,8 @@ impl fmt::Display for Compression {
     }
 }
 
-/// Parses TensorFlow's names (`""`, `GZIP`, `ZLIB`) and tfseek's, in upper or lower case. An unknown name is an error. TensorFlow
-/// treats it as uncompressed.
+/// Parses TensorFlow's names (`""`, `GZIP`, `ZLIB`) and tfseek's, in upper or lower case. An unknown name is
+/// an error. TensorFlow treats it as uncompressed.
 impl FromStr for Compression {
     type Err = Error;
 

@@ -6,8 +6,9 @@ pub enum Existing {
     /// It is replaced.
     #[default]
     Replace,
-    /// It is kept, and the output is an error of the kind [`AlreadyExists`](std::io::ErrorKind::AlreadyExists), also if the file was made
-    /// after the output was opened.
+    /// It is kept, and the output is an error of the kind
+    /// [`AlreadyExists`](std::io::ErrorKind::AlreadyExists), also if the file was made after the output was
+    /// opened.
     Keep,
 }
 

@@ -36,8 +36,8 @@ impl FileId {
     }
 }
 
-/// The size, modification time and version of an object, as far as they are known. Equal stamps with a time or a version mean the same
-/// content.
+/// The size, modification time and version of an object, as far as they are known. Equal stamps with a time
+/// or a version mean the same content.
 ///
 /// An object without a time is compared by its bytes each time that an index is used for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,11 +46,14 @@ pub struct Stamp {
     pub size: u64,
     /// Modification time in nanoseconds since 1970.
     pub modified_ns: Option<i64>,
-    /// The name that a store gives to this content of the object, e.g. an ETag. Another content has another one.
+    /// The name that a store gives to this content of the object, e.g. an ETag. Another content has another
+    /// one.
     pub version: Option<Box<str>>,
-    /// Identity of a file. Two files that were written within one clock tick may have the same time, but not the same id.
+    /// Identity of a file. Two files that were written within one clock tick may have the same time, but not
+    /// the same id.
     pub(crate) id: Option<FileId>,
-    /// Time of the last change of a file, of its metadata too. Unlike the others, no program can restore it. `None` for an object.
+    /// Time of the last change of a file, of its metadata too. Unlike the others, no program can restore it.
+    /// `None` for an object.
     pub(crate) changed_ns: Option<i64>,
 }
 
@@ -87,7 +90,8 @@ impl Stamp {
         self.modified_ns.is_some() || self.version.is_some()
     }
 
-    /// Returns true if size, time and version are equal. On some file systems a file gets another id while it is the same.
+    /// Returns true if size, time and version are equal. On some file systems a file gets another id while it
+    /// is the same.
     pub(crate) fn is_like(&self, other: &Stamp) -> bool {
         let of = |stamp: &Stamp| (stamp.size, stamp.modified_ns);
         of(self) == of(other) && self.version == other.version

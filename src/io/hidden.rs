@@ -1,4 +1,4 @@
-//! Folders of this library's own files, beside those of users.
+//! Folders of this library's own files, beside the users' files.
 
 use super::system::OpenFolder;
 use std::borrow::Cow;
@@ -22,7 +22,8 @@ pub struct HiddenFolder {
 }
 
 impl HiddenFolder {
-    /// Opens a folder. `None` if there is none, unless this `creates` it. The folder around it must exist then.
+    /// Opens a folder. `None` if there is none, unless this `creates` it. The folder around it must exist
+    /// then.
     ///
     /// # Errors
     /// A link to a folder; I/O errors.
@@ -74,8 +75,8 @@ impl HiddenFolder {
 
     fn created(&self, name: &str) -> io::Result<File> {
         loop {
-            // A file that has another name too is written under that one as well. It may be that of a file of
-            // the user, or of a backup.
+            // A file that has another name too is written under that one as well. The other name may belong
+            // to a file of the user, or to a backup.
             match self.folder.is_own_file(name)? {
                 Some(true) => return self.folder.file(name, true),
                 Some(false) => self.remove(name)?,
@@ -87,8 +88,8 @@ impl HiddenFolder {
         }
     }
 
-    /// Renames a file. A path of one name is that of an entry of this folder, another one that of a file
-    /// elsewhere, which is replaced itself if it is a link.
+    /// Renames a file. A path of one name leads to an entry of this folder, another one to a file elsewhere,
+    /// which is replaced itself if it is a link.
     ///
     /// # Errors
     /// I/O errors.

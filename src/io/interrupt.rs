@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// A flag that ends the waits of threads: their loader was dropped. Its clones are one flag.
 ///
-/// It belongs to a thread and not to a call, because waits are deep: a record may need the listing, the index and the bytes of a shard.
+/// It belongs to a thread and not to a call, because waits are deep: a record may need the listing, the index
+/// and the bytes of a shard.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Interrupt(Arc<AtomicBool>);
 
@@ -42,8 +43,8 @@ impl Interrupt {
 
 /// Returns true if the calling thread's work was given up: its loader was dropped.
 ///
-/// A [`Store`](super::Store) or [`Source`](super::Source) that waits asks every 20 ms, and then ends the wait with
-/// [`ErrorKind::Cancelled`](crate::ErrorKind::Cancelled).
+/// A [`Store`](super::Store) or [`Source`](super::Source) that waits asks every 20 ms, and then ends the wait
+/// with [`ErrorKind::Cancelled`](crate::ErrorKind::Cancelled).
 pub fn is_interrupted() -> bool {
     OF_THREAD.with_borrow(|interrupt| interrupt.as_ref().is_some_and(|interrupt| interrupt.0.load(Relaxed)))
 }

@@ -10,17 +10,18 @@ use std::ops::{Deref, Range};
 /// A file mapped for reading.
 ///
 /// # Contract
-/// *No process overwrites or truncates the file while it is mapped. Appending to it is allowed*: the map has the length that the
-/// file had. *Replacing it by a rename is allowed*: the map keeps the old file. If the file is truncated, an access to its missing pages raises SIGBUS. Bytes that change under a `&[u8]` are undefined
-/// behaviour by the rules of Rust. No unsafe code of tfseek relies on reading the same byte twice with the same result, and
-/// tfseek replaces its own files by renames.
+/// *No process overwrites or truncates the file while it is mapped. Appending to it is allowed*: the map has
+/// the length that the file had. *Replacing it by a rename is allowed*: the map keeps the old file. If the
+/// file is truncated, an access to its missing pages raises SIGBUS. Bytes that change under a `&[u8]` are
+/// undefined behaviour by the rules of Rust. No unsafe code of tfseek relies on reading the same byte twice
+/// with the same result, and tfseek replaces its own files by renames.
 ///
 /// Page tables take about 2 MB for each GiB that has been accessed.
 #[derive(Debug)]
 pub(crate) struct Map(memmap2::Mmap);
 
-/// A token for the guarantee that the contract of [`Map`] holds for every file that is mapped with it. The unsafe function that
-/// opens a dataset creates it and passes it to the code that creates the maps.
+/// A token for the guarantee that the contract of [`Map`] holds for every file that is mapped with it. The
+/// unsafe function that opens a dataset creates it and passes it to the code that creates the maps.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Promise(());
 
@@ -28,7 +29,8 @@ impl Promise {
     /// Creates the token.
     ///
     /// # Safety
-    /// No process may overwrite or truncate a file while a map of it that was created with this token exists. Appending is allowed.
+    /// No process may overwrite or truncate a file while a map of it that was created with this token exists.
+    /// Appending is allowed.
     pub(crate) const unsafe fn new() -> Promise {
         Promise(())
     }
@@ -44,21 +46,23 @@ impl Map {
         let len = usize::try_from(file.metadata()?.len()).map_err(|_| {
             io::Error::new(io::ErrorKind::OutOfMemory, "the file is larger than the address space")
         })?;
-        // SAFETY: memmap2 requires that the mapped bytes neither change nor disappear while they are mapped. A `Promise` can only be
-        // created by an unsafe function, whose caller guarantees that the file is neither overwritten nor truncated. `len` is the
-        // length of the file now, so bytes that are appended later are outside the map.
+        // SAFETY: memmap2 requires that the mapped bytes neither change nor disappear while they are mapped.
+        // A `Promise` can only be created by an unsafe function, whose caller guarantees that the file is
+        // neither overwritten nor truncated. `len` is the length of the file now, so bytes that are appended
+        // later are outside the map.
         unsafe { memmap2::MmapOptions::new().len(len).map(file) }.map(Map)
     }
 
-    /// Advises the system to start reading these bytes, and returns immediately. A range outside the map, a refusal by the system, and
-    /// a system without this call are not errors.
+    /// Advises the system to start reading these bytes, and returns immediately. A range outside the map, a
+    /// refusal by the system, and a system without this call are not errors.
     pub(crate) fn will_need(&self, range: Range<usize>) {
         if let Some(len) = self.clip(&range) {
             system::map_will_need(&self.0, range.start, len);
         }
     }
 
-    /// Makes these bytes resident before it returns, so that a failing disk is an error here and not a signal later.
+    /// Makes these bytes resident before it returns, so that a failing disk is an error here and not a signal
+    /// later.
     ///
     /// On a system without this call it reads one byte of each page.
     ///

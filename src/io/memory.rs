@@ -1,7 +1,7 @@
 //! The memory limit of the process.
 
-/// Returns the memory limit of this process in bytes: the smaller of its control group's limit and the machine's memory. `u64::MAX` if
-/// the system reports neither.
+/// Returns the memory limit of this process in bytes: the smaller of its control group's limit and the
+/// machine's memory. `u64::MAX` if the system reports neither.
 pub(crate) fn memory_limit() -> u64 {
     let number = |path: &str| std::fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
     // Control groups version 2, then version 1. "max" does not parse as a number.

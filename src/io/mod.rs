@@ -1,4 +1,5 @@
-//! File access: memory maps, positional reads, reference-counted byte regions, and files that are created atomically.
+//! File access: memory maps, positional reads, reference-counted byte regions, and files that are created
+//! atomically.
 //!
 //! All that differs between operating systems is in `system`.
 

@@ -9,9 +9,11 @@ use std::fs::File;
 use std::io::{self, Seek};
 use std::path::{Path, PathBuf};
 
-/// A file without a name in the folder of its target. [`commit`](NamelessFile::commit) gives it the name of the target.
+/// A file without a name in the folder of its target. [`commit`](NamelessFile::commit) gives it the name of
+/// the target.
 ///
-/// If the process is killed before that, nothing remains of the file. It belongs to the process that created it, like an [`AtomicFile`].
+/// If the process is killed before that, nothing remains of the file. It belongs to the process that created
+/// it, like an [`AtomicFile`].
 #[derive(Debug)]
 pub(super) struct NamelessFile {
     file: File,
@@ -44,10 +46,12 @@ impl NamelessFile {
         }
     }
 
-    /// Syncs the bytes to the disk, then gives the file its name. An existing target is replaced by a rename, if it may be.
+    /// Syncs the bytes to the disk, then gives the file its name. An existing target is replaced by a rename,
+    /// if it may be.
     ///
     /// # Errors
-    /// I/O errors, and an existing target that is to be kept; the target is then unchanged. The exception is [`NameNotSynced`], after which the target is the new file.
+    /// I/O errors, and an existing target that is to be kept; the target is then unchanged. The exception is
+    /// [`NameNotSynced`], after which the target is the new file.
     pub(super) fn commit(self) -> io::Result<()> {
         self.process.check()?;
         self.file.sync_all()?;

@@ -13,13 +13,15 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 /// Never blocks. FIFOs, sockets, devices and folders are refused.
 ///
 /// # Errors
-/// I/O errors; [`io::ErrorKind::IsADirectory`] for a folder, [`io::ErrorKind::Unsupported`] for other files that are not regular.
+/// I/O errors; [`io::ErrorKind::IsADirectory`] for a folder, [`io::ErrorKind::Unsupported`] for other files
+/// that are not regular.
 pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true);
     system::open_at_once(&mut options);
     let file = match options.open(path) {
-        // A write lease (fcntl(2), F_SETLEASE) on a regular file. Without the flag, `open` waits until the lease is released.
+        // A write lease (fcntl(2), F_SETLEASE) on a regular file. Without the flag, `open` waits until the
+        // lease is released.
         Err(e) if e.kind() == io::ErrorKind::WouldBlock && std::fs::metadata(path)?.is_file() => {
             File::open(path)?
         }
@@ -33,7 +35,7 @@ pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Checks that the metadata are those of a regular file.
+/// Checks that the metadata belong to a regular file.
 ///
 /// # Errors
 /// [`io::ErrorKind::IsADirectory`]; [`io::ErrorKind::Unsupported`] with the type of the file in the message.
@@ -50,7 +52,8 @@ pub(crate) fn check_regular(meta: &Metadata) -> io::Result<()> {
     ))
 }
 
-/// The limits of one dataset: descriptors of shards, descriptors of index files, and memory of index files that were read.
+/// The limits of one dataset: descriptors of shards, descriptors of index files, and memory of index files
+/// that were read.
 #[derive(Debug)]
 pub(crate) struct Budget {
     shards: Arc<AtomicUsize>,

@@ -24,11 +24,12 @@ use std::path::{Path, PathBuf};
 /// | FIFO, device, socket | written directly, never replaced |
 /// | `/dev/stdout`, `/dev/fd/3` | written directly; appended to if redirected to a file |
 ///
-/// On Linux and a file system that supports it, a file that is being written has no name, so nothing remains of it if the process is
-/// killed. The exception is a kill in `commit`, after the file got a temporary name and before it replaces an existing file. Elsewhere its
-/// temporary name remains.
+/// On Linux and a file system that supports it, a file that is being written has no name, so nothing remains
+/// of it if the process is killed. The exception is a kill in `commit`, after the file got a temporary name
+/// and before it replaces an existing file. Elsewhere its temporary name remains.
 ///
-/// A file that replaces another keeps its mode, and on Unix its owner and group where the process may set them.
+/// A file that replaces another keeps its mode, and on Unix its owner and group where the process may set
+/// them.
 ///
 /// The file belongs to the process that created it: in a forked child every call returns an error.
 #[derive(Debug)]
@@ -96,8 +97,9 @@ impl Output {
         !matches!(self.sink, OutputSink::Direct(_))
     }
 
-    /// Returns the identity of the file at `path`, which need not exist: device and inode number if it exists, otherwise folder and name. Two
-    /// paths have the same key if an output would write both to the same file.
+    /// Returns the identity of the file at `path`, which need not exist: device and inode number if it
+    /// exists, otherwise folder and name. Two paths have the same key if an output would write both to the
+    /// same file.
     ///
     /// # Errors
     /// I/O errors.
@@ -135,8 +137,8 @@ impl Output {
         if file.metadata()?.is_file() { file.sync_all() } else { Ok(()) }
     }
 
-    /// Gives an atomic file the mode of the file that it replaces. [`commit`](Output::commit) does so as well, but finds no file whose name was taken
-    /// from it before.
+    /// Gives an atomic file the mode of the file that it replaces. [`commit`](Output::commit) does so as
+    /// well, but finds no file whose name was taken from it before.
     ///
     /// # Errors
     /// I/O errors; [`EncodeError::Forked`](crate::error::EncodeError::Forked) in a forked child.

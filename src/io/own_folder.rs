@@ -5,9 +5,11 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// Checks that only the user of the process and root can write in a folder of a cache, or that it does not exist yet. Follows links to it.
+/// Checks that only the user of the process and root can write in a folder of a cache, or that it does not
+/// exist yet. Follows links to it.
 ///
-/// Files of a cache have checksums, which find damage and no forgery: who can write to the folder can change what is read.
+/// Files of a cache have checksums, which find damage and no forgery: who can write to the folder can change
+/// what is read.
 ///
 /// ```
 /// # #[cfg(unix)] {

@@ -16,7 +16,8 @@ pub(crate) enum OutputTarget {
     File(PathBuf),
     /// A device, a FIFO or a socket.
     Special(PathBuf),
-    /// A descriptor of this process, by its path in `/proc`. E.g. `/dev/stdout` when it is redirected to a file.
+    /// A descriptor of this process, by its path in `/proc`. E.g. `/dev/stdout` when it is redirected to a
+    /// file.
     Descriptor(PathBuf),
 }
 
@@ -39,7 +40,8 @@ impl OutputTarget {
         for _ in 0..MAX_LINKS {
             match path.symlink_metadata() {
                 Ok(found) if found.is_symlink() => {
-                    // The link of a descriptor refers to the open file. The text of the link may name a different file or none.
+                    // The link of a descriptor refers to the open file. The text of the link may name a
+                    // different file or none.
                     if system::is_descriptor(folder(&path)) {
                         return Ok(OutputTarget::Descriptor(path));
                     }

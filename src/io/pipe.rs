@@ -11,8 +11,8 @@ pub(super) const KEPT: usize = 64 << 20;
 
 /// A reader that is read at offsets: at its end, or among its last bytes.
 ///
-/// Bytes are kept until the caller [forgets](PipeBytes::forget) them, and at most a limit of them. Then the first ones are dropped, or, while the
-/// pipe is [held](PipeBytes::hold), no more are read.
+/// Bytes are kept until the caller [forgets](PipeBytes::forget) them, and at most a limit of them. Then the
+/// first ones are dropped, or, while the pipe is [held](PipeBytes::hold), no more are read.
 pub(super) struct PipeBytes(Mutex<PipeState>);
 
 struct PipeState {
@@ -47,8 +47,8 @@ impl PipeBytes {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads bytes at `offset` and returns their number. It is 0 at the end, where the reader failed, where a held pipe has reached its
-    /// limit, and for bytes that are not kept.
+    /// Reads bytes at `offset` and returns their number. It is 0 at the end, where the reader failed, where a
+    /// held pipe has reached its limit, and for bytes that are not kept.
     ///
     /// # Errors
     /// [`io::ErrorKind::Interrupted`] and [`io::ErrorKind::OutOfMemory`].

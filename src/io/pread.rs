@@ -52,7 +52,8 @@ pub(super) fn size(file: &File) -> io::Result<u64> {
 fn append(file: &File, size: u64, range: Range<u64>, buf: &mut Vec<u8>) -> Result<Fetched> {
     let len = range.end.saturating_sub(range.start);
     let truncated = |size: u64| frame::truncated(len, size.saturating_sub(range.start));
-    // The range may come from a damaged index, so it is checked against the file size before the buffer grows.
+    // The range may come from a damaged index, so it is checked against the file size before the buffer
+    // grows.
     if range.end > size {
         return Err(truncated(size));
     }
@@ -81,7 +82,8 @@ pub(crate) struct PositionalFile {
     known_size: AtomicU64,
 }
 
-/// A file that keeps its descriptor open. If the budget of descriptors is used up, it is reopened for each read and must be unchanged.
+/// A file that keeps its descriptor open. If the budget of descriptors is used up, it is reopened for each
+/// read and must be unchanged.
 enum FileHandle {
     Kept(KeptFile),
     Reopened {
@@ -95,7 +97,8 @@ enum FileHandle {
 pub(crate) type SameContent = Box<dyn Fn(&File) -> Result<()> + Send + Sync>;
 
 impl PositionalFile {
-    /// Wraps `file`, which was opened at `path`. If it is reopened and has changed, `same` decides whether it may be read.
+    /// Wraps `file`, which was opened at `path`. If it is reopened and has changed, `same` decides whether it
+    /// may be read.
     ///
     /// # Errors
     /// I/O errors.
@@ -173,8 +176,8 @@ impl Source for PositionalFile {
         self.with(|file| file.stamp())
     }
 
-    /// Advises the system to read the ranges into the page cache. Does nothing if the file cannot be opened again: that is an error of
-    /// [`fetch`](Source::fetch).
+    /// Advises the system to read the ranges into the page cache. Does nothing if the file cannot be opened
+    /// again: that is an error of [`fetch`](Source::fetch).
     fn want(&self, ranges: &[Range<u64>]) {
         let end = ranges.iter().map(|range| range.end).max().unwrap_or(0);
         let _ = self.with(|file| {

@@ -4,8 +4,8 @@ use crate::error::{EncodeError, Error};
 use std::io;
 use std::sync::OnceLock;
 
-/// A process id. A file that is being written belongs to the process that opened it. A forked child has a copy of the buffers and
-/// the same descriptors, so it would write the same bytes a second time.
+/// A process id. A file that is being written belongs to the process that opened it. A forked child has a
+/// copy of the buffers and the same descriptors, so it would write the same bytes a second time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Process(u32);
 
@@ -42,8 +42,8 @@ impl Process {
     }
 }
 
-/// A value that each process has for itself: a forked child begins with a new one. In a copy of its parent's value a lock may be held for ever, by a
-/// thread that the child does not have.
+/// A value that each process has for itself: a forked child begins with a new one. In a copy of its parent's
+/// value a lock may be held for ever, by a thread that the child does not have.
 #[derive(Debug, Default)]
 pub(crate) struct PerProcess<T> {
     process: Process,

@@ -1,13 +1,14 @@
-//! The decision whether to announce records, i.e. to send the system a prefetch hint before they are accessed.
+//! The decision whether to announce records, i.e. to send the system a prefetch hint before they are
+//! accessed.
 //!
-//! An announcement costs more than an access to a warm record, one that is in memory. It makes an access to a cold record, which has
-//! to be read from the disk, at least five times faster. So records are announced only while they are cold. A batch that was slow to
-//! touch starts the announcements, and a number of warm probes ends them. To touch a record is to read one of its bytes in a map, or all of
-//! them with a positional read.
+//! An announcement costs more than an access to a warm record, one that is in memory. It makes an access to a
+//! cold record, which has to be read from the disk, at least five times faster. So records are announced only
+//! while they are cold. A batch that was slow to touch starts the announcements, and a number of warm probes
+//! ends them. To touch a record is to read one of its bytes in a map, or all of them with a positional read.
 //!
-//! Touching a cold record that was not announced is expensive on systems with a large readahead, because the page fault waits for
-//! all of it, megabytes on some machines. Therefore one slow touch is enough to test further records, and a probe in a map requests its
-//! own page before it is touched.
+//! Touching a cold record that was not announced is expensive on systems with a large readahead, because the
+//! page fault waits for all of it, megabytes on some machines. Therefore one slow touch is enough to test
+//! further records, and a probe in a map requests its own page before it is touched.
 //!
 //! A [`ReadAhead`] has no clock and does not access records. Its callers pass the time that each touch took.
 
@@ -19,10 +20,11 @@ use std::time::Duration;
 pub(crate) const WINDOW: usize = 32;
 /// Maximum time to touch a warm record. Memory takes 0.2 us, the cache of the slowest disk 20 us.
 const WARM: Duration = Duration::from_micros(10);
-/// Number of records that are touched one by one after a slow touch, because the thread may only have been preempted.
+/// Number of records that are touched one by one after a slow touch, because the thread may only have been
+/// preempted.
 const RETRIES: usize = 4;
-/// Number of slow touches among these that make records cold. A positional read of a long record takes long enough to be preempted now and
-/// then.
+/// Number of slow touches among these that make records cold. A positional read of a long record takes long
+/// enough to be preempted now and then.
 const SLOW_RETRIES: usize = 2;
 /// Number of announced records per probe. A probe is a record that is not announced.
 const PROBE_EVERY: u32 = 256;
@@ -86,10 +88,11 @@ impl ReadAhead {
         Requested::AllButFirst
     }
 
-    /// Returns true if the current batch of `len` records has to be fetched. A warm batch is touched by this call.
+    /// Returns true if the current batch of `len` records has to be fetched. A warm batch is touched by this
+    /// call.
     ///
-    /// `touch` touches records of the batch and returns the time that it took. It is called for all records of a warm batch, in order. For
-    /// a cold one it is called for a number of the first records, or for none.
+    /// `touch` touches records of the batch and returns the time that it took. It is called for all records
+    /// of a warm batch, in order. For a cold one it is called for a number of the first records, or for none.
     pub(crate) fn is_cold(
         &self,
         requested: Requested,
@@ -131,7 +134,8 @@ fn touched(state: u8, len: usize, mut touch: impl FnMut(Touch, Range<usize>) -> 
         let warm = WARM * range.len() as u32;
         !range.is_empty() && touch(Touch::Together, range) > warm
     };
-    // After a warm batch all records are touched together: touching one alone takes as long as touching several.
+    // After a warm batch all records are touched together: touching one alone takes as long as touching
+    // several.
     let first = usize::from(state != LAST_WARM);
     let was_slow = (first > 0 && slow(first)) || slow(WINDOW - first);
     if was_slow {

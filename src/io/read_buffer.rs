@@ -7,8 +7,8 @@ use std::io::{self, Read};
 /// Minimum size of the buffer in bytes.
 const MIN_LEN: usize = 256 << 10;
 
-/// A buffer for the records of a reader, about as large as the largest record so far. It grows only as bytes arrive: a corrupt length
-/// does not allocate memory.
+/// A buffer for the records of a reader, about as large as the largest record so far. It grows only as bytes
+/// arrive: a corrupt length does not allocate memory.
 #[derive(Debug, Default)]
 pub(crate) struct ReadBuffer {
     /// `buf[start..end]` contains bytes that were read and not consumed yet.
@@ -63,8 +63,8 @@ impl ReadBuffer {
         Ok(true)
     }
 
-    /// Moves the remaining bytes to the front, and grows the buffer to up to twice their number. The growth depends on the bytes that
-    /// have arrived, not only on `need`, which may be corrupt.
+    /// Moves the remaining bytes to the front, and grows the buffer to up to twice their number. The growth
+    /// depends on the bytes that have arrived, not only on `need`, which may be corrupt.
     fn make_room(&mut self, need: usize) -> io::Result<()> {
         let have = self.end - self.start;
         self.buf.copy_within(self.start..self.end, 0);

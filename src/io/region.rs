@@ -6,15 +6,16 @@ use std::io;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
-/// A byte slice with its reference-counted owner: a map, a vector, or a buffer of another library. It is `'static`, and a clone
-/// costs one increment of the counter.
+/// A byte slice with its reference-counted owner: a map, a vector, or a buffer of another library. It is
+/// `'static`, and a clone costs one increment of the counter.
 #[derive(Clone)]
 pub struct Region {
     owner: Owner,
     range: Range<usize>,
 }
 
-/// The owner of the bytes. Maps and vectors are separate variants, so that access to them needs no virtual call.
+/// The owner of the bytes. Maps and vectors are separate variants, so that access to them needs no virtual
+/// call.
 #[derive(Clone)]
 enum Owner {
     Map(Arc<Map>),
@@ -44,8 +45,8 @@ impl Region {
         }
     }
 
-    /// Makes these bytes resident if they are mapped, so that a truncated file or a failing disk is an error here and not a signal
-    /// later. Does nothing for bytes in memory.
+    /// Makes these bytes resident if they are mapped, so that a truncated file or a failing disk is an error
+    /// here and not a signal later. Does nothing for bytes in memory.
     ///
     /// # Errors
     /// Errors of [`Map::populate`].
@@ -62,7 +63,8 @@ impl Region {
             Owner::Vec(bytes) => bytes,
             Owner::Other(owner) => (**owner).as_ref(),
         };
-        // Empty if the owner returns fewer bytes than before. That leads to an error later, but never to a panic here.
+        // Empty if the owner returns fewer bytes than before. That leads to an error later, but never to a
+        // panic here.
         all.get(self.range.clone()).unwrap_or_default()
     }
 

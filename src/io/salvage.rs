@@ -41,7 +41,8 @@ pub enum SalvageItem<'a> {
         /// The error at the start of a gap, with record and offset. `None` if the gap began before.
         error: Option<Error>,
     },
-    /// Bytes of a compressed file that cannot be inflated. The records after them are those of the next place at which inflation can begin.
+    /// Bytes of a compressed file that cannot be inflated. The records after them come from the next place at
+    /// which inflation can begin.
     NotInflated {
         /// Offset in the record stream.
         offset: u64,
@@ -56,14 +57,17 @@ pub enum SalvageItem<'a> {
 
 /// A reader of the sound records of a file, and of the bytes between them.
 ///
-/// [`Salvage`] defines which records are sound. Memory holds the damaged record and the one after it; the buffer grows only as bytes arrive.
+/// [`Salvage`] defines which records are sound. Memory holds the damaged record and the one after it; the
+/// buffer grows only as bytes arrive.
 ///
-/// The record stream of a damaged gzip or zlib file is the bytes that can be inflated. After damage, inflation begins again at the next gzip
-/// member, or after the next flush (an empty stored block), if a sound record is found after it. Places without one are examined until they
-/// have taken 64 MiB of compressed and inflated bytes, plus sixteen times the size of the file. So the time is linear for any file.
+/// The record stream of a damaged gzip or zlib file is the bytes that can be inflated. After damage,
+/// inflation begins again at the next gzip member, or after the next flush (an empty stored block), if a
+/// sound record is found after it. Places without one are examined until they have taken 64 MiB of compressed
+/// and inflated bytes, plus sixteen times the size of the file. So the time is linear for any file.
 ///
-/// Damaged deflate data can repeat earlier bytes of the stream, and so whole records. After damage inside the stream, a record that occurs in the
-/// 32 KiB before it counts as damage, up to the first record that does not.
+/// Damaged deflate data can repeat earlier bytes of the stream, and so whole records. After damage inside the
+/// stream, a record that occurs in the 32 KiB before it counts as damage, up to the first record that does
+/// not.
 ///
 /// ```
 /// use tfseek::io::{SalvageItem, SalvageReader};
@@ -94,14 +98,16 @@ pub struct SalvageReader<'a> {
     history: History,
     /// Inflated bytes were damaged, and since then no record was found that is no copy.
     unsure: bool,
-    /// The bytes before this offset are as they are in their store. All of a compressed object are, once it begins again.
+    /// The bytes before this offset are as they are in their store. All of a compressed object are, once it
+    /// begins again.
     settled: u64,
     /// The records before this offset were returned, before a compressed object began again.
     returned: u64,
 }
 
 impl<'a> SalvageReader<'a> {
-    /// Returns a reader of a file. The first bytes tell its compression. Payloads longer than `max_payload` bytes count as damage.
+    /// Returns a reader of a file. The first bytes tell its compression. Payloads longer than `max_payload`
+    /// bytes count as damage.
     ///
     /// # Errors
     /// I/O errors.
@@ -114,7 +120,8 @@ impl<'a> SalvageReader<'a> {
         })
     }
 
-    /// Returns a reader of the first `size` bytes of a plain file. `parser` is at the position where it begins.
+    /// Returns a reader of the first `size` bytes of a plain file. `parser` is at the position where it
+    /// begins.
     pub(crate) fn plain(file: &'a dyn Source, size: u64, parser: Salvage) -> SalvageReader<'a> {
         let file = SalvageFile::Borrowed(file);
         let input = SalvageInput::Plain(FileBytes { file, at: parser.offset(), end: size });
@@ -145,7 +152,8 @@ impl<'a> SalvageReader<'a> {
         SalvageReader::shared(SalvageFile::Shared(Arc::new(file)), size, compression, max_payload)
     }
 
-    /// Returns a reader of a pipe with this compression. An I/O error is returned after the records before it.
+    /// Returns a reader of a pipe with this compression. An I/O error is returned after the records before
+    /// it.
     pub(crate) fn piped(
         pipe: Box<dyn Read + Send>,
         compression: Compression,
@@ -243,7 +251,8 @@ impl<'a> SalvageReader<'a> {
                     return Ok(Some(SalvageItem::NotInflated { offset, record, file, error }));
                 }
                 SalvageStep::Need(need) => {
-                    // The parser begins anew at its position, so the number of bytes grows by a factor each time.
+                    // The parser begins anew at its position, so the number of bytes grows by a factor each
+                    // time.
                     let have = self.buffer.bytes().len();
                     let need = usize::try_from(need).unwrap_or(usize::MAX);
                     self.more = self.buffer.fill(&mut self.input, need.max(have.saturating_add(have / 2)))?;
@@ -257,8 +266,9 @@ impl<'a> SalvageReader<'a> {
         matches!(&self.input, SalvageInput::Inflated(inflate) if inflate.has_failed())
     }
 
-    /// Goes back to the damaged bytes of an object, where `parser` was, which its store is asked for once more: of a compressed one for all bytes, whose
-    /// records up to here are then read again. Returns false if this is of no use.
+    /// Goes back to the damaged bytes of an object, where `parser` was, which its store is asked for once
+    /// more: of a compressed one for all bytes, whose records up to here are then read again. Returns false
+    /// if this is of no use.
     #[cold]
     fn asks_again(&mut self, parser: &Salvage) -> bool {
         let offset = parser.offset();

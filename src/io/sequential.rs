@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// The most bytes of an announcement, and those while few bytes are announced ahead.
 const STEP: u64 = 8 << 20;
 const FIRST_STEP: u64 = 2 << 20;
-/// Number of announcements that are ahead of a read. A link is full if enough requests are under way: one of 200 MB/s has 54 MB of requests for 4 MiB
-/// under way, at a latency of 100 ms and 25 MB/s for each.
+/// Number of announcements that are ahead of a read. A link is full if enough requests are under way: one of
+/// 200 MB/s has 54 MB of requests for 4 MiB under way, at a latency of 100 ms and 25 MB/s for each.
 const STEPS: u64 = 32;
 /// Bytes that a reader reads which will probably read the rest.
 const SURE: u64 = 1 << 20;
@@ -21,8 +21,8 @@ const NEAR: u64 = 1 << 20;
 /// The most bytes that are announced ahead by all scans of a set together.
 const AHEAD_OF_SCANS: u64 = 256 << 20;
 
-/// How far ahead of its reads a reader announces. From [`SURE`] on it announces some times as many bytes as it has read: each answer takes the
-/// latency of the store, however many bytes it has.
+/// How far ahead of its reads a reader announces. From [`SURE`] on it announces some times as many bytes as
+/// it has read: each answer takes the latency of the store, however many bytes it has.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ahead {
     /// Bytes that are announced ahead of the first read.
@@ -230,7 +230,8 @@ mod tests {
             }
             let wanted = source.1.lock().unwrap().last().unwrap().end;
             assert!(wanted >= at && wanted <= at + most, "{wanted} at {at}");
-            // Few bytes are asked for in vain by a reader that stops soon, and few answers are waited for by another.
+            // Few bytes are asked for in vain by a reader that stops soon, and few answers are waited for by
+            // another.
             assert!(at >= SURE || wanted <= at + least.max(at), "{wanted} at {at}");
             assert!(
                 at < SURE || wanted >= len.min(at + growth / 2 * at.min(most / growth)),

@@ -145,8 +145,9 @@ fn is_text(first: &[u8]) -> bool {
     !whole.is_empty() && !whole.chars().any(|c| c.is_control() && !matches!(c, '\t' | '\n' | '\r' | '\x0c'))
 }
 
-/// Replaces an error in the first record by the file's actual format, if the first bytes show that it is not a TFRecord file, and an error of a
-/// later one by what was done to line ends. Returns other errors unchanged.
+/// Replaces an error in the first record by the file's actual format, if the first bytes show that it is not
+/// a TFRecord file, and an error of a later one by what was done to line ends. Returns other errors
+/// unchanged.
 #[cold]
 pub(crate) fn explain(e: Error, first: &[u8]) -> Error {
     let is_framing = matches!(e.kind(), ErrorKind::CorruptLength { .. } | ErrorKind::Truncated { .. });
@@ -222,7 +223,7 @@ mod tests {
 
     #[test]
     fn a_record_header_takes_precedence() {
-        // A length whose first bytes are those of a zlib header.
+        // A length whose first bytes equal a zlib header.
         let mut file = Vec::new();
         crate::frame::put_header(&mut file, 0x9c78).unwrap();
         assert_eq!(&file[..2], b"\x78\x9c");

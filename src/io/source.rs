@@ -7,12 +7,12 @@ use std::fmt;
 use std::io::{self, Read};
 use std::ops::Range;
 
-/// The bytes of one object, at offsets: a file, a map, memory, or an object of a [`Store`](super::Store). Its bytes do not change: a source
-/// whose object was replaced returns an error.
+/// The bytes of one object, at offsets: a file, a map, memory, or an object of a [`Store`](super::Store). Its
+/// bytes do not change: a source whose object was replaced returns an error.
 ///
-/// The storage may be slow. Readers announce ranges with [`want`](Source::want) as soon as they know them, and call
-/// [`fetch`](Source::fetch) when they need the bytes. Announcements are prefetch hints: a range may be fetched without an announcement,
-/// or announced and never fetched.
+/// The storage may be slow. Readers announce ranges with [`want`](Source::want) as soon as they know them,
+/// and call [`fetch`](Source::fetch) when they need the bytes. Announcements are prefetch hints: a range may
+/// be fetched without an announcement, or announced and never fetched.
 #[allow(clippy::len_without_is_empty, reason = "no caller needs it")]
 pub trait Source: fmt::Debug + Send + Sync {
     /// Returns the path, or the URL without its query and user, for messages. Empty for bytes without a name.
@@ -21,7 +21,8 @@ pub trait Source: fmt::Debug + Send + Sync {
     /// Returns the number of bytes.
     fn len(&self) -> u64;
 
-    /// Returns what is known of the object: of a file the state now, of an object of a store its state when it was listed.
+    /// Returns what is known of the object: of a file the state now, of an object of a store its state when
+    /// it was listed.
     ///
     /// # Errors
     /// I/O errors.
@@ -35,20 +36,21 @@ pub trait Source: fmt::Debug + Send + Sync {
     /// Announces ranges that will be needed, in this order. Returns immediately.
     fn want(&self, ranges: &[Range<u64>]);
 
-    /// Raises the number of announced bytes, of all objects of the store together, that are kept until they are read. A block order
-    /// announces the blocks of two windows.
+    /// Raises the number of announced bytes, of all objects of the store together, that are kept until they
+    /// are read. A block order announces the blocks of two windows.
     ///
     /// By default does nothing, which is correct for sources whose announcements take no memory.
     fn make_room(&self, bytes: u64) {
         let _ = bytes;
     }
 
-    /// Waits until the bytes of `range` are available. Depending on the source, they are returned as shared memory or appended to
-    /// `buf`.
+    /// Waits until the bytes of `range` are available. Depending on the source, they are returned as shared
+    /// memory or appended to `buf`.
     ///
     /// # Errors
-    /// [`ErrorKind::Truncated`](crate::ErrorKind::Truncated) if the source ends before the range does; [`IndexError::Stale`](crate::error::IndexError::Stale) if the
-    /// object was replaced; I/O errors. `buf` is then unchanged.
+    /// [`ErrorKind::Truncated`](crate::ErrorKind::Truncated) if the source ends before the range does;
+    /// [`IndexError::Stale`](crate::error::IndexError::Stale) if the object was replaced; I/O errors. `buf`
+    /// is then unchanged.
     fn fetch(&self, range: Range<u64>, buf: &mut Vec<u8>) -> Result<Fetched>;
 
     /// Like [`fetch`](Source::fetch), for a range whose neighbours may never be needed.
@@ -66,8 +68,9 @@ pub trait Source: fmt::Debug + Send + Sync {
         let _ = ranges;
     }
 
-    /// Drops what is kept of a range, in memory and on disk, because it failed a checksum: a bit may have changed on its way. Returns true if the next
-    /// [`fetch`](Source::fetch) asks the store once more, and false if it has done so before.
+    /// Drops what is kept of a range, in memory and on disk, because it failed a checksum: a bit may have
+    /// changed on its way. Returns true if the next [`fetch`](Source::fetch) asks the store once more, and
+    /// false if it has done so before.
     ///
     /// By default returns false, which is correct for sources that keep no copies.
     fn distrust(&self, range: &Range<u64>) -> bool {
@@ -75,7 +78,8 @@ pub trait Source: fmt::Debug + Send + Sync {
         false
     }
 
-    /// Reads bytes at `offset` into `buf`, for scans, and returns their number. It is 0 at the end. By default they are fetched.
+    /// Reads bytes at `offset` into `buf`, for scans, and returns their number. It is 0 at the end. By
+    /// default they are fetched.
     ///
     /// # Errors
     /// Errors of [`fetch`](Source::fetch).
@@ -95,7 +99,8 @@ pub trait Source: fmt::Debug + Send + Sync {
     }
 }
 
-/// Returns true for an error of a checksum, or of what a checksum protects. If the bytes came from a store, they may be right when they come again.
+/// Returns true for an error of a checksum, or of what a checksum protects. If the bytes came from a store,
+/// they may be right when they come again.
 pub(crate) fn is_corrupt(e: &Error) -> bool {
     use ErrorKind::{Compression, CorruptData, CorruptLength, Index, NotTfRecord, Value};
     matches!(
@@ -109,7 +114,7 @@ pub(crate) fn is_corrupt(e: &Error) -> bool {
     )
 }
 
-/// Compares the number of bytes that a source returned with the request: sources may be those of other crates.
+/// Compares the number of bytes that a source returned with the request: sources may come from other crates.
 ///
 /// # Errors
 /// Another number, or `None`.
@@ -145,8 +150,8 @@ pub enum Fetched {
 }
 
 impl Fetched {
-    /// Returns the bytes of parts of larger regions, in order. A single part is shared if it is at least half of its region: a small one would keep all
-    /// of the region in memory. Others are appended to `buf`.
+    /// Returns the bytes of parts of larger regions, in order. A single part is shared if it is at least half
+    /// of its region: a small one would keep all of the region in memory. Others are appended to `buf`.
     ///
     /// # Errors
     /// There is no memory.
@@ -164,8 +169,8 @@ impl Fetched {
         Ok(Fetched::Appended)
     }
 
-    /// Completes a buffer that had `before` bytes with the bytes of a range. Sources may be those of other crates, so their answers are compared with
-    /// the request.
+    /// Completes a buffer that had `before` bytes with the bytes of a range. Sources may come from other
+    /// crates, so their answers are compared with the request.
     ///
     /// # Errors
     /// Another number of bytes: `buf` then has those that it had before. There is no memory.
@@ -222,10 +227,12 @@ impl<S: Source + ?Sized> Read for ReadRange<'_, S> {
     }
 }
 
-/// Maximum number of bytes per call of `madvise` or `posix_fadvise`. One call reads no more than the device accepts at once.
+/// Maximum number of bytes per call of `madvise` or `posix_fadvise`. One call reads no more than the device
+/// accepts at once.
 const ADVICE: u64 = 128 << 10;
 
-/// Calls `advise` with the parts of `ranges` inside the first `size` bytes, in pieces of at most [`ADVICE`] bytes.
+/// Calls `advise` with the parts of `ranges` inside the first `size` bytes, in pieces of at most [`ADVICE`]
+/// bytes.
 pub(super) fn for_each_piece(ranges: &[Range<u64>], size: u64, mut advise: impl FnMut(Range<u64>)) {
     for range in ranges {
         in_steps(range.start..range.end.min(size), ADVICE).for_each(&mut advise);

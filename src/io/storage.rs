@@ -18,7 +18,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread;
 use std::time::Duration;
 
-/// Number of milliseconds after which a forked process takes a lock for one that is held for ever: by a thread that it does not have.
+/// Number of milliseconds after which a forked process takes a lock for one that is held for ever: by a
+/// thread that it does not have.
 const HELD: u32 = 200;
 
 /// The bytes of a part of an object that is read in parts.
@@ -28,8 +29,8 @@ const AT_A_TIME: u64 = 16;
 
 /// Access to shards and their index files by name: to files, and to the objects of a store if there is one.
 ///
-/// Files have what objects do not: maps, descriptors that are kept, links, folders. So they are opened as [`File`]s, and each place that
-/// reads a shard takes both as [`Source`]s.
+/// Files have what objects do not: maps, descriptors that are kept, links, folders. So they are opened as
+/// [`File`]s, and each place that reads a shard takes both as [`Source`]s.
 #[derive(Clone, Default)]
 pub(crate) struct Storage {
     store: Option<Arc<dyn Store>>,
@@ -92,7 +93,8 @@ impl Storage {
         Storage { store: self.store.clone(), ..Storage::default() }
     }
 
-    /// Locks what was listed. `None` in a forked process if a thread held the lock that it does not have: objects are then listed again.
+    /// Locks what was listed. `None` in a forked process if a thread held the lock that it does not have:
+    /// objects are then listed again.
     fn lock<'m, T>(&self, listed: &'m Mutex<T>) -> Option<MutexGuard<'m, T>> {
         if self.process.is_this() {
             return Some(listed.lock().unwrap_or_else(PoisonError::into_inner));
@@ -184,7 +186,8 @@ impl Storage {
         Some(store.key(&self.url_named(url)))
     }
 
-    /// Returns true if the name of an object is all that selects it in its store. Else a file beside it may be that of another. True for a path.
+    /// Returns true if the name of an object is all that selects it in its store. Else a file beside it may
+    /// belong to another object. True for a path.
     pub(crate) fn is_selected_by_name(&self, name: &Path) -> bool {
         url_of(name).is_none_or(|url| is_selected_by_name(&self.url_named(url)))
     }
@@ -325,8 +328,8 @@ impl Storage {
         }
     }
 
-    /// Reads and decodes a whole object, and once more if `decode` fails: a bit may have flipped on its way. `None` if there is none, or if
-    /// `name` is a path. The inner result is that of `decode`.
+    /// Reads and decodes a whole object, and once more if `decode` fails: a bit may have flipped on its way.
+    /// `None` if there is none, or if `name` is a path. The inner result comes from `decode`.
     ///
     /// # Errors
     /// Errors of [`Store::small`].
@@ -342,7 +345,8 @@ impl Storage {
         let read = || -> Result<_> { Ok(store.small(url, limit)?.map(|(bytes, _)| bytes)) };
         let first = match large.map(|object| read_in_parts(store, &object)) {
             Some(Ok(bytes)) => Some(bytes),
-            // Parts cannot be read if the object was replaced or deleted after it was listed, or if the server ignores ranges.
+            // Parts cannot be read if the object was replaced or deleted after it was listed, or if the
+            // server ignores ranges.
             Some(Err(_)) | None => read()?,
         };
         match first.map(&decode) {
@@ -351,7 +355,8 @@ impl Storage {
         }
     }
 
-    /// Reads an index file like [`small`](Storage::small). Its folder is listed first, once for all of its files: most shards have none.
+    /// Reads an index file like [`small`](Storage::small). Its folder is listed first, once for all of its
+    /// files: most shards have none.
     ///
     /// # Errors
     /// Errors of [`Store::small`].
@@ -368,7 +373,8 @@ impl Storage {
         if self.beside(store, folder, exists) { self.small(name, limit, decode) } else { Ok(None) }
     }
 
-    /// Opens an index file of a folder that can be listed. `None` if there is none, and for paths and folders without a listing.
+    /// Opens an index file of a folder that can be listed. `None` if there is none, and for paths and folders
+    /// without a listing.
     ///
     /// # Errors
     /// Errors of [`Store::open`].
@@ -379,7 +385,8 @@ impl Storage {
         found.map(|object| store.open(&object)).transpose()
     }
 
-    /// Returns the URLs in a folder of index files that have this ending, sorted. None for paths and folders without a listing.
+    /// Returns the URLs in a folder of index files that have this ending, sorted. None for paths and folders
+    /// without a listing.
     ///
     /// # Errors
     /// Errors of [`object_of`](Storage::object_of).
@@ -391,7 +398,8 @@ impl Storage {
         Ok(self.beside(store, folder, |objects| objects.map(ended)).unwrap_or_default())
     }
 
-    /// Calls `f` with the objects in a folder of index files, which is listed once. `None` if it cannot be listed.
+    /// Calls `f` with the objects in a folder of index files, which is listed once. `None` if it cannot be
+    /// listed.
     fn beside<T>(&self, store: &dyn Store, folder: &str, f: impl Fn(Option<&ListedObjects>) -> T) -> T {
         if let Some(beside) = self.lock(&self.beside)
             && let Some(objects) = beside.get(folder)
@@ -414,17 +422,19 @@ impl Storage {
     }
 }
 
-/// Returns an object, unless its URL differs from the one that was asked for: two URLs may have one name, and be those of two objects.
+/// Returns an object, unless its URL differs from the one that was asked for: two URLs may have one name, and
+/// belong to two objects.
 fn check_same(object: Object, url: &str, name: &str) -> Result<Object> {
     if url == name || is_same_object(&object.url, url) { Ok(object) } else { Err(two_of_one_name(name)) }
 }
 
-/// Returns true if two URLs in one store are those of one object. Signatures may differ.
+/// Returns true if two URLs in one store belong to one object. Signatures may differ.
 fn is_same_object(one: &str, other: &str) -> bool {
     one == other || object_key(one, "") == object_key(other, "")
 }
 
-/// Returns the error of two URLs that differ only in what is not shown. Records of both would be read from one of them.
+/// Returns the error of two URLs that differ only in what is not shown. Records of both would be read from
+/// one of them.
 #[cold]
 pub(crate) fn two_of_one_name(name: &str) -> Error {
     let reason =

@@ -6,10 +6,11 @@ use crate::error::Result;
 use std::fmt;
 use std::sync::Arc;
 
-/// A place that has objects, such as a bucket. Its implementations are in other crates; files are read without one.
+/// A place that has objects, such as a bucket. Its implementations are in other crates; files are read
+/// without one.
 ///
-/// An object has a URL, `scheme://..`, and its names have the separator `/`. tfseek passes URLs as the user or a
-/// [listing](Store::list) gave them, and shows them without their query and user.
+/// An object has a URL, `scheme://..`, and its names have the separator `/`. tfseek passes URLs as the user
+/// or a [listing](Store::list) gave them, and shows them without their query and user.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -47,12 +48,13 @@ use std::sync::Arc;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Store: fmt::Debug + Send + Sync {
-    /// Returns the objects whose URLs begin with `prefix`, sorted by URL. If not `deep`, only those without a `/` after the prefix, and
-    /// the folders that the others are in. A prefix without objects has an empty listing.
+    /// Returns the objects whose URLs begin with `prefix`, sorted by URL. If not `deep`, only those without a
+    /// `/` after the prefix, and the folders that the others are in. A prefix without objects has an empty
+    /// listing.
     ///
     /// # Errors
-    /// [`io::ErrorKind::Unsupported`](std::io::ErrorKind::Unsupported) if the store has no listings and `prefix` is not the URL of an object;
-    /// I/O errors.
+    /// [`io::ErrorKind::Unsupported`](std::io::ErrorKind::Unsupported) if the store has no listings and
+    /// `prefix` is not the URL of an object; I/O errors.
     fn list(&self, prefix: &str, deep: bool) -> Result<Listing>;
 
     /// Opens an object of the version in its stamp. Should need no request, because many shards are opened.
@@ -64,25 +66,27 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// Reads a whole object, such as an index file. `None` if there is none.
     ///
     /// # Errors
-    /// An object of more than `limit` bytes ([`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge)); I/O errors.
+    /// An object of more than `limit` bytes ([`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge)); I/O
+    /// errors.
     fn small(&self, url: &str, limit: u64) -> Result<Option<(Region, Stamp)>>;
 
     /// Writes a whole object, or nothing. An object of this name is replaced.
     ///
     /// # Errors
-    /// [`io::ErrorKind::Unsupported`](std::io::ErrorKind::Unsupported) if the store is for reading only: index files are then kept in the
-    /// user's cache; I/O errors.
+    /// [`io::ErrorKind::Unsupported`](std::io::ErrorKind::Unsupported) if the store is for reading only:
+    /// index files are then kept in the user's cache; I/O errors.
     fn put(&self, url: &str, bytes: &[u8]) -> Result<()>;
 
-    /// Returns what selects an object besides its URL, such as the address of a server that a variable names. It has no secret. Empty if the URL
-    /// is all.
+    /// Returns what selects an object besides its URL, such as the address of a server that a variable names.
+    /// It has no secret. Empty if the URL is all.
     fn place(&self, url: &str) -> String {
         let _ = url;
         String::new()
     }
 
-    /// Returns what identifies an object: two objects have two keys. It is a hash of the URL, but for signatures and passwords, and of its
-    /// [`place`](Store::place). Caches and index files that are not beside the object are named by it.
+    /// Returns what identifies an object: two objects have two keys. It is a hash of the URL, but for
+    /// signatures and passwords, and of its [`place`](Store::place). Caches and index files that are not
+    /// beside the object are named by it.
     fn key(&self, url: &str) -> Box<str> {
         object_key(url, &self.place(url))
     }

@@ -6,15 +6,18 @@ use rayon::prelude::*;
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Maximum number of threads that a call, a loader or a command starts. A larger number is most likely a mistake: few machines have
-/// that many processors, and the system would refuse the threads after allocating gigabytes of stacks.
+/// Maximum number of threads that a call, a loader or a command starts. A larger number is most likely a
+/// mistake: few machines have that many processors, and the system would refuse the threads after allocating
+/// gigabytes of stacks.
 pub const MAX_THREADS: usize = 1024;
 
-/// Returns the number of threads that share a piece of work, at least 1. `threads` is the value of an option of that name.
+/// Returns the number of threads that share a piece of work, at least 1. `threads` is the value of an option
+/// of that name.
 ///
-/// All options named `threads` have this meaning: by default, `None`, there is one thread per processor, at most [`MAX_THREADS`]. 0 is the
-/// calling thread alone. 1 is the calling thread alone as well, except in a [`Loader`](crate::Loader), where one thread makes batches while
-/// the caller uses others. By default it chooses their number ([`LoaderOptions::threads`](crate::LoaderOptions::threads)).
+/// All options named `threads` have this meaning: by default, `None`, there is one thread per processor, at
+/// most [`MAX_THREADS`]. 0 is the calling thread alone. 1 is the calling thread alone as well, except in a
+/// [`Loader`](crate::Loader), where one thread makes batches while the caller uses others. By default it
+/// chooses their number ([`LoaderOptions::threads`](crate::LoaderOptions::threads)).
 ///
 /// # Errors
 /// [`OptionsError::Threads`] above [`MAX_THREADS`].

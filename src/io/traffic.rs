@@ -6,7 +6,8 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Traffic {
-    /// Number of answered requests for bytes of objects, and the bytes of their answers. Listings and small objects are not counted.
+    /// Number of answered requests for bytes of objects, and the bytes of their answers. Listings and small
+    /// objects are not counted.
     pub requests: u64,
     /// Bytes of the answers.
     pub bytes: u64,
@@ -20,14 +21,16 @@ pub struct Traffic {
     pub waits: u64,
     /// Time of all waits, added up over the threads.
     pub waited: Duration,
-    /// Largest number of bytes in memory that were announced and not read, with those of requests under way.
+    /// Largest number of bytes in memory that were announced and not read, with the bytes of requests under
+    /// way.
     pub held: u64,
-    /// Times that half, 90 % and 99 % of the last thousand requests did not exceed. Zero before the first one.
+    /// Times that half, 90 % and 99 % of the last thousand requests did not exceed. Zero before the first
+    /// one.
     pub latency: [Duration; 3],
 }
 
 impl Traffic {
-    /// Returns what was read after `before`. The latencies and the bytes held are those of now.
+    /// Returns what was read after `before`. The latencies and the bytes held are the current ones.
     #[must_use]
     pub fn since(&self, before: &Traffic) -> Traffic {
         Traffic {

@@ -1,5 +1,5 @@
-//! Files without a sound record at their start: records that were changed on their way, records of writers with other
-//! checksums, messages without framing, and compressions that are not read.
+//! Files without a sound record at their start: records that were changed on their way, records of writers
+//! with other checksums, messages without framing, and compressions that are not read.
 
 use crate::crc::mask;
 use crate::error::Remedy;
@@ -47,7 +47,8 @@ pub(super) fn seems(first: &[u8]) -> Option<LooksLike> {
     }
 }
 
-/// Returns what was done to the line ends of a file that begins with `first`, up to `offset`, where a record is unsound.
+/// Returns what was done to the line ends of a file that begins with `first`, up to `offset`, where a record
+/// is unsound.
 pub(super) fn line_ends(first: &[u8], offset: u64) -> Option<LooksLike> {
     let sound = frames(first).map_while(Result::ok).last();
     let at = sound.map_or(0, |(at, payload)| at.saturating_add((payload.len() + OVERHEAD) as u64));
@@ -81,7 +82,8 @@ fn is_crc32(first: &[u8]) -> bool {
     len > 0 && [crc.sum(), mask(crc.sum())].contains(&stored)
 }
 
-/// Returns true for records whose checksums are all zero. Numbers of 64 bits may begin alike, so the footers must agree.
+/// Returns true for records whose checksums are all zero. Numbers of 64 bits may begin alike, so the footers
+/// must agree.
 fn has_zero_checksums(first: &[u8]) -> bool {
     let mut rest = first;
     while let Some((header, body)) = rest.split_first_chunk::<HEADER_LEN>() {
@@ -128,7 +130,8 @@ fn deflated(first: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// Decompresses the start of the first block of TensorFlow's writer: its length, big-endian, and a block of Snappy.
+/// Decompresses the start of the first block of TensorFlow's writer: its length, big-endian, and a block of
+/// Snappy.
 fn snappy(first: &[u8]) -> Option<Vec<u8>> {
     let (len, block) = first.split_first_chunk::<4>()?;
     let len = u64::from(u32::from_be_bytes(*len));
@@ -166,7 +169,8 @@ fn snappy(first: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// Returns true for an Example or a SequenceExample after its length, and for another one after it, as far as there are bytes.
+/// Returns true for an Example or a SequenceExample after its length, and for another one after it, as far as
+/// there are bytes.
 fn begins_delimited(first: &[u8]) -> bool {
     let Some((len, message)) = varint(first) else { return false };
     let Some(need) = begins_message(message) else { return false };
@@ -178,7 +182,8 @@ fn begins_delimited(first: &[u8]) -> bool {
         })
 }
 
-/// Returns the length of the first field of a message whose first bytes are those of an Example or a SequenceExample: a map with a name.
+/// Returns the length of the first field of a message that begins like an Example or a SequenceExample: a map
+/// with a name.
 fn begins_message(first: &[u8]) -> Option<u64> {
     let field = |bytes: &[u8], tags: &[u8]| {
         let (tag, rest) = bytes.split_first()?;

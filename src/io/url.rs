@@ -1,12 +1,12 @@
-//! Names of shards: paths, or URLs of objects in a store. They have one type, `Path`, and no path arithmetic is done on URLs: on some
-//! systems it would change their separators.
+//! Names of shards: paths, or URLs of objects in a store. They have one type, `Path`, and no path arithmetic
+//! is done on URLs: on some systems it would change their separators.
 
 use crate::error::{PathsError, Result};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-/// Returns the scheme of an address (RFC 3986, 3.1), and the number of slashes after its colon, at most 2. A single letter is a Windows
-/// drive and not a scheme.
+/// Returns the scheme of an address (RFC 3986, 3.1), and the number of slashes after its colon, at most 2. A
+/// single letter is a Windows drive and not a scheme.
 fn scheme(path: &str) -> Option<(&str, usize)> {
     let (scheme, rest) = path.split_once(":/")?;
     let is_scheme = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -20,7 +20,7 @@ pub(crate) fn url_of(name: &Path) -> Option<&str> {
     name.to_str().filter(|name| scheme(name).is_some_and(|(_, slashes)| slashes == 2))
 }
 
-/// Returns true if a URL can be that of an object: it is not the address of a local file.
+/// Returns true if a URL can be an object's: it is not the address of a local file.
 pub(super) fn may_be_object(url: &str) -> bool {
     scheme(url).is_some_and(|(scheme, _)| !scheme.eq_ignore_ascii_case("file"))
 }
@@ -39,8 +39,8 @@ pub(crate) fn check_local(path: &Path) -> Result<()> {
     Err(PathsError::NotLocal { address, scheme: scheme.into() }.into())
 }
 
-/// Returns a URL and its query, if it has one. In a URL of the web each question mark begins one. Elsewhere it is a question mark, a key and `=`, and others are
-/// those of a pattern.
+/// Returns a URL and its query, if it has one. In a URL of the web each question mark begins one. Elsewhere
+/// it is a question mark, a key and `=`, and other question marks belong to a pattern.
 pub(crate) fn split_query(url: &str) -> (&str, Option<&str>) {
     let is_web = |scheme: &str| scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");
     if scheme(url).is_some_and(|(scheme, _)| is_web(scheme)) {
@@ -54,8 +54,9 @@ pub(crate) fn split_query(url: &str) -> (&str, Option<&str>) {
     marks.find(|(_, query)| is_query(query)).map_or((url, None), |(url, query)| (url, Some(query)))
 }
 
-/// Returns a URL without its query, and without its user if that has a password or the URL is one of the web: they may be secret. Other
-/// addresses have names there, such as `abfs://container@account`. Messages about objects of a [`Store`](super::Store) show this form.
+/// Returns a URL without its query, and without its user if that has a password or the URL is one of the web:
+/// they may be secret. Other addresses have names there, such as `abfs://container@account`. Messages about
+/// objects of a [`Store`](super::Store) show this form.
 pub fn bare_url(url: &str) -> String {
     let (url, _) = split_query(url);
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
@@ -64,7 +65,8 @@ pub fn bare_url(url: &str) -> String {
     format!("{scheme}://{shown}")
 }
 
-/// Parameters of a query that only sign it, and the names that have to be in the query too: some mean something else by themselves.
+/// Parameters of a query that only sign it, and the names that have to be in the query too: some mean
+/// something else by themselves.
 const SIGNATURES: [(&[&str], &[&str]); 3] = [
     (
         &[],
@@ -117,7 +119,8 @@ fn selecting_query<'u>(url: &'u str, query: &'u str) -> String {
     query.split('&').filter(|parameter| !signs(parameter)).collect::<Vec<_>>().join("&")
 }
 
-/// Returns a URL without its user, and without the parameters that sign it: other processes read the object by it, with a login of their own.
+/// Returns a URL without its user, and without the parameters that sign it: other processes read the object
+/// by it, with a login of their own.
 pub(crate) fn portable_url(url: &str) -> String {
     let (path, query) = split_query(url);
     let query = query.map(|query| selecting_query(path, query)).filter(|query| !query.is_empty());
@@ -128,7 +131,8 @@ pub(crate) fn portable_url(url: &str) -> String {
     }
 }
 
-/// Returns the user of a URL who is not [shown](bare_url), and may see other objects than another user. Passwords are no part of it.
+/// Returns the user of a URL who is not [shown](bare_url), and may see other objects than another user.
+/// Passwords are no part of it.
 fn hidden_user(url: &str) -> &str {
     let user = split_query(url).0.split_once("://").and_then(|(scheme, rest)| hidden_login(scheme, rest));
     user.map_or("", |login| login.split_once(':').map_or(login, |(user, _)| user))
@@ -146,8 +150,9 @@ pub(super) fn is_selected_by_name(url: &str) -> bool {
     portable_url(url) == bare_url(url) && hidden_user(url).is_empty()
 }
 
-/// Returns what identifies an object: the hash of all that selects it, which is the URL without the parameters that sign it, its user, and its
-/// [place](super::Store::place). All names of files about an object are made of it.
+/// Returns what identifies an object: the hash of all that selects it, which is the URL without the
+/// parameters that sign it, its user, and its [place](super::Store::place). All names of files about an
+/// object are made of it.
 pub(super) fn object_key(url: &str, place: &str) -> Box<str> {
     // Quotes keep the parts apart.
     let all = format!("{:?}", (portable_url(url), hidden_user(url), place));

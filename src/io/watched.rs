@@ -9,8 +9,8 @@ use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// A file or object that calls a function after each read, with the number of bytes that were not read before. If a signal interrupted the
-/// read, the number is 0. The function may cancel the work.
+/// A file or object that calls a function after each read, with the number of bytes that were not read
+/// before. If a signal interrupted the read, the number is 0. The function may cancel the work.
 pub(crate) struct Watched<S, F> {
     file: S,
     progress: F,

@@ -1,7 +1,8 @@
 //! Whole blocks of objects, requested ahead of the batches that need them.
 //!
-//! A block order takes each record of a window from another block. So the blocks of a window are requested whole, in the order in which they are
-//! needed, and kept until their last record was read. Batches are looked up ahead of their plans, as far as the blocks of two windows.
+//! A block order takes each record of a window from another block. So the blocks of a window are requested
+//! whole, in the order in which they are needed, and kept until their last record was read. Batches are
+//! looked up ahead of their plans, as far as the blocks of two windows.
 
 use super::plan::BatchTickets;
 use crate::dataset::{OrderBlocks, ShardSet, prefetch};
@@ -21,7 +22,8 @@ pub(super) struct BlocksAhead {
     /// All batches were looked up.
     is_last: bool,
     blocks: HashMap<BlockKey, Block>,
-    /// The blocks that are not requested yet, in the order of their need, each with the number of its first batch.
+    /// The blocks that are not requested yet, in the order of their need, each with the number of its first
+    /// batch.
     waiting: VecDeque<(BlockKey, u64)>,
     /// Bytes of these, bytes of the requested ones, and the limit of the latter.
     waiting_bytes: u64,
@@ -63,7 +65,8 @@ impl BlocksAhead {
         }
     }
 
-    /// Drops the blocks that have ended. Requests those of the next planned batch, and of some later ones. `blocks_of` returns the blocks of a record.
+    /// Drops the blocks that have ended. Requests the blocks of the next planned batch, and of some later
+    /// ones. `blocks_of` returns the blocks of a record.
     pub(super) fn plan(&mut self, set: &ShardSet, blocks_of: impl Fn(u64) -> Option<OrderBlocks>) {
         self.planned = self.planned.saturating_add(1);
         self.advance(set, blocks_of);
@@ -93,7 +96,7 @@ impl BlocksAhead {
             if self.seen >= self.planned && bytes >= self.room.saturating_add(ended) {
                 return;
             }
-            // An error is that of the plan.
+            // The plan returns the same error.
             let Some(Ok(ticket)) = self.tickets.next() else {
                 self.is_last = true;
                 return;
@@ -127,7 +130,7 @@ impl BlocksAhead {
         block.records = block.records.saturating_add(1);
     }
 
-    /// Requests blocks while there is room, and those of planned batches.
+    /// Requests blocks while there is room, and the blocks of planned batches.
     fn request(&mut self, set: &ShardSet) {
         while let Some(&(key, number)) = self.waiting.front() {
             if number > self.planned && self.bytes >= self.room {
@@ -142,7 +145,8 @@ impl BlocksAhead {
         }
     }
 
-    /// Notes the blocks of which these records were the last. They are dropped with the next plan, or at once if there is none.
+    /// Notes the blocks of which these records were the last. They are dropped with the next plan, or at once
+    /// if there is none.
     pub(super) fn made(
         &mut self,
         set: &ShardSet,

@@ -1,13 +1,15 @@
 //! Records that were left out of the batches of one rank, until the batch that passes over them is returned.
 //!
-//! A batch that lacks rows is not returned. It is planned anew, with the positions that follow in place of those that were left out, and so are
-//! the batches after it. What their workers have found by then is known to the new plans, so a damaged stretch is read twice at most.
+//! A batch that lacks rows is not returned. It is planned anew, with the positions that follow in place of
+//! those that were left out, and so are the batches after it. What their workers have found by then is known
+//! to the new plans, so a damaged stretch is read twice at most.
 
 use crate::error::{Error, ErrorKind};
 use crate::order::Position;
 use std::sync::Arc;
 
-/// Most records that are left out before a batch is an error, if the positions of 16 batches are fewer: their errors take memory.
+/// Most records that are left out before a batch is an error, if the positions of 16 batches are fewer: their
+/// errors take memory.
 const MOST: u64 = 1 << 17;
 
 /// A record that was left out, and why.
@@ -46,8 +48,8 @@ impl LeftOut {
         self.0.drain(..).map(|record| (record.record, record.error)).collect()
     }
 
-    /// Returns true if there is no batch to expect: all of an epoch's positions from `start` on were left out, or very many in a row of `batch`
-    /// samples each.
+    /// Returns true if there is no batch to expect: all of an epoch's positions from `start` on were left
+    /// out, or very many in a row of `batch` samples each.
     pub(super) fn is_hopeless(&self, start: Position, len: u64, batch: u64) -> bool {
         let ahead = |at: Position| {
             u128::from(at.epoch - start.epoch) * u128::from(len) + u128::from(at.position)

@@ -21,18 +21,19 @@ use std::time::{Duration, Instant};
 
 /// An iterator over the batches of an epoch, in order. Made by [`Dataset::loader`](crate::Dataset::loader).
 ///
-/// Threads start with the first call of `next` and end when the loader is dropped. The batches depend only on the seed, the epoch
-/// and the batch size.
+/// Threads start with the first call of `next` and end when the loader is dropped. The batches depend only on
+/// the seed, the epoch and the batch size.
 ///
-/// One loader iterates over all epochs. At the end of an epoch it returns `None`, and the next call starts the next epoch.
-/// [`begin`](Loader::begin) starts an iteration as `iter(loader)` does in Python:
+/// One loader iterates over all epochs. At the end of an epoch it returns `None`, and the next call starts
+/// the next epoch. [`begin`](Loader::begin) starts an iteration as `iter(loader)` does in Python:
 ///
 /// * After an epoch that was left early, the same epoch starts again at position 0.
 /// * After an epoch that was delivered completely, the next epoch starts.
 /// * A position that was set by [`seek`](Loader::seek) or [`set_epoch`](Loader::set_epoch) is kept.
 ///
-/// The section "Epochs and iterators" of `docs/shuffling.md` defines these rules, and [`Cursor`] implements them. Epoch 2^64 - 1 is
-/// the last one. After it the loader returns one error and then `None`, also with [`repeat`](super::LoaderOptions::repeat).
+/// The section "Epochs and iterators" of `docs/shuffling.md` defines these rules, and [`Cursor`] implements
+/// them. Epoch 2^64 - 1 is the last one. After it the loader returns one error and then `None`, also with
+/// [`repeat`](super::LoaderOptions::repeat).
 ///
 /// ```
 /// # let dir = tempfile::tempdir()?;
@@ -72,7 +73,8 @@ pub struct Loader {
     left_out: LeftOut,
     /// The next step is the first of an iteration.
     begins: bool,
-    /// The cells of all delivered batches that were padded to the longest row, and those of them with values. `None` without buckets.
+    /// The cells of all delivered batches that were padded to the longest row, and the cells with values
+    /// among them. `None` without buckets.
     cells: Option<[u64; 2]>,
 }
 
@@ -109,7 +111,8 @@ struct InlineBatches {
     late: Option<LateBatch>,
 }
 
-/// A batch that is made by a thread while the caller waits for a time: bytes of objects may be late, and a signal has to end the wait.
+/// A batch that is made by a thread while the caller waits for a time: bytes of objects may be late, and a
+/// signal has to end the wait.
 struct LateBatch {
     made: Receiver<Option<QueuedStep>>,
     interrupt: Interrupt,
@@ -215,8 +218,8 @@ fn cannot_start(thread: &str, e: &io::Error) -> Error {
 pub enum NextStep {
     /// The next step, or its error.
     Ready(Result<Step>),
-    /// The epoch has ended. The next call starts the next epoch. Has the records that were left out after the last step: their numbers, and the
-    /// reasons.
+    /// The epoch has ended. The next call starts the next epoch. Has the records that were left out after the
+    /// last step: their numbers, and the reasons.
     EpochEnd(Vec<(u64, Error)>),
     /// The time has passed, and the step is not ready.
     Timeout,
@@ -246,7 +249,8 @@ struct Pool {
 }
 
 impl Drop for WorkerThreads {
-    /// Waits for all threads. Each worker finishes its current batch first, or gives it up at its next picture or if it waits for a request.
+    /// Waits for all threads. Each worker finishes its current batch first, or gives it up at its next
+    /// picture or if it waits for a request.
     fn drop(&mut self) {
         let Pool { worker, queue, interrupt, .. } = &*self.pool;
         worker.cancelled.store(true, Ordering::Relaxed);
@@ -418,14 +422,15 @@ impl Loader {
         }
     }
 
-    /// Returns what the store of the objects has read since the loader was made, also for others that share it. `None` for files.
+    /// Returns what the store of the objects has read since the loader was made, also for others that share
+    /// it. `None` for files.
     pub fn traffic(&self) -> Option<Traffic> {
         let now = self.worker.dataset.traffic()?;
         Some(now.since(&self.before.unwrap_or_default()))
     }
 
-    /// Returns the loader's position in its epochs: the order, the epoch, the number of steps left. A clone of the cursor can compute
-    /// the position at which the next iteration would begin.
+    /// Returns the loader's position in its epochs: the order, the epoch, the number of steps left. A clone
+    /// of the cursor can compute the position at which the next iteration would begin.
     pub fn cursor(&self) -> &Cursor {
         &self.cursor
     }
@@ -435,13 +440,15 @@ impl Loader {
         self.cursor.order().describe(Some(self.cursor.global_batch()))
     }
 
-    /// Returns warnings about the order, for example that it will be slow on this machine, and once the first batch was returned those of
-    /// [`BatchParser::unknown_names`](crate::BatchParser::unknown_names).
+    /// Returns warnings about the order, for example that it will be slow on this machine. Also returns the
+    /// warnings of [`BatchParser::unknown_names`](crate::BatchParser::unknown_names) once the first batch was
+    /// returned.
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
     }
 
-    /// Returns how long the loader's threads have worked, since it was made. Times include batches that were not returned yet.
+    /// Returns how long the loader's threads have worked, since it was made. Times include batches that were
+    /// not returned yet.
     pub fn times(&self) -> LoaderTimes {
         self.worker.times()
     }
@@ -452,9 +459,9 @@ impl Loader {
         self.threads.get()
     }
 
-    /// Returns the share of padding in all batches that were returned, if each is padded to the longest row of its global batch
-    /// ([`RowLengths::longest`]). `None` without [`buckets`](super::LoaderOptions::buckets), and before the
-    /// first batch.
+    /// Returns the share of padding in all batches that were returned, if each is padded to the longest row
+    /// of its global batch ([`RowLengths::longest`]). `None` without
+    /// [`buckets`](super::LoaderOptions::buckets), and before the first batch.
     pub fn padding(&self) -> Option<f64> {
         let [cells, values] = self.cells?;
         Some(if cells == 0 { 0.0 } else { 1.0 - values as f64 / cells as f64 })
@@ -480,9 +487,10 @@ impl Loader {
 
     /// Returns the state for a checkpoint: the same on all ranks, and less than 1 KiB as JSON.
     ///
-    /// The state counts batches that were returned, not batches that were made ahead. A batch that was an error counts once a later
-    /// batch was returned. After the last batch of an epoch the state is the start of the next epoch. With several workers
-    /// ([`worker`](super::LoaderOptions::worker)) it is the end of the epoch until that end was returned.
+    /// The state counts batches that were returned, not batches that were made ahead. A batch that was an
+    /// error counts once a later batch was returned. After the last batch of an epoch the state is the start
+    /// of the next epoch. With several workers ([`worker`](super::LoaderOptions::worker)) it is the end of
+    /// the epoch until that end was returned.
     ///
     /// # Errors
     /// For a dataset opened from a pack: the errors of opening each shard at its first access.
@@ -498,28 +506,31 @@ impl Loader {
         Ok(self.fingerprint.get_or_init(|| fingerprint))
     }
 
-    /// Resumes a saved run with its seed, epoch and position, in O(1). Batch size, ranks and threads remain those of this loader.
-    /// If the resumed iteration is left early, the next one starts the epoch again at position 0.
+    /// Resumes a saved run with its seed, epoch and position, in O(1). This loader keeps its batch size,
+    /// ranks and threads. If the resumed iteration is left early, the next one starts the epoch again at
+    /// position 0.
     ///
     /// # Errors
-    /// [`ErrorKind::Order`](crate::ErrorKind::Order) if the state is of another dataset, another kind of order or another algorithm. The loader then keeps its
-    /// position.
+    /// [`ErrorKind::Order`](crate::ErrorKind::Order) if the state is of another dataset, another kind of
+    /// order or another algorithm. The loader then keeps its position.
     pub fn seek(&mut self, state: &State) -> Result<()> {
         let fingerprint = self.fingerprint()?.to_owned();
         self.move_cursor(|cursor| cursor.seek(state, &fingerprint))
     }
 
-    /// Moves to the start of an epoch, which may be the current one. If the next iteration would start in that epoch anyway, its
-    /// position is kept ([`Cursor::set_epoch`]).
+    /// Moves to the start of an epoch, which may be the current one. If the next iteration would start in
+    /// that epoch anyway, its position is kept ([`Cursor::set_epoch`]).
     ///
     /// # Errors
-    /// [`ErrorKind::Order`](crate::ErrorKind::Order) for a mixture whose number of positions up to that epoch exceeds 2^64.
+    /// [`ErrorKind::Order`](crate::ErrorKind::Order) for a mixture whose number of positions up to that epoch
+    /// exceeds 2^64.
     pub fn set_epoch(&mut self, epoch: u64) -> Result<()> {
         self.move_cursor(|cursor| cursor.set_epoch(epoch))
     }
 
-    /// Begins an iteration: at the start of the current epoch if it was left early, and at the start of the next one if the current
-    /// epoch was delivered completely. A position that was set is kept if no batch was requested from it yet.
+    /// Begins an iteration: at the start of the current epoch if it was left early, and at the start of the
+    /// next one if the current epoch was delivered completely. A position that was set is kept if no batch
+    /// was requested from it yet.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -541,9 +552,9 @@ impl Loader {
         self.move_cursor(Cursor::begin)
     }
 
-    /// Moves to the position of a cursor: a modified clone of this loader's cursor, or the cursor of another loader of the same
-    /// dataset and order. A forked child, which lacks the parent's threads, builds a new loader and continues at the parent's position
-    /// with this method.
+    /// Moves to the position of a cursor: a modified clone of this loader's cursor, or the cursor of another
+    /// loader of the same dataset and order. A forked child, which lacks the parent's threads, builds a new
+    /// loader and continues at the parent's position with this method.
     ///
     /// # Errors
     /// [`ErrorKind::Order`](crate::ErrorKind::Order) if the cursor's order has other records or positions.
@@ -585,8 +596,9 @@ impl Loader {
 
     /// Waits for the next step for at most `timeout`.
     ///
-    /// This serves callers that must do other work while they wait, for example check for signals. Without threads, a batch of objects of a store
-    /// is then made by a thread of its own; a batch of files is complete when this returns.
+    /// This serves callers that must do other work while they wait, for example check for signals. Without
+    /// threads, a batch of objects of a store is then made by a thread of its own; a batch of files is
+    /// complete when this returns.
     pub fn next_within(&mut self, timeout: Duration) -> NextStep {
         self.advance(Some(timeout))
     }

@@ -1,8 +1,8 @@
-//! Memory of an epoch over a dataset that is larger than the limit of bytes in flight: the documented limits, and the memory that
-//! the system counts.
+//! Memory of an epoch over a dataset that is larger than the limit of bytes in flight: the documented limits,
+//! and the memory that the system counts.
 //!
-//! `TFSEEK_MEMORY_DIR=DIR cargo test --release --lib -- --ignored --nocapture` writes 2 GB into that folder and deletes them
-//! afterwards.
+//! `TFSEEK_MEMORY_DIR=DIR cargo test --release --lib -- --ignored --nocapture` writes 2 GB into that folder
+//! and deletes them afterwards.
 
 use crate::batch::{BatchParser, Column, Values};
 use crate::{DType, Dataset, DatasetOptions, ExampleBuilder, FeatureSpec, IndexMode, Schema, Verify, Writer};
@@ -45,7 +45,8 @@ fn peaks<T>(f: impl FnOnce() -> T) -> (u64, u64, T) {
     (anon.into_inner().saturating_sub(before.0), tables.into_inner().saturating_sub(before.1), value)
 }
 
-/// Runs an epoch. Returns the payload bytes, the maximum of bytes in flight, and the bytes of the largest batch.
+/// Runs an epoch. Returns the payload bytes, the maximum of bytes in flight, and the bytes of the largest
+/// batch.
 fn epoch(dataset: &Dataset, schema: Option<&Schema>, memory: Option<u64>) -> (u64, u64, u64) {
     let options = match schema {
         Some(schema) => {
@@ -139,8 +140,9 @@ fn an_epoch_stays_within_its_memory_limit() {
             println!("{name:18} {:7.0} {:7.0} {:7.0} {:7.1}", mb(limit), mb(max), mb(anon), mb(tables));
             assert!(bytes >= total, "every record");
             assert!(max <= limit);
-            // Not in flight: the batch that the consumer holds, and the short last batch, which may be in a large buffer. Each
-            // thread keeps the buffers of parsed batches for its next ones, and they may be an eighth too large.
+            // Not in flight: the batch that the consumer holds, and the short last batch, which may be in a
+            // large buffer. Each thread keeps the buffers of parsed batches for its next ones, and they may
+            // be an eighth too large.
             let made = limit + 2 * largest;
             let parsed = if schema.is_some() { THREADS * (made + made / 8) } else { 0 };
             let expected = parsed + if mapped { 0 } else { made };

@@ -7,9 +7,10 @@ use crate::order::MixStop;
 
 /// Several data sets under one order and one state, in fixed proportions.
 ///
-/// Each cycle of P samples has exactly its weight of each source, where P is the sum of the weights. What a source has given is always a
-/// prefix of its own order, so it repeats no record before it has given all of them. Record numbers count over all sources, one after the
-/// other. A saved state may be loaded by a mix of the same sources with other weights, and each source goes on where it was.
+/// Each cycle of P samples has exactly its weight of each source, where P is the sum of the weights. What a
+/// source has given is always a prefix of its own order, so it repeats no record before it has given all of
+/// them. Record numbers count over all sources, one after the other. A saved state may be loaded by a mix of
+/// the same sources with other weights, and each source goes on where it was.
 ///
 /// ```
 /// # let dir = tempfile::tempdir()?;
@@ -43,19 +44,21 @@ impl Mix {
     /// Creates a mix of sources with weights: positive integers, whose sum is at most 2^20 unless all are 1.
     /// [`mixture_weights`](crate::order::mixture_weights) makes them of floating-point proportions.
     ///
-    /// A source is made by [`Dataset::loader`](crate::Dataset::loader) or [`Dataset::record_loader`](crate::Dataset::record_loader),
-    /// with its parser and its [selected](LoaderOptions::select) records. All other options are those of the mix.
+    /// A source is made by [`Dataset::loader`](crate::Dataset::loader) or
+    /// [`Dataset::record_loader`](crate::Dataset::record_loader), with its parser and its
+    /// [selected](LoaderOptions::select) records. All other options are the mix's.
     pub fn new(sources: impl IntoIterator<Item = (LoaderOptions, u64)>) -> Mix {
         Mix { sources: sources.into_iter().collect(), whole_batches: false, stop: MixStop::default() }
     }
 
-    /// Sets whether each global batch has samples of one source only. Sources may then have different columns. Default: false.
+    /// Sets whether each global batch has samples of one source only. Sources may then have different
+    /// columns. Default: false.
     pub fn whole_batches(self, whole_batches: bool) -> Mix {
         Mix { whole_batches, ..self }
     }
 
-    /// Sets the end of an epoch. Default: never. The stream of samples goes on over epochs, whose ends are only marks where a run can
-    /// stop.
+    /// Sets the end of an epoch. Default: never. The stream of samples goes on over epochs, whose ends are
+    /// only marks where a run can stop.
     pub fn stop(self, stop: MixStop) -> Mix {
         Mix { stop, ..self }
     }
@@ -64,8 +67,9 @@ impl Mix {
     /// [continuous](crate::order::LastBatch::Continuous).
     ///
     /// # Errors
-    /// [`ErrorKind::Spec`](crate::ErrorKind::Spec) with the first column that not all sources have with one shape and type, unless batches
-    /// have one source. [`OrderError`] for no sources, and for a source with other options.
+    /// [`ErrorKind::Spec`](crate::ErrorKind::Spec) with the first column that not all sources have with one
+    /// shape and type, unless batches have one source. [`OrderError`] for no sources, and for a source with
+    /// other options.
     pub fn loader(self) -> Result<LoaderOptions> {
         let sources = self.sources.into_iter().map(|(options, weight)| {
             options.into_source(weight).ok_or_else(|| {

@@ -4,15 +4,18 @@
 //! order (arithmetic) -> tickets -> threads: plan, read, verify, parse a batch -> batches in order -> caller
 //! ```
 //!
-//! The unit of work is a batch. A thread draws the next ticket, which is the number of a batch, plans the batch, reads, verifies and parses its
-//! records into its own buffers, and puts the batch into the queue. Batches leave the queue in the order of their tickets, whichever thread
-//! finishes first. The number of batches in flight and their payload bytes are bounded.
+//! The unit of work is a batch. A thread draws the next ticket, which is the number of a batch, plans the
+//! batch, reads, verifies and parses its records into its own buffers, and puts the batch into the queue.
+//! Batches leave the queue in the order of their tickets, whichever thread finishes first. The number of
+//! batches in flight and their payload bytes are bounded.
 //!
-//! Records that are not in memory have to be requested long before they are read. Then a planner draws the tickets ahead of the threads.
+//! Records that are not in memory have to be requested long before they are read. Then a planner draws the
+//! tickets ahead of the threads.
 //!
-//! Files in the order of the work: `plan` (positions to plans), `queue` (the bounded queue between threads), `worker` (makes one
-//! batch), `times`, `pace` (the number of threads), `step` (the result), `loader` (the threads and the iterator), `options`. Prefetching is in `dataset/prefetch.rs`, and
-//! `blocks_ahead` requests whole blocks of objects.
+//! Files in the order of the work: `plan` (positions to plans), `queue` (the bounded queue between threads),
+//! `worker` (makes one batch), `times`, `pace` (the number of threads), `step` (the result), `loader` (the
+//! threads and the iterator), `options`. Prefetching is in `dataset/prefetch.rs`, and `blocks_ahead` requests
+//! whole blocks of objects.
 
 mod blocks_ahead;
 mod left_out;

@@ -30,23 +30,24 @@ pub enum Shuffle {
     None,
     /// A permutation of all records: the best shuffle.
     Global,
-    /// Shuffles blocks of about 1 MiB, and the records within a window of several blocks. Suits hard disks and network storage.
+    /// Shuffles blocks of about 1 MiB, and the records within a window of several blocks. Suits hard disks
+    /// and network storage.
     Block,
     /// Any other order: a block order of given sizes, a filter, a mixture, balanced classes, weights.
     Order(Spec),
 }
 
-/// Options of a [`Loader`], made by [`Dataset::loader`] and [`Dataset::record_loader`]. [`build`](LoaderOptions::build) makes the
-/// loader.
+/// Options of a [`Loader`], made by [`Dataset::loader`] and [`Dataset::record_loader`].
+/// [`build`](LoaderOptions::build) makes the loader.
 ///
-/// A clone shares no memory pools, threads or locks with the original options or with their loaders. A forked child can therefore
-/// build the same loader again from a clone.
+/// A clone shares no memory pools, threads or locks with the original options or with their loaders. A forked
+/// child can therefore build the same loader again from a clone.
 #[must_use]
 #[derive(Clone)]
 pub struct LoaderOptions {
     dataset: Dataset,
     parser: Option<BatchParser>,
-    /// The sources of a mix. `dataset` has the records of all, and `parser` is that of the first.
+    /// The sources of a mix. `dataset` has the records of all, and `parser` is the parser of the first.
     mix: Option<MixSources>,
     batch: Option<BatchSamples>,
     /// `None`: no shuffle, or with balanced classes the global one.
@@ -86,21 +87,24 @@ struct ClassSubsets {
     classes: Arc<[Subset]>,
 }
 
-/// Limits of the records that are planned ahead of the workers: the largest number, the number that is always allowed, and the
-/// default limit in bytes.
+/// Limits of the records that are planned ahead of the workers: the largest number, the number that is always
+/// allowed, and the default limit in bytes.
 const MAX_RECORDS_AHEAD: u64 = 1024;
 const MIN_RECORDS_AHEAD: u64 = 16;
 const BYTES_AHEAD: u64 = 256 << 20;
 /// Default limit of the payload bytes of batches in flight.
 const MEMORY: u64 = 1 << 30;
-/// Bytes of the blocks in which objects are read in order, and the number of blocks that are requested ahead. With blocks of 1 MiB a trainer waits no less at
-/// its start, and for four times the requests: all that are under way share the link, so they arrive together.
+/// Bytes of the blocks in which objects are read in order, and the number of blocks that are requested ahead.
+/// With blocks of 1 MiB a trainer waits no less at its start, and for four times the requests: all that are
+/// under way share the link, so they arrive together.
 const IN_ORDER_BLOCK: u64 = 4 << 20;
 const IN_ORDER_BLOCKS: u64 = 32;
-/// Mean size of records of objects below which a request takes longer to begin than to read. Sets of few bytes do not matter.
+/// Mean size of records of objects below which a request takes longer to begin than to read. Sets of few
+/// bytes do not matter.
 const SMALL_REQUEST: u64 = 256 << 10;
 const FEW_BYTES: u64 = 16 << 20;
-/// A block of a compressed shard that is this number of times as long as the decompression up to its start is long enough.
+/// A block of a compressed shard that is this number of times as long as the decompression up to its start is
+/// long enough.
 const START_SHARE: u64 = 5;
 /// Mean record size below which a global order reads scattered pages.
 const SMALL_RECORD: u64 = 64 << 10;
@@ -154,7 +158,7 @@ impl LoaderOptions {
         LoaderOptions { mix: Some(sources), ..LoaderOptions::new(dataset, parser) }
     }
 
-    /// Returns the source of a mix. `None` if other options were set than those of a source.
+    /// Returns the source of a mix. `None` if options other than a source's were set.
     pub(super) fn into_source(self, weight: u64) -> Option<MixSource> {
         let plain =
             self.mix.is_none() && self.buckets.is_none() && self.classes.is_none() && self.batch.is_none();
@@ -163,7 +167,8 @@ impl LoaderOptions {
         (plain && !ordered).then_some(MixSource { dataset, parser, subset, weight })
     }
 
-    /// Returns the identifier of the records that saved states contain: [`Dataset::fingerprint`], or of a mix that of all sources together.
+    /// Returns the identifier of the records that saved states contain: [`Dataset::fingerprint`], or for a
+    /// mix the fingerprint of all sources together.
     ///
     /// # Errors
     /// For a dataset opened from a pack: the errors of opening each shard.
@@ -177,14 +182,15 @@ impl LoaderOptions {
         self
     }
 
-    /// Sets the number of samples in one rank's batch, as in torch. The global batch is this number times the number of ranks.
+    /// Sets the number of samples in one rank's batch, as in torch. The global batch is this number times the
+    /// number of ranks.
     pub fn batch_size(mut self, samples: u64) -> LoaderOptions {
         self.batch = Some(BatchSamples::PerRank(samples));
         self
     }
 
-    /// Sets the number of samples of a batch over all ranks, a multiple of the number of ranks. Global batches then do not depend on
-    /// the number of ranks.
+    /// Sets the number of samples of a batch over all ranks, a multiple of the number of ranks. Global
+    /// batches then do not depend on the number of ranks.
     pub fn global_batch_size(mut self, samples: u64) -> LoaderOptions {
         self.batch = Some(BatchSamples::Global(samples));
         self
@@ -196,11 +202,12 @@ impl LoaderOptions {
         self
     }
 
-    /// Sets the size of the blocks of [`Shuffle::Block`] in bytes, of compressed shards decompressed. Default: 1 MiB. A run that resumes has
-    /// the blocks of its saved state. All ranks must have the same size.
+    /// Sets the size of the blocks of [`Shuffle::Block`] in bytes, of compressed shards decompressed.
+    /// Default: 1 MiB. A run that resumes has the blocks of its saved state. All ranks must have the same
+    /// size.
     ///
-    /// A window has the same number of blocks, so larger blocks take more memory. They suit storage with expensive seeks, and compressed
-    /// shards, where [`Warning::BlockStarts`] names a size.
+    /// A window has the same number of blocks, so larger blocks take more memory. They suit storage with
+    /// expensive seeks, and compressed shards, where [`Warning::BlockStarts`] names a size.
     pub fn block_bytes(mut self, bytes: u64) -> LoaderOptions {
         self.block_bytes = Some(bytes);
         self
@@ -232,11 +239,12 @@ impl LoaderOptions {
         self
     }
 
-    /// Delivers the same number of samples of each value of a column, and shuffles each class separately: globally ([`Spec::Mixture`]), or with a
-    /// block shuffle within the blocks of a window ([`Spec::BalancedBlock`]). Other orders are refused.
+    /// Delivers the same number of samples of each value of a column, and shuffles each class separately:
+    /// globally ([`Spec::Mixture`]), or with a block shuffle within the blocks of a window
+    /// ([`Spec::BalancedBlock`]). Other orders are refused.
     ///
-    /// With [`select`](LoaderOptions::select) only the selected records count, and a class without a selected record is left out.
-    /// The lists take eight bytes per record.
+    /// With [`select`](LoaderOptions::select) only the selected records count, and a class without a selected
+    /// record is left out. The lists take eight bytes per record.
     ///
     /// # Errors
     /// Errors of [`DatasetColumn::classes`].
@@ -246,10 +254,12 @@ impl LoaderOptions {
         Ok(self)
     }
 
-    /// Delivers batches of records of like length. The buckets have the batch sizes, in place of those of the loader. The shuffle, which is
-    /// [`Shuffle::None`] or [`Shuffle::Global`], and the treatment of last batches are the loader's.
+    /// Delivers batches of records of like length. The buckets have the batch sizes, in place of the
+    /// loader's. The shuffle, which is [`Shuffle::None`] or [`Shuffle::Global`], and the treatment of last
+    /// batches are the loader's.
     ///
-    /// The lengths are those of all records, or with [`select`](LoaderOptions::select) those of the selected ones.
+    /// The buckets have the lengths of all records, or with [`select`](LoaderOptions::select) of the selected
+    /// ones.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -274,7 +284,8 @@ impl LoaderOptions {
         self
     }
 
-    /// Sets the seed of the order. Default: 0. [`seed_of`](crate::order::seed_of) converts a negative number to a seed.
+    /// Sets the seed of the order. Default: 0. [`seed_of`](crate::order::seed_of) converts a negative number
+    /// to a seed.
     pub fn seed(mut self, seed: u64) -> LoaderOptions {
         self.seed = seed;
         self
@@ -292,104 +303,116 @@ impl LoaderOptions {
         self
     }
 
-    /// Restricts the loader to the steps `worker`, `worker + workers`, .. of this rank. Default: worker 0 of 1.
+    /// Restricts the loader to the steps `worker`, `worker + workers`, .. of this rank. Default: worker 0 of
+    /// 1.
     ///
-    /// This serves worker processes that deliver batches in round-robin order, as those of torch's `DataLoader` do. In that order
-    /// their batches are the batches of one loader.
+    /// This serves worker processes that deliver batches in round-robin order, as the workers of torch's
+    /// `DataLoader` do. In that order their batches are the batches of one loader.
     ///
-    /// [`state`](Loader::state) is then the end of the round that the worker's last step belongs to. A round has one step of each
-    /// worker. With the same number of workers, each worker resumes exactly from its own state. If all workers have delivered
-    /// the same number of steps, all of them can resume from the state of any one.
+    /// [`state`](Loader::state) is then the end of the round that the worker's last step belongs to. A round
+    /// has one step of each worker. With the same number of workers, each worker resumes exactly from its own
+    /// state. If all workers have delivered the same number of steps, all of them can resume from the state
+    /// of any one.
     pub fn worker(mut self, worker: u64, workers: u64) -> LoaderOptions {
         self.worker = (worker, workers);
         self
     }
 
-    /// Sets the treatment of the last, incomplete batch of an epoch. By default no record is lost: with one rank the batch is short,
-    /// with several ranks it is padded.
+    /// Sets the treatment of the last, incomplete batch of an epoch. By default no record is lost: with one
+    /// rank the batch is short, with several ranks it is padded.
     pub fn last_batch(mut self, last: LastBatch) -> LoaderOptions {
         self.last = Some(last);
         self
     }
 
-    /// Sets the number of [`threads`](crate::threads) that make batches, at most [`MAX_THREADS`](crate::MAX_THREADS). 0: the calling thread
-    /// makes each batch on request. The batches do not depend on this number.
+    /// Sets the number of [`threads`](crate::threads) that make batches, at most
+    /// [`MAX_THREADS`](crate::MAX_THREADS). 0: the calling thread makes each batch on request. The batches do
+    /// not depend on this number.
     ///
-    /// By default the loader begins with one thread. It adds threads, up to one per processor, while the caller waits for batches more than a
-    /// twentieth of the time, and parks those that do not bring more batches. The last processor gets a thread only if the caller waits
-    /// more than a quarter of the time. [`Loader::threads`] returns the chosen number.
+    /// By default the loader begins with one thread. It adds threads, up to one per processor, while the
+    /// caller waits for batches more than a twentieth of the time, and parks those that do not bring more
+    /// batches. The last processor gets a thread only if the caller waits more than a quarter of the time.
+    /// [`Loader::threads`] returns the chosen number.
     pub fn threads(mut self, threads: impl Into<Option<usize>>) -> LoaderOptions {
         self.threads = threads.into();
         self
     }
 
-    /// Sets the largest number of batches in flight: being made, or made and not yet returned. Default: twice the number of
-    /// threads that work, at least 4.
+    /// Sets the largest number of batches in flight: being made, or made and not yet returned. Default: twice
+    /// the number of threads that work, at least 4.
     pub fn batches_ahead(mut self, batches: usize) -> LoaderOptions {
         self.batches = Some(batches);
         self
     }
 
-    /// Sets the limit of the payload bytes of all batches in flight. Default: 1 GiB or an eighth of the memory available to the process,
-    /// whichever is less. One batch is always made, even if it is larger than the limit.
+    /// Sets the limit of the payload bytes of all batches in flight. Default: 1 GiB or an eighth of the
+    /// memory available to the process, whichever is less. One batch is always made, even if it is larger
+    /// than the limit.
     ///
-    /// Records borrowed from a map take no other memory. Other bytes are copied: numbers into columns, strings on request, and
-    /// everything with positional reads. In this case the process also holds the batch that the caller has. Each thread also keeps the
-    /// buffers of dropped batches for its next ones: per thread at most this limit plus one batch, plus an eighth of that.
-    /// `docs/performance.md` has measurements.
+    /// Records borrowed from a map take no other memory. Other bytes are copied: numbers into columns,
+    /// strings on request, and everything with positional reads. In this case the process also holds the
+    /// batch that the caller has. Each thread also keeps the buffers of dropped batches for its next ones:
+    /// per thread at most this limit plus one batch, plus an eighth of that. `docs/performance.md` has
+    /// measurements.
     pub fn memory(mut self, bytes: u64) -> LoaderOptions {
         self.memory = Some(bytes);
         self
     }
 
-    /// Sets the number of bytes that are prefetched ahead of the workers. Default: 256 MiB or a twentieth of the memory available to the
-    /// process, whichever is less.
+    /// Sets the number of bytes that are prefetched ahead of the workers. Default: 256 MiB or a twentieth of
+    /// the memory available to the process, whichever is less.
     pub fn look_ahead(mut self, bytes: u64) -> LoaderOptions {
         self.ahead = Some(bytes);
         self
     }
 
-    /// Sets the treatment of records whose payload is damaged or does not match the schema. With [`Damage::Skip`] they are left out and listed in
-    /// [`Step::skipped`](super::Step#structfield.skipped); their positions count as delivered. On one rank the records that follow take their places, so
-    /// that only the last batch is short. On several ranks and workers, with buckets and in a mix, the rank's nearest sound row is repeated there as
-    /// padding. Otherwise the batch is an error at its position in the order, and later batches stay valid. Default: that of the dataset,
-    /// which decides about damaged lengths.
+    /// Sets the treatment of records whose payload is damaged or does not match the schema. With
+    /// [`Damage::Skip`] they are left out and listed in [`Step::skipped`](super::Step#structfield.skipped);
+    /// their positions count as delivered. On one rank the records that follow take their places, so that
+    /// only the last batch is short. On several ranks and workers, with buckets and in a mix, the rank's
+    /// nearest sound row is repeated there as padding. Otherwise the batch is an error at its position in the
+    /// order, and later batches stay valid. Default: the dataset's treatment, which decides about damaged
+    /// lengths.
     pub fn damage(mut self, damage: Damage) -> LoaderOptions {
         self.damage = damage;
         self
     }
 
-    /// Sets the checksums that are verified on each access: in epoch 0, and in later epochs. Default: those that the dataset verifies.
+    /// Sets the checksums that are verified on each access: in epoch 0, and in later epochs. Default: those
+    /// that the dataset verifies.
     pub fn verify(mut self, first_epoch: Verify, later: Verify) -> LoaderOptions {
         self.verify = Some([first_epoch, later]);
         self
     }
 
-    /// Makes the iterator continue with the next epoch without returning `None`. By default it returns `None` at the end of each epoch,
-    /// and the next call starts the next one.
+    /// Makes the iterator continue with the next epoch without returning `None`. By default it returns `None`
+    /// at the end of each epoch, and the next call starts the next one.
     pub fn repeat(mut self, repeat: bool) -> LoaderOptions {
         self.repeat = repeat;
         self
     }
 
-    /// Sets the decoder of pictures, which a schema with [`FeatureSpec::Image`](crate::FeatureSpec::Image) requires. `tfseek-image` has one.
-    /// A picture that it refuses is treated as a record that does not match the schema.
+    /// Sets the decoder of pictures, which a schema with [`FeatureSpec::Image`](crate::FeatureSpec::Image)
+    /// requires. `tfseek-image` has one. A picture that it refuses is treated as a record that does not match
+    /// the schema.
     pub fn pictures(mut self, decoder: Arc<dyn PictureDecoder>) -> LoaderOptions {
         self.pictures = Some(decoder);
         self
     }
 
-    /// Calls `f` with the record numbers of a batch, in the thread that makes it, before the records are read.
+    /// Calls `f` with the record numbers of a batch, in the thread that makes it, before the records are
+    /// read.
     #[cfg(test)]
     pub(super) fn before_read(mut self, f: impl Fn(&[u64]) + Send + Sync + 'static) -> LoaderOptions {
         self.before_read = Some(Arc::new(f));
         self
     }
 
-    /// Returns the position at which the loader starts, with its order and its share of it. No loader is made.
+    /// Returns the position at which the loader starts, with its order and its share of it. No loader is
+    /// made.
     ///
-    /// A cursor can tell which records a run has seen, also on a machine with less memory. It can also drive another reader in the same
-    /// order.
+    /// A cursor can tell which records a run has seen, also on a machine with less memory. It can also drive
+    /// another reader in the same order.
     ///
     /// # Errors
     /// Those errors of [`build`](LoaderOptions::build) that concern the order.
@@ -532,12 +555,13 @@ impl LoaderOptions {
         }
     }
 
-    /// Validates the options and makes the loader. Before the first call of `next` no record is read and no thread is started.
+    /// Validates the options and makes the loader. Before the first call of `next` no record is read and no
+    /// thread is started.
     ///
     /// # Errors
-    /// [`OrderError`] if the rank is not below the number of ranks, the batch cannot be divided among the ranks, a rank's batch has
-    /// more than 2^24 samples, or the order is unsuitable for the dataset. [`OptionsError`] without a batch size, and for more than
-    /// [`MAX_THREADS`](crate::MAX_THREADS) threads.
+    /// [`OrderError`] if the rank is not below the number of ranks, the batch cannot be divided among the
+    /// ranks, a rank's batch has more than 2^24 samples, or the order is unsuitable for the dataset.
+    /// [`OptionsError`] without a batch size, and for more than [`MAX_THREADS`](crate::MAX_THREADS) threads.
     pub fn build(self) -> Result<Loader> {
         let samples = self.rank_samples()?;
         if samples > MAX_SAMPLES {
@@ -632,7 +656,8 @@ impl LoaderOptions {
             None => (self.parser, self.mix),
         };
         let cancelled = Arc::default();
-        // A rank and a worker cannot know what others lost, and batches of buckets and of a mix have places of their own.
+        // A rank and a worker cannot know what others lost, and batches of buckets and of a mix have places
+        // of their own.
         let is_alone = (self.rank.1, self.worker.1) == (1, 1);
         let has_places = cursor.order().has_buckets() || matches!(cursor.order().spec(), Spec::Mix(_));
         let worker = BatchWorker {
@@ -663,7 +688,8 @@ fn too_many_samples(samples: u64) -> crate::Error {
     OrderError::Refused { reason: reason.into() }.into()
 }
 
-/// Returns a warning if a global order over small records will be slow on this machine. The order is not changed.
+/// Returns a warning if a global order over small records will be slow on this machine. The order is not
+/// changed.
 fn scattered_reads(spec: &Spec, n: u64, bytes: u64, memory: u64) -> Option<Warning> {
     let mean = bytes / n.max(1);
     (spec.is_scattered() && bytes > memory && mean < SMALL_RECORD).then_some(Warning::ScatteredReads {
@@ -680,14 +706,16 @@ fn scattered_requests(spec: &Spec, n: u64, bytes: u64) -> Option<Warning> {
     scattered.then_some(Warning::ScatteredRequests { record_bytes, records: n })
 }
 
-/// Returns a warning for a global order over compressed shards that the cache of decompressed bytes cannot hold.
+/// Returns a warning for a global order over compressed shards that the cache of decompressed bytes cannot
+/// hold.
 fn scattered_inflation(spec: &Spec, inflated_bytes: u64) -> Option<Warning> {
     let scattered = spec.is_scattered() && inflated_bytes > INFLATED_BYTES;
     scattered.then_some(Warning::ScatteredInflation { inflated_bytes })
 }
 
-/// Returns a warning about a block order over compressed shards whose blocks are so short that decompression up to their starts takes more than a
-/// fifth of them. A checkpoint is half of their distance before a start on average. A single window is decompressed whole.
+/// Returns a warning about a block order over compressed shards whose blocks are so short that decompression
+/// up to their starts takes more than a fifth of them. A checkpoint is half of their distance before a start
+/// on average. A single window is decompressed whole.
 fn block_starts(spec: &Spec, dataset: &Dataset) -> Option<Warning> {
     let (block, window) = spec.block_sizes()?;
     if dataset.inflated_bytes() <= INFLATED_BYTES || block.saturating_mul(window) >= dataset.len() {
@@ -719,8 +747,8 @@ fn other_than_balanced() -> Error {
     OrderError::Refused { reason: reason.into() }.into()
 }
 
-/// Returns an order with the same number of samples of each class, restricted to the records of a subset: a global one, or one in blocks of this size
-/// and windows of this number of them.
+/// Returns an order with the same number of samples of each class, restricted to the records of a subset: a
+/// global one, or one in blocks of this size and windows of this number of them.
 fn balanced(n: u64, classes: &[Subset], subset: Option<&Subset>, blocks: Option<(u64, u64)>) -> Result<Spec> {
     let in_subset = |class: &Subset| match subset {
         Some(subset) => {

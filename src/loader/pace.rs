@@ -1,25 +1,27 @@
 //! The number of threads that make batches, if the caller did not set one.
 //!
-//! A [`Pace`] is a state machine without threads or a clock. It adds threads while the consumer waits for batches, and keeps them only if they
-//! bring more batches. On few processors a thread too many takes them from the consumer.
+//! A [`Pace`] is a state machine without threads or a clock. It adds threads while the consumer waits for
+//! batches, and keeps them only if they bring more batches. On few processors a thread too many takes them
+//! from the consumer.
 
 use std::time::Duration;
 
 /// Minimum of a window: the time and the batches after which the number of threads may change.
 pub(super) const WINDOW: Duration = Duration::from_millis(50);
 const BATCHES: u64 = 16;
-/// Share of a window that the consumer waits, above which threads are added: the first while the consumer and the threads leave processors
-/// idle, and the second if a further thread would take the last one. Above the third their number is doubled.
+/// Share of a window that the consumer waits, above which threads are added: the first while the consumer and
+/// the threads leave processors idle, and the second if a further thread would take the last one. Above the
+/// third their number is doubled.
 ///
-/// On 16 processors, 3 threads that leave the consumer waiting for less than a quarter of the time make 0.73 of the token batches that 8
-/// threads make, and 10 make 0.56 of the wide ones that 15 make (Xeon with AMX).
+/// On 16 processors, 3 threads that leave the consumer waiting for less than a quarter of the time make 0.73
+/// of the token batches that 8 threads make, and 10 make 0.56 of the wide ones that 15 make (Xeon with AMX).
 const WAITS_IDLE: f64 = 0.05;
 const WAITS: f64 = 0.25;
 const STARVES: f64 = 0.75;
 /// Number of windows in a row in which no thread can be added or needs to be, before one is parked on trial.
 const CALM_WINDOWS: u32 = 8;
-/// Ratio of the batches per second with more threads to those with fewer, above which the threads are kept: where they leave processors idle, and
-/// otherwise.
+/// Ratio of the batches per second with more threads to those with fewer, above which the threads are kept:
+/// where they leave processors idle, and otherwise.
 const GAIN_IDLE: f64 = 1.01;
 const GAIN: f64 = 1.04;
 /// Minimum and maximum number of windows between an attempt that brought nothing and the next one.
@@ -75,7 +77,8 @@ impl Pace {
         self.threads = self.threads.min(self.most);
     }
 
-    /// Counts a batch, or a part of the wait for it. `worked` is the time before that the consumer took for the batch before.
+    /// Counts a batch, or a part of the wait for it. `worked` is the time before that the consumer took for
+    /// the batch before.
     pub(super) fn count(&mut self, worked: Duration, waited: Duration, batches: u64) {
         let window = &mut self.window;
         window.time += worked + waited;
@@ -155,8 +158,8 @@ mod tests {
         Duration::from_micros(n)
     }
 
-    /// Runs a consumer that takes `work` for a batch, which one thread makes in `make`, on this number of processors. Returns the numbers
-    /// of threads after each batch.
+    /// Runs a consumer that takes `work` for a batch, which one thread makes in `make`, on this number of
+    /// processors. Returns the numbers of threads after each batch.
     fn run(pace: &mut Pace, processors: u32, work: Duration, make: Duration, batches: usize) -> Vec<usize> {
         let of_batch = |pace: &mut Pace| {
             let threads = pace.threads() as u32;

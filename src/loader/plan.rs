@@ -60,7 +60,8 @@ pub(super) struct Ticket {
     epoch: Arc<EpochShare>,
     step: u64,
     begins: bool,
-    /// The positions of a batch that passes over some, and the position after it. `None`: those of the step.
+    /// The positions of a batch that passes over some, and the position after it. `None`: the positions of
+    /// the step.
     filled: Option<FilledRuns>,
 }
 
@@ -72,7 +73,8 @@ struct EpochShare {
 }
 
 impl BatchTickets {
-    /// Returns the tickets of the batches from a cursor on, without the positions that are left out. `begins`: the iteration begins there.
+    /// Returns the tickets of the batches from a cursor on, without the positions that are left out.
+    /// `begins`: the iteration begins there.
     pub(super) fn new(cursor: &Cursor, left_out: &LeftOut, begins: bool) -> Result<BatchTickets> {
         let epoch = cursor.next_position().epoch;
         let (order, share) = (cursor.order().at_epoch(epoch)?, cursor.share()?);
@@ -114,7 +116,8 @@ impl BatchTickets {
         }
     }
 
-    /// Returns the next ticket while positions ahead are left out. `None`: the rest of the epoch has no batch.
+    /// Returns the next ticket while positions ahead are left out. `None`: the rest of the epoch has no
+    /// batch.
     fn next_filled(&mut self) -> Result<Option<Ticket>> {
         let EpochShare { order, share, epoch } = &*self.epoch;
         let ahead = self.left_out.get(self.passed..).unwrap_or_default();
@@ -216,8 +219,8 @@ impl StepPlan {
         self.runs.iter().flat_map(of_run)
     }
 
-    /// Returns the plan of another step of this rank in the same epoch, `ahead` of this one. `None` if there is none whose rows could stand in this one,
-    /// because they are longer than the bucket's.
+    /// Returns the plan of another step of this rank in the same epoch, `ahead` of this one. `None` if there
+    /// is none whose rows could stand in this one, because they are longer than the bucket's.
     pub(super) fn neighbour(&self, ahead: i64, dataset: &Dataset) -> Result<Option<StepPlan>> {
         let EpochShare { order, share, epoch } = &*self.ticket.epoch;
         let Some(share) = share.beside(self.ticket.step, ahead) else { return Ok(None) };
@@ -249,7 +252,8 @@ impl StepPlan {
 }
 
 impl EpochShare {
-    /// Returns the next epoch from position 0, or from a later position if the last batch continued into that epoch.
+    /// Returns the next epoch from position 0, or from a later position if the last batch continued into that
+    /// epoch.
     fn following(&self) -> Result<EpochShare> {
         let end = self.share.steps().checked_sub(1).and_then(|step| self.share.after(step));
         let (epochs, position) = end.filter(|_| self.share.is_continuous()).unwrap_or((1, 0));
@@ -259,7 +263,8 @@ impl EpochShare {
         Ok(EpochShare { order, share, epoch })
     }
 
-    /// Appends the records at these positions to `ids`, and calls `each` with the epoch of each run of positions, and the run.
+    /// Appends the records at these positions to `ids`, and calls `each` with the epoch of each run of
+    /// positions, and the run.
     #[expect(clippy::indexing_slicing, reason = "`filled` was the length")]
     fn add_ids(
         &self,
@@ -280,7 +285,8 @@ impl EpochShare {
         Ok(())
     }
 
-    /// Returns the lengths of the rows of a step, with buckets. Every rank computes the longest row of all ranks.
+    /// Returns the lengths of the rows of a step, with buckets. Every rank computes the longest row of all
+    /// ranks.
     fn lengths(&self, step: u64, rows: u64) -> Option<RowLengths> {
         let (longest, all) = self.order.lengths(self.share.step_of_all(step)?)?;
         let (_, sum) = match self.share.ranks() {

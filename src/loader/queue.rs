@@ -1,16 +1,17 @@
 //! The bounded queue between planner, workers and consumer. Batches leave in the order of their tickets.
 //!
-//! A [`QueueState`] is a state machine without threads or a clock, so that a test can try every possible order of its calls.
-//! [`BoundedQueue`] puts a lock around it.
+//! A [`QueueState`] is a state machine without threads or a clock, so that a test can try every possible
+//! order of its calls. [`BoundedQueue`] puts a lock around it.
 //!
 //! ```text
 //! workers:  draw a ticket -> plan -> take the next plan -> make -> next -> consumer
 //! planner:  draw a ticket -> plan, and request ahead
 //! ```
 //!
-//! A ticket is the number of a batch. Whoever draws it plans the batch without the lock: the workers, each for itself, or with a look-ahead
-//! the planner alone. The bytes of a batch are known once it is planned, so plans are taken in the order of their tickets, and only while
-//! their bytes have room. The bytes in flight then have the same limit as with one planner.
+//! A ticket is the number of a batch. Whoever draws it plans the batch without the lock: the workers, each
+//! for itself, or with a look-ahead the planner alone. The bytes of a batch are known once it is planned, so
+//! plans are taken in the order of their tickets, and only while their bytes have room. The bytes in flight
+//! then have the same limit as with one planner.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -27,8 +28,8 @@ pub(super) struct BatchCost {
 /// The limits of a queue.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct QueueLimits {
-    /// Largest number of batches in flight: being planned by a worker, being made, or made and waiting for the consumer. `None`: twice the
-    /// number of working threads, at least [`MIN_BATCHES`].
+    /// Largest number of batches in flight: being planned by a worker, being made, or made and waiting for
+    /// the consumer. `None`: twice the number of working threads, at least [`MIN_BATCHES`].
     pub(super) batches: Option<usize>,
     /// Limit of their payload bytes. One batch may always be made, even if it is larger.
     pub(super) memory: u64,
@@ -110,7 +111,8 @@ impl Wakes {
 #[derive(Clone)]
 struct QueueState<P, T> {
     limits: QueueLimits,
-    /// All tickets that were drawn and whose batches the consumer does not have, in order. The first ones are in flight.
+    /// All tickets that were drawn and whose batches the consumer does not have, in order. The first ones are
+    /// in flight.
     entries: VecDeque<Entry<P, T>>,
     /// The ticket of the first entry.
     first: u64,
@@ -316,8 +318,8 @@ impl<P, T> QueueState<P, T> {
 
     /// Returns who has to be woken after a call, and counts them as woken.
     ///
-    /// A worker is woken once half of the batches may be made, so that it makes several in one go. One is woken at a time: it calls this
-    /// after it has taken its work.
+    /// A worker is woken once half of the batches may be made, so that it makes several in one go. One is
+    /// woken at a time: it calls this after it has taken its work.
     fn wakes(&mut self) -> Wakes {
         let asleep = self.sleeping.saturating_sub(self.woken);
         let most = self.batches();
@@ -379,7 +381,8 @@ impl<P, T> QueueState<P, T> {
     }
 }
 
-/// A [`QueueState`] with a lock, and the tickets. Planner, workers and consumer each wait on their own condition variable.
+/// A [`QueueState`] with a lock, and the tickets. Planner, workers and consumer each wait on their own
+/// condition variable.
 pub(super) struct BoundedQueue<S, P, T> {
     locked: Mutex<(QueueState<P, T>, S)>,
     /// A copy of the state's, to read without the lock.
@@ -431,7 +434,8 @@ impl<S: Iterator, P, T> BoundedQueue<S, P, T> {
         (0..wakes.workers).for_each(|_| self.workers.notify_one());
     }
 
-    /// Stores the plan that the planner has made, and waits until it may draw the next ticket. Returns `None` if the queue is closed.
+    /// Stores the plan that the planner has made, and waits until it may draw the next ticket. Returns `None`
+    /// if the queue is closed.
     pub(super) fn draw(&self, planned: Option<(u64, Planned<P>)>) -> Option<(u64, S::Item)> {
         let mut locked = self.lock();
         if let Some((ticket, planned)) = planned {
@@ -458,7 +462,8 @@ impl<S: Iterator, P, T> BoundedQueue<S, P, T> {
         }
     }
 
-    /// Stores the work that a worker has done, and waits for its next work. Returns `None` if the queue is closed. Workers are numbered from 0.
+    /// Stores the work that a worker has done, and waits for its next work. Returns `None` if the queue is
+    /// closed. Workers are numbered from 0.
     pub(super) fn work(&self, worker: usize, done: Option<Done<P, T>>) -> Option<Job<S::Item, P>> {
         let mut locked = self.lock();
         match done {
@@ -586,8 +591,9 @@ mod tests {
         Exited,
     }
 
-    /// One state of a planner, three workers, a consumer and their queue, who wait until the queue wakes them. The test visits every
-    /// state that can be reached. All calls are made under one lock, so this covers all interleavings.
+    /// One state of a planner, three workers, a consumer and their queue, who wait until the queue wakes
+    /// them. The test visits every state that can be reached. All calls are made under one lock, so this
+    /// covers all interleavings.
     #[derive(Clone)]
     struct Simulation {
         state: QueueState<u64, u64>,
@@ -600,7 +606,8 @@ mod tests {
         workers: [Worker; WORKERS],
         consumer: Worker,
         received: u64,
-        /// Numbers of changes that are left: between look-ahead and tickets of the workers, and between all workers and one.
+        /// Numbers of changes that are left: between look-ahead and tickets of the workers, and between all
+        /// workers and one.
         changes: [usize; 2],
     }
 
@@ -657,8 +664,8 @@ mod tests {
             Planned::Batch(ticket, BatchCost { records: 1, bytes: COSTS[ticket as usize] })
         }
 
-        /// Makes the next call of `actor`: 0 is the planner, then come the workers, the consumer, and the changes.
-        /// Returns false if it waits or has exited.
+        /// Makes the next call of `actor`: 0 is the planner, then come the workers, the consumer, and the
+        /// changes. Returns false if it waits or has exited.
         fn step(&mut self, actor: usize) -> bool {
             let moved = match actor {
                 0 => self.step_planner(),

@@ -34,8 +34,8 @@ impl MixSources {
     /// Creates the sources of a mix, and one dataset of all their records.
     ///
     /// # Errors
-    /// [`ErrorKind::Spec`] if batches of rows cannot have the same columns for all sources, or if only some sources have a schema.
-    /// [`OrderError`] for no sources.
+    /// [`ErrorKind::Spec`] if batches of rows cannot have the same columns for all sources, or if only some
+    /// sources have a schema. [`OrderError`] for no sources.
     pub(super) fn new(
         sources: Vec<MixSource>,
         whole_batches: bool,
@@ -113,7 +113,8 @@ impl MixSources {
         self.starts.partition_point(|start| *start <= record).saturating_sub(1)
     }
 
-    /// Returns the order of all sources, in global batches of this size. `order_of` returns the order of one dataset.
+    /// Returns the order of all sources, in global batches of this size. `order_of` returns the order of one
+    /// dataset.
     ///
     /// # Errors
     /// Errors of `order_of`.
@@ -132,8 +133,8 @@ impl MixSources {
         Ok(Spec::Mix(if self.whole_batches { mix.batches(batch) } else { mix }))
     }
 
-    /// Returns the blocks of the block order of each source, and the number of records of all their windows. Checks that the windows fit
-    /// into memory together.
+    /// Returns the blocks of the block order of each source, and the number of records of all their windows.
+    /// Checks that the windows fit into memory together.
     ///
     /// # Errors
     /// [`OrderError::Memory`].
@@ -168,7 +169,7 @@ impl MixSources {
         orders.into_iter().zip(self.sources.iter().map(|source| &source.dataset))
     }
 
-    /// Returns the blocks of the source of a record, from those of all sources.
+    /// Returns the blocks of a record's source, from the blocks of all sources.
     pub(super) fn blocks_of(&self, blocks: &[Option<OrderBlocks>], record: u64) -> Option<OrderBlocks> {
         blocks.get(self.source_of(record)).copied().flatten()
     }
@@ -193,14 +194,15 @@ impl MixSources {
         self.sources.get(number)?.parser.as_ref()
     }
 
-    /// Returns true if rows of one batch could stand in another one: with whole batches, those of one source.
+    /// Returns true if rows of one batch could stand in another one: with whole batches, rows of one source.
     pub(super) fn have_like_columns(&self, ids: &[u64], others: &[u64]) -> bool {
         let source = |ids: &[u64]| ids.first().map(|&id| self.source_of(id));
         !self.whole_batches || source(ids) == source(others)
     }
 
-    /// Parses rows with the parsers of their sources, and merges the batches. `id_of` returns the record of a row. `skip` is called with the
-    /// number and the error of each refused row, if refused rows are left out. Adds warnings about unknown names to `names`.
+    /// Parses rows with the parsers of their sources, and merges the batches. `id_of` returns the record of a
+    /// row. `skip` is called with the number and the error of each refused row, if refused rows are left out.
+    /// Adds warnings about unknown names to `names`.
     ///
     /// # Errors
     /// Errors of the parsers and of `skip`.

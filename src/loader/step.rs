@@ -25,11 +25,12 @@ pub struct Step {
     pub(super) runs: Vec<(u64, Run)>,
     /// The record numbers, one for each row.
     pub ids: Vec<u64>,
-    /// Index of each row's record among the positions of the runs. A row with the index of another repeats it, in place of a record that was
-    /// skipped. `None` if no row does.
+    /// Index of each row's record among the positions of the runs. A row with the index of another repeats
+    /// it, in place of a record that was skipped. `None` if no row does.
     pub(super) kept: Option<Vec<u32>>,
-    /// The records that [`Damage::Skip`](crate::Damage::Skip) left out, because they are damaged or do not match the schema: their numbers in
-    /// the dataset, and the reasons. On one rank the batch has the records that follow instead, otherwise padding.
+    /// The records that [`Damage::Skip`](crate::Damage::Skip) left out, because they are damaged or do not
+    /// match the schema: their numbers in the dataset, and the reasons. On one rank the batch has the records
+    /// that follow instead, otherwise padding.
     pub skipped: Vec<(u64, Error)>,
     /// Warnings about the names of the first batch, which the loader takes.
     pub(super) warnings: Vec<Warning>,
@@ -42,7 +43,8 @@ pub struct Step {
 /// The lengths of a batch's rows, as buckets have them. Rows that were skipped because of damage count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowLengths {
-    /// The length of the longest row of the global batch, padding rows included. It is the same on all ranks, so they can pad to it.
+    /// The length of the longest row of the global batch, padding rows included. It is the same on all ranks,
+    /// so they can pad to it.
     pub longest: u64,
     /// The number of rows of this rank.
     pub rows: u64,
@@ -78,8 +80,9 @@ impl Step {
         self.content = StepContent::Released;
     }
 
-    /// Returns the records in order, one for each of [`ids`](Step#structfield.ids), if the loader has no schema. Checksums are not verified
-    /// again. An item is [`ErrorKind::Truncated`] if borrowed memory has become shorter.
+    /// Returns the records in order, one for each of [`ids`](Step#structfield.ids), if the loader has no
+    /// schema. Checksums are not verified again. An item is [`ErrorKind::Truncated`] if borrowed memory has
+    /// become shorter.
     pub fn records(&self) -> Option<impl ExactSizeIterator<Item = Result<Record<'_>>>> {
         match &self.content {
             StepContent::Columns(_) | StepContent::Released => None,
@@ -87,7 +90,8 @@ impl Step {
         }
     }
 
-    /// Returns the record, epoch and position of each row, and a flag for padding. Metrics must leave padding out.
+    /// Returns the record, epoch and position of each row, and a flag for padding. Metrics must leave padding
+    /// out.
     pub fn samples(&self) -> impl Iterator<Item = Sample> + '_ {
         let mut positions = self
             .runs
@@ -106,7 +110,8 @@ impl Step {
         })
     }
 
-    /// Returns the seed for augmenting each row ([`augmentation_seed`]). A row that is padding has that of the row it repeats.
+    /// Returns the seed for augmenting each row ([`augmentation_seed`]). A row that is padding has the seed
+    /// of the row it repeats.
     pub fn augmentation_seeds(&self) -> impl Iterator<Item = u64> + '_ {
         self.samples().map(|sample| augmentation_seed(self.seed, sample.epoch, sample.position))
     }
@@ -125,8 +130,8 @@ impl fmt::Debug for Step {
     }
 }
 
-/// The records of a step of a loader without a schema. They are borrowed from the dataset's maps, which the step keeps alive, or
-/// are in a buffer of the step.
+/// The records of a step of a loader without a schema. They are borrowed from the dataset's maps, which the
+/// step keeps alive, or are in a buffer of the step.
 pub(super) struct StepRecords {
     dataset: Dataset,
     located: Vec<RecordLocation>,
@@ -182,7 +187,8 @@ pub(super) struct BorrowedRow<'a> {
 }
 
 impl<'a> BorrowedRow<'a> {
-    /// Borrows the record at a location. If `parsed` is set, a payload that is not short is verified by [`Row::verify`].
+    /// Borrows the record at a location. If `parsed` is set, a payload that is not short is verified by
+    /// [`Row::verify`].
     pub(super) fn new(
         set: &'a ShardSet,
         at: &'a RecordLocation,

@@ -1,4 +1,5 @@
-//! Threads of a loader: delays change nothing, limits hold, a panic is an error, and a dropped loader leaves no thread running.
+//! Threads of a loader: delays change nothing, limits hold, a panic is an error, and a dropped loader leaves
+//! no thread running.
 
 use super::{NextStep, Step};
 use crate::frame::put_record;
@@ -41,7 +42,7 @@ fn schema() -> Schema {
         .unwrap()
 }
 
-/// Asserts that the values of a step are those of its records.
+/// Asserts that a step has the values of its records.
 fn check(step: &Step) {
     let batch = step.batch().unwrap();
     assert_eq!(batch.rows(), step.ids.len());
@@ -165,15 +166,16 @@ fn batches_and_bytes_in_flight_stay_within_their_limits() {
             steps += 1;
         }
         assert_eq!(steps, 75);
-        // The batch that the consumer holds has left the loader. Another one may have started before this test counted that.
+        // The batch that the consumer holds has left the loader. Another one may have started before this
+        // test counted that.
         assert!(seen.max_batches.load(SeqCst) <= batches + 1);
         assert!(seen.max_bytes.load(SeqCst) <= memory.max(largest).saturating_add(largest));
         assert_eq!((seen.batches.load(SeqCst), seen.bytes.load(SeqCst)), (0, 0));
     }
 }
 
-/// Back-pressure: if the consumer takes no batch, the workers stop at the largest number of batches allowed. They go on before half of them
-/// are taken.
+/// Back-pressure: if the consumer takes no batch, the workers stop at the largest number of batches allowed.
+/// They go on before half of them are taken.
 #[test]
 fn a_slow_consumer_stops_the_workers() {
     let ds = memory(1000);
@@ -196,8 +198,8 @@ fn a_slow_consumer_stops_the_workers() {
     assert!(first.iter().copied().eq((0..first.len() as u64).map(|k| k * 10)));
 }
 
-/// Without a number of threads, the loader starts more while its consumer waits. Their number does not change the batches, and is kept for the next
-/// epoch.
+/// Without a number of threads, the loader starts more while its consumer waits. Their number does not change
+/// the batches, and is kept for the next epoch.
 #[test]
 fn threads_are_added_while_the_consumer_waits() {
     let ds = memory(400);
@@ -289,7 +291,8 @@ fn a_panic_is_an_error_of_its_batch() {
     }
 }
 
-/// A forked child has no threads of the parent. It makes the same loader again and moves it to the parent's position.
+/// A forked child has no threads of the parent. It makes the same loader again and moves it to the parent's
+/// position.
 #[test]
 fn a_clone_of_the_options_makes_the_same_loader() {
     let ds = memory(100);
@@ -312,8 +315,9 @@ fn a_clone_of_the_options_makes_the_same_loader() {
     assert_eq!(seen.len() + rest.len(), 13);
 }
 
-/// Writes one gzip file of small records, and opens it with segments of 16 KiB. `width` segments must be decompressed at the same time before
-/// any of them continues, or ten seconds pass. The result is the largest number at the same time, which is updated.
+/// Writes one gzip file of small records, and opens it with segments of 16 KiB. `width` segments must be
+/// decompressed at the same time before any of them continues, or ten seconds pass. The result is the largest
+/// number at the same time, which is updated.
 fn inflating(dir: &std::path::Path, width: usize) -> (crate::Dataset, Arc<AtomicUsize>) {
     let path = dir.join("x.gz");
     let options = crate::writer::WriterOptions {

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LoaderTimes {
-    /// Reading: waiting for records that are not in memory. With positional reads also copying and verifying them.
+    /// Reading: waiting for records that are not in memory. With positional reads also copying and verifying
+    /// them.
     pub read: Duration,
     /// Parsing, and verifying records that are mapped.
     pub parse: Duration,
@@ -24,17 +25,17 @@ pub(super) struct WorkerClock {
 }
 
 impl WorkerClock {
-    /// Calls `f` and adds its time to that of reading.
+    /// Calls `f` and adds its time to the time of reading.
     pub(super) fn reading<T>(&self, f: impl FnOnce() -> T) -> T {
         timed(&self.read, f)
     }
 
-    /// Calls `f` and adds its time to that of parsing.
+    /// Calls `f` and adds its time to the time of parsing.
     pub(super) fn parsing<T>(&self, f: impl FnOnce() -> T) -> T {
         timed(&self.parse, f)
     }
 
-    /// Calls `f` and adds its time to that of decoding.
+    /// Calls `f` and adds its time to the time of decoding.
     pub(super) fn decoding<T>(&self, f: impl FnOnce() -> T) -> T {
         timed(&self.decode, f)
     }

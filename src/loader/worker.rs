@@ -29,10 +29,11 @@ const NEIGHBOURS: i64 = 64;
 pub(super) struct BatchWorker {
     pub(super) dataset: Dataset,
     pub(super) parser: Option<BatchParser>,
-    /// The sources of a mix, whose records are those of `dataset`.
+    /// The sources of a mix. `dataset` has their records.
     pub(super) mix: Option<MixSources>,
     pub(super) damage: Damage,
-    /// Batches are filled from the records that follow those left out. Otherwise the rows of these are padding.
+    /// Batches are filled from the records that follow those left out. Otherwise the rows of these are
+    /// padding.
     pub(super) fills: bool,
     /// The records that were left out of batches that must be planned anew.
     pub(super) left_out: Mutex<Vec<LeftRecord>>,
@@ -159,8 +160,8 @@ impl BatchWorker {
         !self.dataset.set().can_borrow() || self.ahead.announces()
     }
 
-    /// Makes a step. Calls `cold` before it waits for mapped records that are not in memory. `None`: records were left out, and the batch must
-    /// be planned anew without them.
+    /// Makes a step. Calls `cold` before it waits for mapped records that are not in memory. `None`: records
+    /// were left out, and the batch must be planned anew without them.
     pub(super) fn make(&self, mut plan: StepPlan, cold: impl FnOnce()) -> Result<Option<Step>> {
         let mut outcome = BatchOutcome::default();
         let content = self.read(&mut plan, cold, &mut outcome);
@@ -222,8 +223,8 @@ impl BatchWorker {
         std::mem::take(&mut self.left_out.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Returns the content of a step without a sound row: the nearest sound row of the rank's other steps of the epoch in each of its rows, and
-    /// the plan of these.
+    /// Returns the content of a step without a sound row: the nearest sound row of the rank's other steps of
+    /// the epoch in each of its rows, and the plan of these.
     fn repeat_neighbour(&self, plan: StepPlan, first: Option<&Error>) -> Result<(StepPlan, StepContent)> {
         for ahead in (1..=NEIGHBOURS).flat_map(|distance| [-distance, distance]) {
             let Some(mut other) = plan.neighbour(ahead, &self.dataset)? else { continue };
@@ -277,7 +278,8 @@ impl BatchWorker {
         self.clock.parsing(|| self.borrow_records(plan, &mut faults, verify, outcome))
     }
 
-    /// Adds a record to the skipped ones, or returns its error if damage is not skipped, or for another kind of error.
+    /// Adds a record to the skipped ones, or returns its error if damage is not skipped, or for another kind
+    /// of error.
     fn skip(&self, index: u32, error: Error, skipped: &mut Vec<(u32, Error)>) -> Result<()> {
         let skips = self.damage == Damage::Skip && error.is_data();
         if !skips {
@@ -287,7 +289,7 @@ impl BatchWorker {
         Ok(())
     }
 
-    /// Returns the blocks, of those of all sources, of the source of a record.
+    /// Returns the blocks of a record's source, from the blocks of all sources.
     fn blocks_in(&self, blocks: &[Option<OrderBlocks>], record: u64) -> Option<OrderBlocks> {
         match &self.mix {
             None => blocks.first().copied().flatten(),
@@ -297,7 +299,7 @@ impl BatchWorker {
 
     /// Returns how long the threads have worked.
     pub(super) fn times(&self) -> LoaderTimes {
-        // The parser of a mix is that of its first source.
+        // The parser of a mix is its first source's.
         let decoders = match &self.mix {
             Some(mix) => mix.decode_nanos(),
             None => self.parser.as_ref().map_or(0, BatchParser::decode_nanos),
@@ -310,7 +312,8 @@ impl BatchWorker {
         self.mix.as_ref().map_or_else(|| self.dataset.fingerprint(), MixSources::fingerprint)
     }
 
-    /// Makes the content from records that are borrowed from maps. The parser verifies payloads shortly before it reads them.
+    /// Makes the content from records that are borrowed from maps. The parser verifies payloads shortly
+    /// before it reads them.
     fn borrow_records(
         &self,
         plan: &StepPlan,
@@ -420,7 +423,8 @@ impl BatchWorker {
         self.decode(plan, own, rows.iter().collect(), outcome)
     }
 
-    /// Does the same for rows with pictures. Rows whose picture is refused are left out, and the others parsed again.
+    /// Does the same for rows with pictures. Rows whose picture is refused are left out, and the others
+    /// parsed again.
     fn decode<R: Row>(
         &self,
         plan: &StepPlan,
@@ -462,8 +466,9 @@ impl BatchWorker {
         }
     }
 
-    /// Pads a batch that lacks rows: repeats the nearest sound row in the place of each. Returns the number of each row among the sound ones. `None` if
-    /// no row is missing or none is sound, and for a batch that is planned anew.
+    /// Pads a batch that lacks rows: repeats the nearest sound row in the place of each. Returns the number
+    /// of each row among the sound ones. `None` if no row is missing or none is sound, and for a batch that
+    /// is planned anew.
     fn pad(&self, plan: &StepPlan, kept: &mut Vec<u32>) -> Option<Vec<usize>> {
         let rows = plan.ids.len() as u32;
         let real = plan.real_rows();
@@ -481,7 +486,8 @@ impl BatchWorker {
         Some(padded)
     }
 
-    /// Parses the rows into columns, those of a mix with the parsers of their sources. Returns the rows that were left out, in ascending order.
+    /// Parses the rows into columns, rows of a mix with the parsers of their sources. Returns the rows that
+    /// were left out, in ascending order.
     fn parse<R: Row>(
         &self,
         plan: &StepPlan,
@@ -489,7 +495,7 @@ impl BatchWorker {
         rows: &[R],
         BatchOutcome { kept, skipped, warnings }: &mut BatchOutcome,
     ) -> Result<(Batch, Vec<usize>)> {
-        // The parser for all rows. Otherwise the rows need those of their sources.
+        // The parser for all rows. Otherwise the rows need the parsers of their sources.
         let parser = self.mix.as_ref().map_or(Some(own), |mix| mix.parser_of(&plan.ids));
         let id_of = |row: usize| plan.ids[kept[row] as usize];
         let mut refused = Vec::new();

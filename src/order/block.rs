@@ -1,4 +1,5 @@
-//! The two-level block order: blocks of adjacent records are permuted, and then the records within windows of W blocks.
+//! The two-level block order: blocks of adjacent records are permuted, and then the records within windows of
+//! W blocks.
 //!
 //! ```text
 //! records    | block 0 | block 1 | .. | last, short |       b records each, shard boundaries ignored
@@ -7,7 +8,8 @@
 //! window j   its m records permuted by PRP1, stream 2 + j
 //! ```
 //!
-//! The short block occupies one *slot* of one window. All later windows begin earlier by the number of records that it lacks.
+//! The short block occupies one *slot* of one window. All later windows begin earlier by the number of
+//! records that it lacks.
 
 use super::prp::Permutation;
 use crate::error::{OrderError, Result};
@@ -28,7 +30,8 @@ const MIN_WINDOW: u64 = 64;
 /// Number of in-block offsets kept on the stack while the blocks are computed.
 const BATCH: usize = 64;
 
-/// A shuffle that reads in blocks: records come from `window` blocks at a time, and each block is read once per epoch.
+/// A shuffle that reads in blocks: records come from `window` blocks at a time, and each block is read once
+/// per epoch.
 #[derive(Clone, Debug)]
 pub(super) struct BlockOrder {
     n: u64,
@@ -58,8 +61,9 @@ struct BlockWindow {
 }
 
 impl BlockOrder {
-    /// Creates the order of `n` records in blocks of `block` records and windows of `window` blocks, sizes that [`check`] has
-    /// accepted. `stream` is added to all streams: the stream of a mixture component, or 0.
+    /// Creates the order of `n` records in blocks of `block` records and windows of `window` blocks, sizes
+    /// that [`check`] has accepted. `stream` is added to all streams: the stream of a mixture component, or
+    /// 0.
     pub(super) fn new(n: u64, block: u64, window: u64, seed: u64, epoch: u64, stream: u64) -> BlockOrder {
         let blocks = n.div_ceil(block);
         let permuted = Permutation::new(blocks, seed, epoch, stream + BLOCK_STREAM);
@@ -96,7 +100,8 @@ impl BlockOrder {
         window.start + window.permuted.inverse(place)
     }
 
-    /// Fills `out` with the records at the positions from `start` on. It derives the keys of a window only once.
+    /// Fills `out` with the records at the positions from `start` on. It derives the keys of a window only
+    /// once.
     ///
     /// # Panics
     /// Panics if there are fewer than `start + out.len()` positions.
@@ -145,7 +150,8 @@ impl BlockOrder {
         self.permuted.get(window.first + slot) * self.block + offset
     }
 
-    /// Returns the window of a record, and its place there: the inverse of [`record_at`](BlockOrder::record_at).
+    /// Returns the window of a record, and its place there: the inverse of
+    /// [`record_at`](BlockOrder::record_at).
     pub(super) fn place_of(&self, record: u64) -> (u64, u64) {
         let block_position = self.permuted.inverse(record / self.block);
         let number = block_position / self.window;
@@ -228,19 +234,22 @@ pub(super) fn check(n: u64, block: u64, window: u64) -> Result<()> {
 
 /// Returns the design effect of a block order: 1 + rho (B - 1) / W.
 ///
-/// This is the variance of a batch's mean, divided by that variance for batches drawn at random, if two records of a block have
-/// correlation `rho`. A perfect shuffle has 1. The worst case is rho = 1, where all records of a block are alike.
+/// This is the variance of a batch's mean, divided by that variance for batches drawn at random, if two
+/// records of a block have correlation `rho`. A perfect shuffle has 1. The worst case is rho = 1, where all
+/// records of a block are alike.
 pub(crate) fn deff(rho: f64, batch: u64, window: u64) -> f64 {
     1.0 + rho * batch.saturating_sub(1) as f64 / window.max(1) as f64
 }
 
-/// Returns the number of records of a block of about `bytes`, at least one. `stored_bytes` is the size of all `n` records on disk.
+/// Returns the number of records of a block of about `bytes`, at least one. `stored_bytes` is the size of all
+/// `n` records on disk.
 pub(crate) fn block_records(bytes: u64, n: u64, stored_bytes: u64) -> u64 {
     let block = u128::from(bytes) * u128::from(n) / u128::from(stored_bytes.max(1));
     u64::try_from(block).unwrap_or(u64::MAX).max(1)
 }
 
-/// Returns the default window size: four blocks per sample of a global batch, at least 64. This keeps [`deff`] below 1.25.
+/// Returns the default window size: four blocks per sample of a global batch, at least 64. This keeps
+/// [`deff`] below 1.25.
 ///
 /// It depends only on the batch, never on the machine, because all ranks must agree on it.
 pub(super) fn default_window(global_batch: u64) -> u64 {
@@ -250,7 +259,8 @@ pub(super) fn default_window(global_batch: u64) -> u64 {
 /// Checks that two windows fit into a memory budget in bytes.
 ///
 /// # Errors
-/// [`OrderError::Memory`], with the largest window that fits. The window is never reduced silently, because the order depends on it.
+/// [`OrderError::Memory`], with the largest window that fits. The window is never reduced silently, because
+/// the order depends on it.
 pub(crate) fn check_memory(n: u64, stored_bytes: u64, block: u64, window: u64, budget: u64) -> Result<()> {
     let records = (u128::from(block) * u128::from(window)).saturating_mul(2).min(u128::from(n));
     let bytes_of = |records: u128| (records * u128::from(stored_bytes)).div_ceil(u128::from(n.max(1)));

@@ -25,11 +25,12 @@ const BATCHES: u64 = 5 << 32;
 /// Limit of the text of boundaries and sizes, which a saved state lists.
 const MAX_TEXT: usize = 3500;
 
-/// Rows sorted into buckets by length: bucket k has the rows with `boundaries[k - 1] < length <= boundaries[k]`, and one bucket more has
-/// those that are longer. A batch has rows of one bucket.
+/// Rows sorted into buckets by length: bucket k has the rows with
+/// `boundaries[k - 1] < length <= boundaries[k]`, and one bucket more has those that are longer. A batch has
+/// rows of one bucket.
 ///
-/// The rows are those of the order: all records, or the survivors of a filter. Clones share the lengths, four bytes per row, and the
-/// lists of rows: per row at most eight bytes, or 1.13 bits per bucket if that is less.
+/// The rows are the order's: all records, or the survivors of a filter. Clones share the lengths, four bytes
+/// per row, and the lists of rows: per row at most eight bytes, or 1.13 bits per bucket if that is less.
 ///
 /// ```
 /// use tfseek::order::{Buckets, Order, Spec};
@@ -60,9 +61,11 @@ struct BucketRows {
 }
 
 impl Buckets {
-    /// Sorts rows into buckets by their lengths, one for each row. The boundaries ascend, and each is the largest length of its bucket.
+    /// Sorts rows into buckets by their lengths, one for each row. The boundaries ascend, and each is the
+    /// largest length of its bucket.
     ///
-    /// Without [`batch_sizes`](Buckets::batch_sizes) or [`tokens_per_batch`](Buckets::tokens_per_batch) no order can be created from it.
+    /// Without [`batch_sizes`](Buckets::batch_sizes) or [`tokens_per_batch`](Buckets::tokens_per_batch) no
+    /// order can be created from it.
     ///
     /// # Errors
     /// [`OrderError::Refused`] for boundaries that do not ascend, and for a length of 2^32 or more.
@@ -93,8 +96,9 @@ impl Buckets {
         Buckets { sizes: sizes.into().into(), ..self }
     }
 
-    /// Sets the batch size of each bucket: the largest multiple of the ranks with at most `tokens` values when all rows are as long as
-    /// the bucket allows, and at least one row per rank. In the last bucket they are as long as its longest row.
+    /// Sets the batch size of each bucket: the largest multiple of the ranks with at most `tokens` values
+    /// when all rows are as long as the bucket allows, and at least one row per rank. In the last bucket they
+    /// are as long as its longest row.
     #[must_use]
     pub fn tokens_per_batch(self, tokens: u64, ranks: u64) -> Buckets {
         let ranks = ranks.max(1);
@@ -111,14 +115,15 @@ impl Buckets {
         self.batch_sizes(sizes)
     }
 
-    /// Shuffles the rows of each bucket, and the batches of all buckets. Default: false, stored order and bucket after bucket.
+    /// Shuffles the rows of each bucket, and the batches of all buckets. Default: false, stored order and
+    /// bucket after bucket.
     #[must_use]
     pub fn shuffle(self, shuffle: bool) -> Buckets {
         Buckets { shuffle, ..self }
     }
 
-    /// Sets the treatment of the last batch of each bucket. [`LastBatch::Pad`] repeats the first rows of the same bucket, and
-    /// [`LastBatch::Continuous`] is refused. Default: [`LastBatch::Short`].
+    /// Sets the treatment of the last batch of each bucket. [`LastBatch::Pad`] repeats the first rows of the
+    /// same bucket, and [`LastBatch::Continuous`] is refused. Default: [`LastBatch::Short`].
     #[must_use]
     pub fn last_batch(self, last: LastBatch) -> Buckets {
         Buckets { last, ..self }
@@ -231,7 +236,7 @@ fn refused(reason: String) -> Error {
     OrderError::Refused { reason: reason.into() }.into()
 }
 
-/// The positions and batches of all epochs: those of bucket 0, then those of bucket 1, ..
+/// The positions and batches of all epochs: first of bucket 0, then of bucket 1, ..
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct BucketOrder {
     buckets: Buckets,
@@ -268,7 +273,7 @@ impl BucketOrder {
         &self.buckets
     }
 
-    /// Returns the number of batches, which is that of the steps of an epoch.
+    /// Returns the number of batches, which is the number of steps of an epoch.
     pub(super) fn steps(&self) -> u64 {
         self.batches.last().copied().unwrap_or(0)
     }
@@ -362,7 +367,8 @@ pub(super) struct BucketSteps {
     batches: Option<Permutation>,
 }
 
-/// The positions of a batch: `size` from `begin` on, counted from position `first` of the order, modulo the bucket's `rows`.
+/// The positions of a batch: `size` from `begin` on, counted from position `first` of the order, modulo the
+/// bucket's `rows`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BucketBatch {
     pub(super) first: u64,
@@ -375,7 +381,8 @@ impl BucketSteps {
     /// Creates the steps of an epoch for a number of ranks.
     ///
     /// # Errors
-    /// [`OrderError::Batch`] for a size that is not a multiple of the ranks, and [`OrderError::Refused`] for one that is too large.
+    /// [`OrderError::Batch`] for a size that is not a multiple of the ranks, and [`OrderError::Refused`] for
+    /// one that is too large.
     pub(super) fn new(order: &BucketOrder, ranks: u64, seed: u64, epoch: u64) -> Result<BucketSteps> {
         for &batch in order.buckets.sizes() {
             if !batch.is_multiple_of(ranks) {
@@ -413,7 +420,8 @@ impl BucketSteps {
         BucketBatch { first, rows, begin, size: if self.pads() { size } else { size.min(rows - begin) } }
     }
 
-    /// Returns the step of a position, its place in the batch, and the batch's size. `None` if its batch is left out.
+    /// Returns the step of a position, its place in the batch, and the batch's size. `None` if its batch is
+    /// left out.
     pub(super) fn locate(&self, position: u64) -> Option<(u64, u64, u64)> {
         let (starts, batches) = (&self.order.starts, &self.order.batches);
         if position >= *starts.last()? {

@@ -1,11 +1,12 @@
 //! Balanced classes in a block order: the classes of a window have equally many samples.
 //!
 //! ```text
-//! blocks, windows    those of the block order
+//! blocks, windows    as in the block order
 //! window j           as many samples as it has records: the first of a mixture of its classes, of weight 1 each, with a seed of its own
 //! ```
 //!
-//! The records of a window by class are a table. Few tables are kept, because readers are at adjacent windows.
+//! The records of a window by class are a table. Few tables are kept, because readers are at adjacent
+//! windows.
 
 #![expect(clippy::indexing_slicing, reason = "classes, slots and their ends are those of one window")]
 
@@ -23,8 +24,8 @@ const TAG: u64 = u64::from_be_bytes(*b"TFRDBAL1");
 /// Number of windows whose tables are kept: those that are read, and those that are looked up ahead.
 const TABLES: usize = 4;
 
-/// The class of each record, for a block order with equal classes. Made by [`balance`](crate::LoaderOptions::balance) of a loader with a block
-/// shuffle.
+/// The class of each record, for a block order with equal classes. Made by
+/// [`balance`](crate::LoaderOptions::balance) of a loader with a block shuffle.
 #[derive(Clone)]
 pub struct Classes(Arc<ClassNumbers>);
 
@@ -35,7 +36,8 @@ struct ClassNumbers {
 }
 
 impl Classes {
-    /// Numbers the classes of `n` records, which are disjoint. Returns the records that have one too, unless all have.
+    /// Numbers the classes of `n` records, which are disjoint. Returns the records that have one too, unless
+    /// all have.
     ///
     /// # Errors
     /// [`OrderError::Refused`] for 2^32 records or more.

@@ -15,11 +15,12 @@ pub(crate) struct Position {
 
 /// The current position of a run: an epoch, a position in it, and the start of the next iteration.
 ///
-/// It follows the rules of `docs/shuffling.md`, "Epochs and iterators". An epoch that was left early begins again. An epoch that was
-/// delivered completely is followed by the next one. A position that was set explicitly is kept until an iteration enters it.
+/// It follows the rules of `docs/shuffling.md`, "Epochs and iterators". An epoch that was left early begins
+/// again. An epoch that was delivered completely is followed by the next one. A position that was set
+/// explicitly is kept until an iteration enters it.
 ///
-/// A [`Loader`](crate::Loader) contains one. Code that reads records by other means can use its own. It holds no records and no
-/// threads, and a clone is cheap.
+/// A [`Loader`](crate::Loader) contains one. Code that reads records by other means can use its own. It holds
+/// no records and no threads, and a clone is cheap.
 ///
 /// ```
 /// use tfseek::order::{Cursor, LastBatch, Order, RankShare, Spec};
@@ -52,7 +53,8 @@ pub struct Cursor {
     phase: Phase,
 }
 
-/// The part of an iteration that a cursor is in. `start` is the position at which the epoch begins again if it is left early.
+/// The part of an iteration that a cursor is in. `start` is the position at which the epoch begins again if
+/// it is left early.
 #[derive(Clone, Copy, Debug)]
 enum Phase {
     /// No step was requested at the current position. `chosen`: `set_epoch` or `reset` set it.
@@ -86,8 +88,9 @@ impl Cursor {
         self
     }
 
-    /// Makes [`begin`](Cursor::begin) go to the next epoch after a saved state at the end of an epoch was loaded, unless
-    /// [`set_epoch`](Cursor::set_epoch) set that epoch. Off by default: the iteration is then empty.
+    /// Makes [`begin`](Cursor::begin) go to the next epoch after a saved state at the end of an epoch was
+    /// loaded, unless [`set_epoch`](Cursor::set_epoch) set that epoch. Off by default: the iteration is then
+    /// empty.
     #[must_use]
     pub fn skip_ends(mut self, skip: bool) -> Cursor {
         self.skips_ends = skip;
@@ -108,7 +111,8 @@ impl Cursor {
         order.share_of(self.share.clone())?.starting_at(self.next.position)
     }
 
-    /// Returns the epoch of the next step. After the last step of an epoch this is still that epoch, until its end is delivered.
+    /// Returns the epoch of the next step. After the last step of an epoch this is still that epoch, until
+    /// its end is delivered.
     pub fn epoch(&self) -> u64 {
         match self.phase {
             Phase::Entered { epoch, .. } => epoch,
@@ -134,8 +138,8 @@ impl Cursor {
         if self.has_crossed() { Ok(0) } else { Ok(self.share()?.steps()) }
     }
 
-    /// Begins an iteration. If the current epoch was left early, it begins again from its start. If it was delivered completely, the
-    /// next epoch begins. A position at which no step was requested yet is kept.
+    /// Begins an iteration. If the current epoch was left early, it begins again from its start. If it was
+    /// delivered completely, the next epoch begins. A position at which no step was requested yet is kept.
     ///
     /// # Errors
     /// [`ErrorKind::Order`](crate::ErrorKind::Order) after the last epoch.
@@ -150,12 +154,14 @@ impl Cursor {
         self.move_to(position, start, chosen)
     }
 
-    /// Moves to the start of an epoch, which may be the current one. If the next iteration would begin inside that epoch anyway, its
-    /// position is kept: a saved position, or with [`LastBatch::Continuous`](super::LastBatch) the position after the samples that the
-    /// previous epoch's last batch took. [`reset`](Cursor::reset) moves to position 0.
+    /// Moves to the start of an epoch, which may be the current one. If the next iteration would begin inside
+    /// that epoch anyway, its position is kept: a saved position, or with
+    /// [`LastBatch::Continuous`](super::LastBatch) the position after the samples that the previous epoch's
+    /// last batch took. [`reset`](Cursor::reset) moves to position 0.
     ///
     /// # Errors
-    /// [`ErrorKind::Order`](crate::ErrorKind::Order) for a mixture whose positions up to that epoch are beyond 2^64.
+    /// [`ErrorKind::Order`](crate::ErrorKind::Order) for a mixture whose positions up to that epoch are
+    /// beyond 2^64.
     pub fn set_epoch(&mut self, epoch: u64) -> Result<()> {
         match self.upcoming() {
             Ok((position, start)) if position.epoch == epoch && (self.is_fresh() || self.is_over()) => {
@@ -173,8 +179,8 @@ impl Cursor {
         self.choose_start(self.epoch())
     }
 
-    /// Moves to a saved state: its seed, epoch and position. `fingerprint` is the dataset's. If the iteration that begins there is
-    /// left early, the next one begins at position 0 of the epoch.
+    /// Moves to a saved state: its seed, epoch and position. `fingerprint` is the dataset's. If the iteration
+    /// that begins there is left early, the next one begins at position 0 of the epoch.
     ///
     /// # Errors
     /// The errors of [`State::resume`]. The cursor is not moved then.
@@ -187,8 +193,8 @@ impl Cursor {
         self.move_to(position, start_of(&self.order), false)
     }
 
-    /// Returns the state to save in a checkpoint. It is the same on all ranks, and counts delivered batches only. After all of an
-    /// epoch was delivered it is the start of the next epoch.
+    /// Returns the state to save in a checkpoint. It is the same on all ranks, and counts delivered batches
+    /// only. After all of an epoch was delivered it is the start of the next epoch.
     ///
     /// # Errors
     /// [`OrderError::State`] for an invalid fingerprint.
@@ -196,8 +202,9 @@ impl Cursor {
         self.state_at(self.delivered(), fingerprint)
     }
 
-    /// Returns the state to save in a checkpoint, as [`state`](Cursor::state) does, with one difference. After all of an epoch was
-    /// delivered it is the end of that epoch, until the iteration has ended. A run resumed from it has no steps left in the epoch.
+    /// Returns the state to save in a checkpoint, as [`state`](Cursor::state) does, with one difference.
+    /// After all of an epoch was delivered it is the end of that epoch, until the iteration has ended. A run
+    /// resumed from it has no steps left in the epoch.
     ///
     /// # Errors
     /// The errors of [`state`](Cursor::state).
@@ -221,7 +228,8 @@ impl Cursor {
         State::new(&self.order.at_epoch(at.epoch)?, at.position, fingerprint)
     }
 
-    /// Enters the iteration that begins here. Call it when the first step is requested. Further calls have no effect.
+    /// Enters the iteration that begins here. Call it when the first step is requested. Further calls have no
+    /// effect.
     ///
     /// # Errors
     /// [`ErrorKind::Order`](crate::ErrorKind::Order) after the last epoch.
@@ -254,7 +262,8 @@ impl Cursor {
     /// Moves to the position of another cursor of the same order. The share may be different.
     ///
     /// # Errors
-    /// [`ErrorKind::Order`](crate::ErrorKind::Order) if the two orders differ in their number of records or positions.
+    /// [`ErrorKind::Order`](crate::ErrorKind::Order) if the two orders differ in their number of records or
+    /// positions.
     pub(crate) fn go_to(&mut self, other: &Cursor) -> Result<()> {
         // The epochs of a mix have the length of epoch 0 of the run that was resumed.
         let len = |order: &Order| (!matches!(order.spec(), Spec::Mix(_))).then_some(order.len());
@@ -284,13 +293,14 @@ impl Cursor {
         self.next
     }
 
-    /// Moves past a step that ends at `after`. `delivered` is false for a step that failed; it counts as delivered once a later
-    /// step is delivered.
+    /// Moves past a step that ends at `after`. `delivered` is false for a step that failed; it counts as
+    /// delivered once a later step is delivered.
     pub(crate) fn move_past(&mut self, after: Position, delivered: bool) {
         let after = self.skip_epoch_end(after);
         // A repeating iteration continues in the next epoch.
         let crosses = self.repeats && after.epoch != self.epoch();
-        // One of several workers enters the next epoch with its first batch there, so `after` may be past the start.
+        // One of several workers enters the next epoch with its first batch there, so `after` may be past the
+        // start.
         let next_start = if self.share.is_continuous() { after } else { Position { position: 0, ..after } };
         self.next = after;
         match &mut self.phase {
@@ -309,7 +319,8 @@ impl Cursor {
 
     /// Returns the same position, or the start of the next epoch if no steps are left in this one.
     fn skip_epoch_end(&self, at: Position) -> Position {
-        // Other workers may still have steps to deliver, so with workers only the end of the iteration ends the epoch.
+        // Other workers may still have steps to deliver, so with workers only the end of the iteration ends
+        // the epoch.
         if self.share.is_continuous() || self.share.has_workers() || self.steps_at(at.position) > 0 {
             return at;
         }
@@ -324,8 +335,8 @@ impl Cursor {
 
     /// Ends the iteration. The next iteration begins with the next epoch.
     pub(crate) fn end(&mut self) {
-        // A dropped last batch leaves positions but no steps, and an epoch may have no steps at all. Steps are left only if the
-        // iteration ended with an error.
+        // A dropped last batch leaves positions but no steps, and an epoch may have no steps at all. Steps
+        // are left only if the iteration ended with an error.
         if self.is_over() {
             self.phase = match self.next_epoch_start() {
                 Ok(start) => {
@@ -337,13 +348,15 @@ impl Cursor {
         }
     }
 
-    /// Returns the number of steps from a position on. It is the same in every epoch, because all epochs have the same length.
+    /// Returns the number of steps from a position on. It is the same in every epoch, because all epochs have
+    /// the same length.
     fn steps_at(&self, position: u64) -> u64 {
         // Positions of the cursor are never past the end, so `starting_at` does not fail.
         self.share.clone().starting_at(position).map_or(0, |share| share.steps())
     }
 
-    /// Returns the position at which the next iteration begins, and the one at which its epoch begins again if it is left early.
+    /// Returns the position at which the next iteration begins, and the one at which its epoch begins again
+    /// if it is left early.
     fn upcoming(&self) -> Result<(Position, Position)> {
         match self.phase {
             Phase::Fresh { start, .. } => Ok((self.next, start)),
@@ -352,7 +365,8 @@ impl Cursor {
         }
     }
 
-    /// Returns true if all steps of the current epoch were delivered. Its end may not have been delivered yet.
+    /// Returns true if all steps of the current epoch were delivered. Its end may not have been delivered
+    /// yet.
     fn is_over(&self) -> bool {
         !self.is_fresh() && (self.has_crossed() || self.steps_at(self.next.position) == 0)
     }

@@ -11,7 +11,8 @@ pub(super) fn digest(words: impl IntoIterator<Item = u64>) -> u128 {
     hash.digest128()
 }
 
-/// Returns the fingerprint of several datasets: the digest of the high half and the low half of each fingerprint, and its number of records.
+/// Returns the fingerprint of several datasets: the digest of the high half and the low half of each
+/// fingerprint, and its number of records.
 pub(crate) fn joined_fingerprint(parts: &[(String, u64)]) -> String {
     let words = parts.iter().flat_map(|(fingerprint, len)| {
         // A fingerprint is 32 hex digits.

@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 /// The order of one epoch: the record at each position.
 ///
-/// It is immutable and cheap to clone. Creating one takes well under a microsecond, except for a mixture of very many components.
-/// [`at_epoch`](Order::at_epoch) shares all data with the order it was called on.
+/// It is immutable and cheap to clone. Creating one takes well under a microsecond, except for a mixture of
+/// very many components. [`at_epoch`](Order::at_epoch) shares all data with the order it was called on.
 ///
 /// ```
 /// use tfseek::order::{Subset, Order, Spec};
@@ -90,8 +90,8 @@ impl Order {
     /// Returns the same order in another epoch.
     ///
     /// # Errors
-    /// [`ErrorKind::Order`](crate::ErrorKind::Order) for a mixture whose positions up to that epoch are beyond u64. Other orders
-    /// return no error.
+    /// [`ErrorKind::Order`](crate::ErrorKind::Order) for a mixture whose positions up to that epoch are
+    /// beyond u64. Other orders return no error.
     pub fn at_epoch(&self, epoch: u64) -> Result<Order> {
         Order::of(self.base.clone(), epoch)
     }
@@ -109,7 +109,8 @@ impl Order {
         self.base.len
     }
 
-    /// Returns the number of positions at which a run can start or be saved: those of an epoch, or the steps of an order of buckets.
+    /// Returns the number of positions at which a run can start or be saved: the positions of an epoch, or
+    /// the steps of an order of buckets.
     pub(super) fn steps(&self) -> u64 {
         match &self.base.sources {
             OrderSources::One(source) => source.buckets().map_or(self.base.len, |buckets| buckets.steps()),
@@ -133,13 +134,13 @@ impl Order {
         }
     }
 
-    /// Returns the share of `rank` of `ranks` in this epoch of [`Spec::Buckets`], which have the batch sizes and the treatment of last
-    /// batches. Its starts and ends count steps instead of positions. Each epoch has a share of its own, which
-    /// [`Cursor::share`](super::Cursor::share) returns.
+    /// Returns the share of `rank` of `ranks` in this epoch of [`Spec::Buckets`], which have the batch sizes
+    /// and the treatment of last batches. Its starts and ends count steps instead of positions. Each epoch
+    /// has a share of its own, which [`Cursor::share`](super::Cursor::share) returns.
     ///
     /// # Errors
-    /// [`ErrorKind::Order`](crate::ErrorKind::Order) if `rank` is not below `ranks`, if a batch size is not a multiple of `ranks` or has
-    /// more than 2^24 samples per rank, and for an order without buckets.
+    /// [`ErrorKind::Order`](crate::ErrorKind::Order) if `rank` is not below `ranks`, if a batch size is not a
+    /// multiple of `ranks` or has more than 2^24 samples per rank, and for an order without buckets.
     pub fn bucket_share(&self, rank: u64, ranks: u64) -> Result<RankShare> {
         if rank >= ranks {
             return Err(OrderError::Rank { rank, ranks }.into());
@@ -150,8 +151,8 @@ impl Order {
         RankShare::of_buckets(steps, rank, ranks)
     }
 
-    /// Returns the share of the same rank in this order: in another epoch of its buckets, or with the batch sizes of a saved state. Without
-    /// buckets it is the same share.
+    /// Returns the share of the same rank in this order: in another epoch of its buckets, or with the batch
+    /// sizes of a saved state. Without buckets it is the same share.
     pub(crate) fn share_of(&self, share: RankShare) -> Result<RankShare> {
         Ok(match self.bucket_steps(share.ranks())? {
             Some(steps) => share.with_buckets(steps),
@@ -161,7 +162,8 @@ impl Order {
         })
     }
 
-    /// Returns the largest length of the rows at these positions and the sum of their lengths, for an order of buckets.
+    /// Returns the largest length of the rows at these positions and the sum of their lengths, for an order
+    /// of buckets.
     #[expect(clippy::indexing_slicing, reason = "`here` is at most the length of the chunk")]
     pub(crate) fn lengths(&self, runs: impl Iterator<Item = Run>) -> Option<(u64, u64)> {
         let (OrderSources::One(source), EpochKey::One(key)) = (&self.base.sources, &self.key) else {
@@ -226,8 +228,8 @@ impl Order {
         })
     }
 
-    /// Fills `out` with the records at the positions from `start` on. It does not allocate, except for the table of a mixture's cycle,
-    /// whose memory is reused.
+    /// Fills `out` with the records at the positions from `start` on. It does not allocate, except for the
+    /// table of a mixture's cycle, whose memory is reused.
     ///
     /// # Errors
     /// [`OrderError::Position`] if the epoch ends before `start + out.len()`. `out` is not changed then.
@@ -243,7 +245,8 @@ impl Order {
         Ok(())
     }
 
-    /// Returns the first position of this epoch that has a record. It is 0, except after a change of a mix's weights within the epoch.
+    /// Returns the first position of this epoch that has a record. It is 0, except after a change of a mix's
+    /// weights within the epoch.
     pub(super) fn start(&self) -> u64 {
         match (&self.base.sources, &self.key) {
             (OrderSources::Mixed(mix), EpochKey::Mixed(first)) => mix.start(*first),
@@ -251,7 +254,8 @@ impl Order {
         }
     }
 
-    /// Returns the number of positions that a saved state counts as one: the rows of a batch, if a mix has whole batches.
+    /// Returns the number of positions that a saved state counts as one: the rows of a batch, if a mix has
+    /// whole batches.
     pub(super) fn unit(&self) -> u64 {
         match &self.base.sources {
             OrderSources::Mixed(mix) => mix.rows(),
@@ -277,11 +281,13 @@ impl Order {
         }
     }
 
-    /// Returns the position of a record: the inverse of [`get`](Order::get). It returns `None` for a record that a filter excludes, and
-    /// for mixtures, balanced and weighted orders, where a record may have several positions (see [`rows_of`](Order::rows_of)).
+    /// Returns the position of a record: the inverse of [`get`](Order::get). It returns `None` for a record
+    /// that a filter excludes, and for mixtures, balanced and weighted orders, where a record may have
+    /// several positions (see [`rows_of`](Order::rows_of)).
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfRange`](crate::ErrorKind::OutOfRange) if the record is not below [`records`](Order::records).
+    /// [`ErrorKind::OutOfRange`](crate::ErrorKind::OutOfRange) if the record is not below
+    /// [`records`](Order::records).
     pub fn position_of(&self, record: u64) -> Result<Option<u64>> {
         self.check_record(record)?;
         Ok(match (&self.base.sources, &self.key) {
@@ -314,7 +320,8 @@ impl Order {
         Ok(())
     }
 
-    /// Describes the order and its cost as text for users. With the samples of a global batch it has the design effect for such batches.
+    /// Describes the order and its cost as text for users. With the samples of a global batch it has the
+    /// design effect for such batches.
     ///
     /// ```
     /// use tfseek::order::{Order, Spec};
@@ -355,7 +362,8 @@ impl fmt::Debug for Order {
     }
 }
 
-/// The error for sources and a key of different kinds. No call can cause it, because both are created together.
+/// The error for sources and a key of different kinds. No call can cause it, because both are created
+/// together.
 #[cold]
 fn foreign_key() -> Error {
     OrderError::Refused { reason: "sources and key belong to different orders".into() }.into()

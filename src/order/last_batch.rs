@@ -1,6 +1,7 @@
 //! The treatment of the last batch of an epoch, and the largest batch.
 
-/// Largest number of samples in one rank's batch. A larger number is a mistake, and the list of samples alone takes memory.
+/// Largest number of samples in one rank's batch. A larger number is a mistake, and the list of samples alone
+/// takes memory.
 pub(crate) const MAX_SAMPLES: u64 = 1 << 24;
 
 /// The policy for the last batch of an epoch if the number of positions is not a multiple of the batch size.
@@ -12,13 +13,14 @@ pub enum LastBatch {
     Pad,
     /// The last batch is smaller. Shares of the ranks may differ in size, and may be empty.
     Short,
-    /// The last batch continues with the next epoch. No batch is short, and an epoch may begin in the middle of a step.
+    /// The last batch continues with the next epoch. No batch is short, and an epoch may begin in the middle
+    /// of a step.
     Continuous,
 }
 
 impl LastBatch {
-    /// Returns the default: `Short` for one rank, and `Pad` for several. No sample is lost, and all ranks have the same number of
-    /// steps.
+    /// Returns the default: `Short` for one rank, and `Pad` for several. No sample is lost, and all ranks
+    /// have the same number of steps.
     pub(crate) fn default_for(ranks: u64) -> LastBatch {
         if ranks <= 1 { LastBatch::Short } else { LastBatch::Pad }
     }

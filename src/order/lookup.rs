@@ -38,7 +38,8 @@ impl Order {
     /// Training loops should call [`fill`](Order::fill) with a reused buffer instead.
     ///
     /// # Errors
-    /// [`ErrorKind::Order`](crate::ErrorKind::Order) for positions that do not exist, and for epochs beyond u64.
+    /// [`ErrorKind::Order`](crate::ErrorKind::Order) for positions that do not exist, and for epochs beyond
+    /// u64.
     #[expect(clippy::indexing_slicing, reason = "`here` is at most the length of the chunk")]
     pub fn samples(&self, runs: impl IntoIterator<Item = Run>) -> Result<Vec<Sample>> {
         let (mut samples, mut records) = (Vec::new(), [0; CHUNK as usize]);
@@ -71,13 +72,15 @@ impl Order {
         Ok(samples)
     }
 
-    /// Returns the steps, ranks and rows that contain a record in this epoch, in ascending order, without padding rows. `share`
-    /// defines the run: its start, batch size, number of ranks and last batch.
+    /// Returns the steps, ranks and rows that contain a record in this epoch, in ascending order, without
+    /// padding rows. `share` defines the run: its start, batch size, number of ranks and last batch.
     ///
-    /// The cost per result is that of [`get`](Order::get). Weighted draws have no inverse, so they cost a scan of the whole epoch.
+    /// Each result costs as much as [`get`](Order::get). Weighted draws have no inverse, so they cost a scan
+    /// of the whole epoch.
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfRange`](crate::ErrorKind::OutOfRange) for a record that is not below [`records`](Order::records).
+    /// [`ErrorKind::OutOfRange`](crate::ErrorKind::OutOfRange) for a record that is not below
+    /// [`records`](Order::records).
     pub fn rows_of(&self, record: u64, share: &RankShare) -> Result<Vec<StepRow>> {
         let own;
         let share = if share.has_buckets() {

@@ -1,4 +1,5 @@
-//! Mixes: several sources in proportions, as one stream of rows or of batches, with epochs that end where a source is complete.
+//! Mixes: several sources in proportions, as one stream of rows or of batches, with epochs that end where a
+//! source is complete.
 
 #![expect(clippy::indexing_slicing, reason = "a mix has a source for each component")]
 
@@ -127,8 +128,8 @@ impl Mix {
         Ok(MixStart { from: t, given: self.mixture.given_before(t), samples: self.samples })
     }
 
-    /// Fills `out` with the records at the positions from `start` on, in the epoch that begins at turn `first`. The keys of the cycle and
-    /// of the first components are derived only when they change.
+    /// Fills `out` with the records at the positions from `start` on, in the epoch that begins at turn
+    /// `first`. The keys of the cycle and of the first components are derived only when they change.
     pub(super) fn fill(&self, seed: u64, first: u64, start: u64, out: &mut [u64]) -> Result<()> {
         let begin = self.start(first);
         if start < begin && begin >= self.len {

@@ -29,11 +29,13 @@ pub(super) fn stream(component: usize) -> u64 {
 
 /// Several sources mixed in integer proportions.
 ///
-/// With the weights q and their sum P, each cycle of P positions contains exactly q\[c\] samples of component c. Each cycle has a
-/// different order. The samples of a component are numbered 0, 1, 2, .. in the order of their positions.
+/// With the weights q and their sum P, each cycle of P positions contains exactly q\[c\] samples of component
+/// c. Each cycle has a different order. The samples of a component are numbered 0, 1, 2, .. in the order of
+/// their positions.
 ///
-/// The number of a sample is the number of its component's positions before it, so a cycle needs a table of P entries. The table of
-/// the cycle that was used last is kept. If all weights are 1, no table is needed, and only short cycles have one.
+/// The number of a sample is the number of its component's positions before it, so a cycle needs a table of P
+/// entries. The table of the cycle that was used last is kept. If all weights are 1, no table is needed, and
+/// only short cycles have one.
 pub(super) struct Mixture {
     weights: Vec<u64>,
     /// Sum of the weights up to and including each component.
@@ -67,7 +69,8 @@ enum CycleSamples<'a> {
     Even(Permutation),
     /// The kept table.
     Kept(MutexGuard<'a, CycleTable>),
-    /// A table of this caller, while another one uses the kept table. A forked child may find it locked forever.
+    /// A table of this caller, while another one uses the kept table. A forked child may find it locked
+    /// forever.
     Own(CycleTable),
 }
 
@@ -82,8 +85,8 @@ impl Mixture {
     /// Creates a mixture in these proportions.
     ///
     /// # Errors
-    /// [`ErrorKind::Order`](crate::ErrorKind::Order) for no weights, a weight of 0, more than 2^24 - 2 components, or weights that are not
-    /// all 1 with a sum above 2^20.
+    /// [`ErrorKind::Order`](crate::ErrorKind::Order) for no weights, a weight of 0, more than 2^24 - 2
+    /// components, or weights that are not all 1 with a sum above 2^20.
     pub(super) fn new(weights: impl Into<Vec<u64>>, seed: u64) -> Result<Mixture> {
         let weights = weights.into();
         if weights.is_empty() || weights.len() > MAX_COMPONENTS {
@@ -107,7 +110,8 @@ impl Mixture {
         Ok(Mixture { weights, ends, seed, from: 0, given: Vec::new(), table: Mutex::default() })
     }
 
-    /// Returns the mixture with its cycle 0 at position `from`, up to which the components have given these numbers of samples.
+    /// Returns the mixture with its cycle 0 at position `from`, up to which the components have given these
+    /// numbers of samples.
     ///
     /// # Errors
     /// [`OrderError::State`] unless there is one number for each component, and their sum is `from`.
@@ -140,7 +144,8 @@ impl Mixture {
         self.from
     }
 
-    /// Returns the number of samples of each component before position `t`, which is not before the first cycle.
+    /// Returns the number of samples of each component before position `t`, which is not before the first
+    /// cycle.
     pub(super) fn given_before(&self, t: u64) -> Vec<u64> {
         let (number, rest) = self.split(t);
         let mut counts: Vec<u64> =
@@ -152,8 +157,9 @@ impl Mixture {
         counts
     }
 
-    /// Returns the position of a component's sample. `None` if the component does not exist, the sample is before the first cycle, or the
-    /// position is beyond u64. `own` keeps the positions of the component in one cycle for the next call.
+    /// Returns the position of a component's sample. `None` if the component does not exist, the sample is
+    /// before the first cycle, or the position is beyond u64. `own` keeps the positions of the component in
+    /// one cycle for the next call.
     pub(super) fn inverse(&self, component: usize, index: u64, own: &mut ComponentPositions) -> Option<u64> {
         let weight = *self.weights.get(component)?;
         let index = index.checked_sub(self.given(component))?;
@@ -170,7 +176,8 @@ impl Mixture {
         cycle.checked_mul(self.cycle_len())?.checked_add(inside)?.checked_add(self.from)
     }
 
-    /// Returns the samples of a component in all cycles that contain a position of `first..=last`, which are not before the first cycle.
+    /// Returns the samples of a component in all cycles that contain a position of `first..=last`, which are
+    /// not before the first cycle.
     pub(super) fn samples(&self, component: usize, first: u64, last: u64) -> RangeInclusive<u64> {
         let (weight, given) = (self.weights[component], self.given(component));
         let [first, last] = [first, last].map(|t| self.split(t).0 * weight + given);
@@ -194,7 +201,8 @@ impl Mixture {
         cycle
     }
 
-    /// Returns the component at position `t`, and the number of its sample. Replaces `cycle` if `t` is in another one.
+    /// Returns the component at position `t`, and the number of its sample. Replaces `cycle` if `t` is in
+    /// another one.
     pub(super) fn get_by(&self, cycle: &mut Cycle<'_>, t: u64) -> (usize, u64) {
         let (number, inside) = self.split(t);
         if number != cycle.number {
@@ -280,12 +288,13 @@ impl fmt::Debug for Mixture {
     }
 }
 
-/// Converts floating-point proportions to integer weights with the sum 4096, by the largest remainder method. Each weight is at
-/// least 1.
+/// Converts floating-point proportions to integer weights with the sum 4096, by the largest remainder method.
+/// Each weight is at least 1.
 ///
-/// The proportions are first scaled to integers below 2^32, so all further steps are exact. A component whose share of the 4096
-/// parts is below 1 gets 1. The remaining parts are divided among the other components. Each gets the integer part of its share.
-/// Parts left over go one each to the components with the largest fractions. On a tie the first component gets the part.
+/// The proportions are first scaled to integers below 2^32, so all further steps are exact. A component whose
+/// share of the 4096 parts is below 1 gets 1. The remaining parts are divided among the other components.
+/// Each gets the integer part of its share. Parts left over go one each to the components with the largest
+/// fractions. On a tie the first component gets the part.
 ///
 /// ```
 /// assert_eq!(tfseek::order::mixture_weights(&[0.7, 0.2999, 0.0001])?, [2867, 1228, 1]);
@@ -293,8 +302,8 @@ impl fmt::Debug for Mixture {
 /// ```
 ///
 /// # Errors
-/// [`ErrorKind::Order`](crate::ErrorKind::Order) for a proportion that is 0, negative, infinite or NaN, for no proportions, and for
-/// more than 4096 of them.
+/// [`ErrorKind::Order`](crate::ErrorKind::Order) for a proportion that is 0, negative, infinite or NaN, for
+/// no proportions, and for more than 4096 of them.
 pub fn mixture_weights(proportions: &[f64]) -> Result<Vec<u64>> {
     let scaled = scale(proportions)?;
     if scaled.is_empty() || scaled.len() as u64 > PARTS {

@@ -1,9 +1,9 @@
 //! The order of an epoch, computed: the record at each position.
 //!
-//! An order is a function `record = order(seed, epoch, position)`. It needs no table of n numbers, no shuffle buffer and no
-//! generator state. Any position of a billion can be computed directly, and a run resumes at its position. Every machine, rank,
-//! thread and worker gets the same result. `docs/order.md` defines the function bit by bit, for other implementations, and reports
-//! the tests of its quality.
+//! An order is a function `record = order(seed, epoch, position)`. It needs no table of n numbers, no shuffle
+//! buffer and no generator state. Any position of a billion can be computed directly, and a run resumes at
+//! its position. Every machine, rank, thread and worker gets the same result. `docs/order.md` defines the
+//! function bit by bit, for other implementations, and reports the tests of its quality.
 //!
 //! ```
 //! use tfseek::order::{LastBatch, Order, Spec, RankShare};
@@ -36,13 +36,15 @@
 //! | records drawn by weight, with replacement | [`Spec::Weighted`], with [`Weights`] |
 //! | batches of records of like length | [`Spec::Buckets`], with [`Buckets`] |
 //!
-//! An [`Order`] is a spec applied to a number of records, a seed and an epoch. [`RankShare`] divides its positions into steps and
-//! ranks. A [`Cursor`] is the current position of a run, and [`State`] is its saved form. [`Order::samples`] lists the samples of a
-//! step; [`Order::rows_of`] lists the steps and batch rows of a record. A [`Permutation`] can shuffle data other than records. A
-//! [`Split`] divides records into parts by a hash.
+//! An [`Order`] is a spec applied to a number of records, a seed and an epoch. [`RankShare`] divides its
+//! positions into steps and ranks. A [`Cursor`] is the current position of a run, and [`State`] is its saved
+//! form. [`Order::samples`] lists the samples of a step; [`Order::rows_of`] lists the steps and batch rows of
+//! a record. A [`Permutation`] can shuffle data other than records. A [`Split`] divides records into parts by
+//! a hash.
 //!
 //! **Cost.** A record of a global order takes about 30 ns, or about half of that when filled in batches; see
-//! `docs/performance.md`. Creating an order takes well under a microsecond for any n, except for the tables of weights and filters.
+//! `docs/performance.md`. Creating an order takes well under a microsecond for any n, except for the tables
+//! of weights and filters.
 
 mod block;
 mod buckets;
@@ -85,7 +87,8 @@ pub use weighted::Weights;
 
 use crate::error::{OrderError, Result};
 
-/// Converts a signed or unsigned 64-bit integer to a seed. A negative number becomes the unsigned number with the same bits.
+/// Converts a signed or unsigned 64-bit integer to a seed. A negative number becomes the unsigned number with
+/// the same bits.
 ///
 /// ```
 /// assert_eq!(tfseek::order::seed_of(-1)?, u64::MAX);
@@ -103,7 +106,8 @@ pub fn seed_of(number: i128) -> Result<u64> {
     })
 }
 
-/// Returns the seed for augmenting the sample at a position. It is the same on every rank, worker and thread, and after a resume.
+/// Returns the seed for augmenting the sample at a position. It is the same on every rank, worker and thread,
+/// and after a resume.
 ///
 /// ```
 /// assert_eq!(tfseek::order::augmentation_seed(42, 7, 1000), 0xc6f9_4087_67b7_785b);

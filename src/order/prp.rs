@@ -1,4 +1,5 @@
-//! PRP1: a permutation of the numbers below n, computed by a Feistel network with cycle-walking, and its mixing functions.
+//! PRP1: a permutation of the numbers below n, computed by a Feistel network with cycle-walking, and its
+//! mixing functions.
 //!
 //! ```text
 //! key      k0 .. k7 from (seed, epoch, stream, n), by mix
@@ -18,12 +19,14 @@ const TAG: u64 = u64::from_be_bytes(*b"TFRDPRP1");
 
 const ROUNDS: usize = 8;
 
-/// Minimum bits of the domain. In smaller domains, eight rounds do not give all permutations of five or six numbers equally often.
+/// Minimum bits of the domain. In smaller domains, eight rounds do not give all permutations of five or six
+/// numbers equally often.
 const MIN_BITS: u32 = 10;
 /// Number of indices of the smallest domain.
 pub(super) const SMALL: usize = 1 << MIN_BITS;
 
-/// Number of indices that go through the rounds together. It fills the processor's pipelines and takes half a page of stack.
+/// Number of indices that go through the rounds together. It fills the processor's pipelines and takes half a
+/// page of stack.
 const BATCH: usize = 64;
 /// Number of indices per loop of a round.
 const LANES: usize = 8;
@@ -54,9 +57,10 @@ pub(super) fn mulhi(a: u64, b: u64) -> u64 {
 
 /// PRP1: a permutation of the numbers below `n` that is computed, not stored.
 ///
-/// `get(i)` returns the number at position i, and `inverse` returns the position of a number. The permutation depends only on
-/// `(n, seed, epoch, stream)`, and is the same on every machine. `docs/order.md` defines it bit by bit. It is designed to match a
-/// randomly drawn permutation in every statistic that matters for training order. It is not a cipher.
+/// `get(i)` returns the number at position i, and `inverse` returns the position of a number. The permutation
+/// depends only on `(n, seed, epoch, stream)`, and is the same on every machine. `docs/order.md` defines it
+/// bit by bit. It is designed to match a randomly drawn permutation in every statistic that matters for
+/// training order. It is not a cipher.
 ///
 /// ```
 /// use tfseek::order::Permutation;
@@ -66,9 +70,10 @@ pub(super) fn mulhi(a: u64, b: u64) -> u64 {
 /// assert_eq!(shuffle.inverse(8), 3);
 /// ```
 ///
-/// **Cost.** The struct takes 80 bytes, and creating it about 100 ns. If `n` is 1000 or more, a number takes about 30 ns, and up to
-/// three times as long just above a power of two. For a smaller `n`, a number takes 1024/n passes through the rounds on average:
-/// 300 ns at 100, 10 us at 2. [`fill`](Permutation::fill) takes about half the time per number.
+/// **Cost.** The struct takes 80 bytes, and creating it about 100 ns. If `n` is 1000 or more, a number takes
+/// about 30 ns, and up to three times as long just above a power of two. For a smaller `n`, a number takes
+/// 1024/n passes through the rounds on average: 300 ns at 100, 10 us at 2. [`fill`](Permutation::fill) takes
+/// about half the time per number.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Permutation {
     n: u64,
@@ -80,8 +85,8 @@ pub struct Permutation {
 }
 
 impl Permutation {
-    /// Creates the permutation of the numbers below `n` for a seed, an epoch and a stream. Different streams give independent
-    /// permutations under one seed. The shuffle of a whole dataset has stream 0.
+    /// Creates the permutation of the numbers below `n` for a seed, an epoch and a stream. Different streams
+    /// give independent permutations under one seed. The shuffle of a whole dataset has stream 0.
     pub fn new(n: u64, seed: u64, epoch: u64, stream: u64) -> Permutation {
         let h = absorb([TAG, seed, epoch, stream, n]);
         let bits = (u64::BITS - n.saturating_sub(1).leading_zeros()).max(MIN_BITS);
@@ -138,8 +143,9 @@ impl Permutation {
         self.apply(out);
     }
 
-    /// Fills `out` with all numbers of a permutation of at most [`SMALL`] numbers, in their order. It applies the rounds once to each number of
-    /// the domain, with tables of the round function. So it takes about 4 us for any `n`.
+    /// Fills `out` with all numbers of a permutation of at most [`SMALL`] numbers, in their order. It applies
+    /// the rounds once to each number of the domain, with tables of the round function. So it takes about 4
+    /// us for any `n`.
     pub(super) fn fill_small(&self, out: &mut [u64]) {
         const HALF: usize = 1 << (MIN_BITS / 2);
         let mut tables = [[0u16; HALF]; ROUNDS];
@@ -175,15 +181,16 @@ impl Permutation {
         }
     }
 
-    /// Passes a batch through the rounds until all its numbers are below n. After each pass, the finished numbers are removed and
-    /// the others are moved together.
+    /// Passes a batch through the rounds until all its numbers are below n. After each pass, the finished
+    /// numbers are removed and the others are moved together.
     fn apply_batch(&self, positions: &mut [u64]) {
         let mut x = [0; BATCH];
         let mut target: [usize; BATCH] = std::array::from_fn(|i| i);
         let mut open = positions.len();
         x[..open].copy_from_slice(positions);
         while open > 0 {
-            // The last chunk may contain unused numbers after `open`. They are in the domain, and computing them costs little.
+            // The last chunk may contain unused numbers after `open`. They are in the domain, and computing
+            // them costs little.
             for lanes in x[..open.next_multiple_of(LANES)].chunks_exact_mut(LANES) {
                 self.feistel(lanes);
             }
@@ -219,8 +226,9 @@ impl Permutation {
         }
     }
 
-    /// Applies the rounds until the number is below n (cycle-walking). This terminates, because the rounds permute the domain: the
-    /// cycle of a number below n contains a number below n, at the latest the number itself.
+    /// Applies the rounds until the number is below n (cycle-walking). This terminates, because the rounds
+    /// permute the domain: the cycle of a number below n contains a number below n, at the latest the number
+    /// itself.
     fn walk(&self, mut x: u64, rounds: impl Fn(&mut u64, &mut u64)) -> u64 {
         let mask = self.mask();
         loop {
@@ -237,7 +245,8 @@ impl Permutation {
         (1 << self.right) - 1
     }
 
-    /// Panics if `i` is not below n. The cycle of another number may contain no number below n, so the walk might not terminate.
+    /// Panics if `i` is not below n. The cycle of another number may contain no number below n, so the walk
+    /// might not terminate.
     fn check(&self, i: u64) {
         assert!(i < self.n, "no position {i}: there are {}", self.n);
     }

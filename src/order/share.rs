@@ -13,8 +13,9 @@ use crate::error::{OrderError, Result};
 
 /// The share of one rank in an epoch: its positions in each step.
 ///
-/// A global batch consists of `batch` consecutive positions. Each rank takes one part of it, and the parts in the order of the ranks
-/// are the whole batch. The samples of a step therefore do not depend on the number of ranks, and a run can resume with another number.
+/// A global batch consists of `batch` consecutive positions. Each rank takes one part of it, and the parts in
+/// the order of the ranks are the whole batch. The samples of a step therefore do not depend on the number of
+/// ranks, and a run can resume with another number.
 ///
 /// ```
 /// use tfseek::order::{LastBatch, RankShare, Run};
@@ -65,10 +66,12 @@ pub struct StepRow {
 }
 
 impl RankShare {
-    /// Creates the share of `rank` of `ranks` in an epoch of `len` positions, in global batches of `batch` samples.
+    /// Creates the share of `rank` of `ranks` in an epoch of `len` positions, in global batches of `batch`
+    /// samples.
     ///
     /// # Errors
-    /// [`ErrorKind::Order`](crate::ErrorKind::Order) if `rank` is not below `ranks`, or if `batch` is 0 or not a multiple of `ranks`.
+    /// [`ErrorKind::Order`](crate::ErrorKind::Order) if `rank` is not below `ranks`, or if `batch` is 0 or
+    /// not a multiple of `ranks`.
     pub fn new(len: u64, batch: u64, rank: u64, ranks: u64, last: LastBatch) -> Result<RankShare> {
         if rank >= ranks {
             return Err(OrderError::Rank { rank, ranks }.into());
@@ -104,7 +107,8 @@ impl RankShare {
     /// Returns the same share with its step 0 at position `start`, for a run that resumes there.
     ///
     /// # Errors
-    /// [`OrderError::Position`] if `start` is beyond the end of the epoch. The end itself is valid, and leaves no steps.
+    /// [`OrderError::Position`] if `start` is beyond the end of the epoch. The end itself is valid, and
+    /// leaves no steps.
     pub fn starting_at(mut self, start: u64) -> Result<RankShare> {
         if start > self.len {
             return Err(OrderError::Position { position: start, len: self.len }.into());
@@ -113,11 +117,13 @@ impl RankShare {
         Ok(self)
     }
 
-    /// Restricts the share to the steps `worker`, `worker + workers`, .. of this rank: its step k is step `worker + k * workers` of the
-    /// rank. It is for processes whose batches are consumed round-robin. Default: worker 0 of 1.
+    /// Restricts the share to the steps `worker`, `worker + workers`, .. of this rank: its step k is step
+    /// `worker + k * workers` of the rank. It is for processes whose batches are consumed round-robin.
+    /// Default: worker 0 of 1.
     ///
     /// # Errors
-    /// [`OrderError::Refused`] if `worker` is not below `workers`, or for several workers with [`LastBatch::Continuous`].
+    /// [`OrderError::Refused`] if `worker` is not below `workers`, or for several workers with
+    /// [`LastBatch::Continuous`].
     pub(crate) fn worker(mut self, worker: u64, workers: u64) -> Result<RankShare> {
         let reason = if worker >= workers {
             format!("no worker {worker}: there are {workers}")
@@ -130,8 +136,8 @@ impl RankShare {
         Err(OrderError::Refused { reason: reason.into() }.into())
     }
 
-    /// Returns the number of steps until the epoch ends. It is the same on all ranks. With [`LastBatch::Continuous`] it counts the
-    /// steps that begin in this epoch.
+    /// Returns the number of steps until the epoch ends. It is the same on all ranks. With
+    /// [`LastBatch::Continuous`] it counts the steps that begin in this epoch.
     pub fn steps(&self) -> u64 {
         self.rank_steps().saturating_sub(self.worker).div_ceil(self.workers)
     }
@@ -161,8 +167,9 @@ impl RankShare {
         }
     }
 
-    /// Returns this rank's positions in step `k` as [`Run`]s: one run, unless the positions cross the end of an epoch. It returns `None`
-    /// if the step does not exist. Continuous steps have no end, unless the epoch is empty or the numbers exceed u64.
+    /// Returns this rank's positions in step `k` as [`Run`]s: one run, unless the positions cross the end of
+    /// an epoch. It returns `None` if the step does not exist. Continuous steps have no end, unless the epoch
+    /// is empty or the numbers exceed u64.
     pub fn step(&self, k: u64) -> Option<impl Iterator<Item = Run> + Clone + use<>> {
         self.runs(k, Some(self.rank))
     }
@@ -191,9 +198,10 @@ impl RankShare {
         Some(RunIter { first: 0, at, end, len: self.len, padding: self.last == LastBatch::Pad })
     }
 
-    /// Returns the positions of the step that begins at the start of this share of one rank, as [`Run`]s, and the position after it as of
-    /// [`after`](RankShare::after). Positions that are left out are passed over, and those that follow take their places. They are given in
-    /// ascending order from the start on, each with the number of epochs after this one. `None` if the rest of the epoch has no step.
+    /// Returns the positions of the step that begins at the start of this share of one rank, as [`Run`]s, and
+    /// the position after it as of [`after`](RankShare::after). Positions that are left out are passed over,
+    /// and those that follow take their places. They are given in ascending order from the start on, each
+    /// with the number of epochs after this one. `None` if the rest of the epoch has no step.
     pub(crate) fn filled(
         &self,
         left_out: impl Iterator<Item = (u64, u64)>,
@@ -223,7 +231,8 @@ impl RankShare {
         Some((runs, if self.is_continuous() { (epochs, (at % len) as u64) } else { (0, at as u64) }))
     }
 
-    /// Returns the share of all workers of this rank whose step 0 is `ahead` steps after step `k` of this one, in the same epoch.
+    /// Returns the share of all workers of this rank whose step 0 is `ahead` steps after step `k` of this
+    /// one, in the same epoch.
     pub(crate) fn beside(&self, k: u64, ahead: i64) -> Option<RankShare> {
         let begin = self.begin(k.checked_mul(self.workers)?.checked_add(self.worker)?)?;
         let start = i128::try_from(begin).ok()? + i128::from(ahead) * i128::from(self.batch);
@@ -232,9 +241,9 @@ impl RankShare {
         (share.steps() > 0).then_some(share)
     }
 
-    /// Returns the position of a run after step `k` was delivered, as (epochs after this one, position in that epoch). States contain
-    /// this position, and [`starting_at`](RankShare::starting_at) accepts it. With several workers it is the end of the round, which
-    /// consists of one step per worker.
+    /// Returns the position of a run after step `k` was delivered, as (epochs after this one, position in
+    /// that epoch). States contain this position, and [`starting_at`](RankShare::starting_at) accepts it.
+    /// With several workers it is the end of the round, which consists of one step per worker.
     pub fn after(&self, k: u64) -> Option<(u64, u64)> {
         let round = k.checked_mul(self.workers)?;
         self.begin(round.checked_add(self.worker)?)?;
@@ -251,14 +260,16 @@ impl RankShare {
         }
     }
 
-    /// Returns the number of the share's step `k` in its epoch, counted from the start of the epoch and over all workers.
+    /// Returns the number of the share's step `k` in its epoch, counted from the start of the epoch and over
+    /// all workers.
     pub(crate) fn number(&self, k: u64) -> u64 {
         let ahead = k.saturating_mul(self.workers).saturating_add(self.worker);
         (self.start / self.batch).saturating_add(ahead)
     }
 
-    /// Returns the step, rank and row of a position of this epoch. It returns `None` for a position before the start of the share, and
-    /// for one in a dropped last batch. Padding rows, which repeat positions, are ignored.
+    /// Returns the step, rank and row of a position of this epoch. It returns `None` for a position before
+    /// the start of the share, and for one in a dropped last batch. Padding rows, which repeat positions, are
+    /// ignored.
     pub(super) fn locate(&self, position: u64) -> Option<StepRow> {
         if let Some(buckets) = &self.buckets {
             let (step, inside, size) = buckets.locate(position)?;
@@ -305,7 +316,8 @@ impl RankShare {
         self.workers > 1
     }
 
-    /// Returns the position at which the rank's step `k` begins, counted over epochs, or `None` if the step does not exist.
+    /// Returns the position at which the rank's step `k` begins, counted over epochs, or `None` if the step
+    /// does not exist.
     fn begin(&self, k: u64) -> Option<u128> {
         let endless = self.last == LastBatch::Continuous && self.len > 0;
         (endless || k < self.rank_steps())
@@ -364,7 +376,8 @@ impl Iterator for RunIter {
 mod tests {
     use super::*;
 
-    /// Steps of the workers, taken round-robin, are the steps of their rank, and each round ends at the end of its last step.
+    /// Steps of the workers, taken round-robin, are the steps of their rank, and each round ends at the end
+    /// of its last step.
     #[test]
     fn workers_divide_the_steps_of_a_rank() {
         for last in [LastBatch::Drop, LastBatch::Pad, LastBatch::Short] {

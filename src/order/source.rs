@@ -1,4 +1,5 @@
-//! One source of records: a validated spec without mixtures, for all records or for one component, and its keys for one epoch.
+//! One source of records: a validated spec without mixtures, for all records or for one component, and its
+//! keys for one epoch.
 
 use super::block::{self, BlockOrder};
 use super::buckets::BucketOrder;
@@ -53,7 +54,8 @@ impl OrderSource {
     /// Creates the source of a spec over `records`.
     ///
     /// # Errors
-    /// [`OrderError`] if the spec does not match the number of records, is nested, or has invalid block sizes.
+    /// [`OrderError`] if the spec does not match the number of records, is nested, or has invalid block
+    /// sizes.
     pub(super) fn new(spec: &Spec, records: Range<u64>) -> Result<OrderSource> {
         let n = records.end - records.start;
         let (filter, spec) = match spec {
@@ -208,7 +210,8 @@ impl OrderSource {
         }
     }
 
-    /// Fills `out` with the lengths of the rows at the positions from `start` on. `None` for an order without buckets.
+    /// Fills `out` with the lengths of the rows at the positions from `start` on. `None` for an order without
+    /// buckets.
     pub(super) fn fill_lengths(&self, key: &SourceKey, start: u64, out: &mut [u64]) -> Option<()> {
         match (&self.kind, key) {
             (SourceKind::Buckets(buckets), SourceKey::Buckets(key)) => {
@@ -222,7 +225,8 @@ impl OrderSource {
     fn draw(&self, start: u64, t: u64) -> u64 {
         match &self.kind {
             SourceKind::Weighted(weights) => weights.draw(start, t),
-            // Not reached: only `key` creates keys, and a weighted key is used with its own source. `t` is a valid index anyway.
+            // Not reached: only `key` creates keys, and a weighted key is used with its own source. `t` is a
+            // valid index anyway.
             _ => t,
         }
     }
@@ -247,8 +251,8 @@ impl OrderSource {
 }
 
 impl OrderSource {
-    /// Describes the source as text for users, for [`Order::describe`](super::Order::describe) and, without a batch size,
-    /// [`Order::summary`](super::Order::summary).
+    /// Describes the source as text for users, for [`Order::describe`](super::Order::describe) and, without a
+    /// batch size, [`Order::summary`](super::Order::summary).
     pub(super) fn describe(&self, global_batch: Option<u64>) -> String {
         let records = match &self.filter {
             Some(filter) => format!("{} of a filter", Count(filter.len(), "record")),

@@ -7,7 +7,8 @@ use super::subset::Subset;
 use super::weighted::Weights;
 use std::ops::Range;
 
-/// The kind of an order and its parameters, without a seed and an epoch. [`Order::new`](super::Order::new) creates an order from it.
+/// The kind of an order and its parameters, without a seed and an epoch. [`Order::new`](super::Order::new)
+/// creates an order from it.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Spec {
@@ -15,18 +16,21 @@ pub enum Spec {
     Sequential,
     /// A permutation of all records.
     Global,
-    /// A shuffle that reads in blocks of adjacent records. Records come from `window` blocks at a time, and each block is read once per
-    /// epoch. It is for slow disks and networks, where a global shuffle would cost one seek per record. About two windows must fit into
-    /// memory. [`Order::describe`](super::Order::describe) reports the design effect (deff): how much worse than a global shuffle it
-    /// can be. If one window would contain all records, `Global` shuffles equally well at lower cost.
+    /// A shuffle that reads in blocks of adjacent records. Records come from `window` blocks at a time, and
+    /// each block is read once per epoch. It is for slow disks and networks, where a global shuffle would
+    /// cost one seek per record. About two windows must fit into memory.
+    /// [`Order::describe`](super::Order::describe) reports the design effect (deff): how much worse than a
+    /// global shuffle it can be. If one window would contain all records, `Global` shuffles equally well at
+    /// lower cost.
     Block {
         /// Number of records per block.
         block: u64,
         /// Number of blocks per window.
         window: u64,
     },
-    /// Equal classes in a block order: a window has as many samples as records, and each class that it has gives equally many of them. A record repeats
-    /// only after all of its class in the window. A class without a record in a window has no sample there.
+    /// Equal classes in a block order: a window has as many samples as records, and each class that it has
+    /// gives equally many of them. A record repeats only after all of its class in the window. A class
+    /// without a record in a window has no sample there.
     BalancedBlock {
         /// The class of each record.
         classes: Classes,
@@ -35,28 +39,33 @@ pub enum Spec {
         /// Number of blocks per window.
         window: u64,
     },
-    /// Draws with replacement, with one weight per record. An epoch has the same number of draws as there are records.
+    /// Draws with replacement, with one weight per record. An epoch has the same number of draws as there are
+    /// records.
     Weighted(Weights),
-    /// Batches of records of like length. An epoch has each record once, and as many positions as there are records.
-    /// [`Order::bucket_share`](super::Order::bucket_share) divides it into steps.
+    /// Batches of records of like length. An epoch has each record once, and as many positions as there are
+    /// records. [`Order::bucket_share`](super::Order::bucket_share) divides it into steps.
     Buckets(Buckets),
-    /// A subset of the records. `order` yields an index at position t, and the record is the survivor with that index.
+    /// A subset of the records. `order` yields an index at position t, and the record is the survivor with
+    /// that index.
     Filtered {
         /// The surviving records.
         subset: Subset,
-        /// The order of the survivors, defined as if there were no other records. It must not be a mixture or filtered itself.
+        /// The order of the survivors, defined as if there were no other records. It must not be a mixture or
+        /// filtered itself.
         order: Box<Spec>,
     },
-    /// Several sources in fixed proportions. With the weights q and their sum P, each cycle of P positions contains exactly q\[c\]
-    /// samples of component c. The length of an epoch is the number of records of all components together. If the proportions differ
-    /// from those of the sizes, an epoch contains some records several times and others not at all. The next epoch continues each
-    /// component at the position where the last one ended.
+    /// Several sources in fixed proportions. With the weights q and their sum P, each cycle of P positions
+    /// contains exactly q\[c\] samples of component c. The length of an epoch is the number of records of all
+    /// components together. If the proportions differ from the sizes' proportions, an epoch contains some
+    /// records several times and others not at all. The next epoch continues each component at the position
+    /// where the last one ended.
     ///
-    /// What a component has given is always the beginning of its own order, without repetition. Each cycle needs a table of P entries,
-    /// which is made when an order enters the cycle. So P is at most 2^20, unless all weights are 1.
+    /// What a component has given is always the beginning of its own order, without repetition. Each cycle
+    /// needs a table of P entries, which is made when an order enters the cycle. So P is at most 2^20, unless
+    /// all weights are 1.
     ///
-    /// A cycle takes at least 4 us, which is 400 ns per position at P = 10. Weights with a common factor mix in the same proportions over
-    /// longer, faster cycles.
+    /// A cycle takes at least 4 us, which is 400 ns per position at P = 10. Weights with a common factor mix
+    /// in the same proportions over longer, faster cycles.
     Mixture(Vec<Component>),
     /// Several sources in fixed proportions, with options: whole batches, and other ends of an epoch.
     Mix(MixSpec),
@@ -84,7 +93,8 @@ pub enum MixStop {
     All,
 }
 
-/// Components in proportions, with options. [`Spec::Mixture`](super::Spec::Mixture) is the mix of rows that never stops.
+/// Components in proportions, with options. [`Spec::Mixture`](super::Spec::Mixture) is the mix of rows that
+/// never stops.
 ///
 /// ```
 /// use tfseek::order::{Component, MixSpec, MixStop, Order, Spec};
@@ -122,7 +132,8 @@ impl MixSpec {
         MixSpec { components, batch: None, stop: MixStop::default(), start: None }
     }
 
-    /// Mixes whole global batches of this number of samples: all samples of a batch are from one component. An epoch has whole batches.
+    /// Mixes whole global batches of this number of samples: all samples of a batch are from one component.
+    /// An epoch has whole batches.
     #[must_use]
     pub fn batches(self, samples: u64) -> MixSpec {
         MixSpec { batch: Some(samples), ..self }
@@ -145,14 +156,15 @@ impl MixSpec {
 }
 
 impl Spec {
-    /// Returns a block order with blocks of about `bytes`, and windows of four blocks per sample of a global batch,
-    /// at least 64 blocks. `stored_bytes` is the size of all `n` records on disk.
+    /// Returns a block order with blocks of about `bytes`, and windows of four blocks per sample of a global
+    /// batch, at least 64 blocks. `stored_bytes` is the size of all `n` records on disk.
     pub(crate) fn block_of(bytes: u64, n: u64, stored_bytes: u64, global_batch: u64) -> Spec {
         let block = block_records(bytes, n, stored_bytes);
         Spec::Block { block, window: default_window(global_batch) }
     }
 
-    /// Returns the block and window sizes of an order that reads in blocks, also of one over the records of a subset.
+    /// Returns the block and window sizes of an order that reads in blocks, also of one over the records of a
+    /// subset.
     pub(crate) fn block_sizes(&self) -> Option<(u64, u64)> {
         match self {
             Spec::Block { block, window } | Spec::BalancedBlock { block, window, .. } => {
@@ -163,7 +175,8 @@ impl Spec {
         }
     }
 
-    /// Returns true if adjacent positions have records that are far from each other, so that each costs an access of its own.
+    /// Returns true if adjacent positions have records that are far from each other, so that each costs an
+    /// access of its own.
     pub(crate) fn is_scattered(&self) -> bool {
         match self {
             Spec::Global | Spec::Weighted(_) | Spec::Buckets(_) => true,
@@ -188,13 +201,14 @@ impl Spec {
 }
 
 impl Component {
-    /// Creates a component of all records in this order, with `weight` samples per cycle. The order must not be a mixture.
+    /// Creates a component of all records in this order, with `weight` samples per cycle. The order must not
+    /// be a mixture.
     pub fn new(weight: u64, order: Spec) -> Component {
         Component { weight, records: None, order }
     }
 
-    /// Restricts the component to these records. The order is defined as if there were no other records: the record numbers of a
-    /// filter count from the first record of the range.
+    /// Restricts the component to these records. The order is defined as if there were no other records: the
+    /// record numbers of a filter count from the first record of the range.
     #[must_use]
     pub fn over(mut self, records: Range<u64>) -> Component {
         self.records = Some(records);

@@ -12,9 +12,9 @@ const ONE: u128 = 10u128.pow(DECIMALS as u32);
 
 /// Splits of a dataset in given proportions. The hash of a record decides about its split.
 ///
-/// A split is an interval of the hashes. With the cumulative fractions `c`, hash `h` is in split `k` if `c[k] <= h / 2^64 < c[k + 1]`.
-/// Fractions are decimal numbers: the shortest ones that are read as the given floats, so 0.7, 0.2 and 0.1 sum to exactly 1. The comparison
-/// is exact.
+/// A split is an interval of the hashes. With the cumulative fractions `c`, hash `h` is in split `k` if
+/// `c[k] <= h / 2^64 < c[k + 1]`. Fractions are decimal numbers: the shortest ones that are read as the given
+/// floats, so 0.7, 0.2 and 0.1 sum to exactly 1. The comparison is exact.
 ///
 /// ```
 /// use tfseek::order::Split;
@@ -35,7 +35,8 @@ impl Split {
     /// Creates splits of these fractions.
     ///
     /// # Errors
-    /// [`OrderError::Refused`] for a number outside 0 to 1 or with more than 27 decimals, and for a sum above 1.
+    /// [`OrderError::Refused`] for a number outside 0 to 1 or with more than 27 decimals, and for a sum above
+    /// 1.
     pub fn new(fractions: &[f64]) -> Result<Split> {
         let mut sum = 0;
         let ends = fractions.iter().map(|&fraction| {
@@ -59,7 +60,8 @@ impl Split {
         Ok(Split { ends: ends.collect::<Result<_>>()? })
     }
 
-    /// Returns the number of the split of a hash. `None` if the fractions sum to less than 1, and the hash is in the rest.
+    /// Returns the number of the split of a hash. `None` if the fractions sum to less than 1, and the hash is
+    /// in the rest.
     pub fn number(&self, hash: u64) -> Option<usize> {
         let number = self.ends.partition_point(|&end| end <= u128::from(hash));
         (number < self.ends.len()).then_some(number)

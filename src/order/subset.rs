@@ -20,9 +20,9 @@ const SAMPLE: u64 = 4096;
 
 /// A subset of the records, in ascending order of their numbers.
 ///
-/// An order over a subset permutes the records in it (the *survivors*), and yields no others. Clones share their memory: eight bytes
-/// per survivor, or 1.13 bits per record of the dataset if that is less. Finding the k-th survivor takes one access to the list, or
-/// about three cache misses in the bitmap.
+/// An order over a subset permutes the records in it (the *survivors*), and yields no others. Clones share
+/// their memory: eight bytes per survivor, or 1.13 bits per record of the dataset if that is less. Finding
+/// the k-th survivor takes one access to the list, or about three cache misses in the bitmap.
 ///
 /// ```
 /// use tfseek::order::Subset;
@@ -51,7 +51,8 @@ impl Subset {
     /// Creates a subset from record numbers in ascending order.
     ///
     /// # Errors
-    /// [`OrderError::Refused`], with the index, for a number that is not above the previous one, and for the number 2^64 - 1.
+    /// [`OrderError::Refused`], with the index, for a number that is not above the previous one, and for the
+    /// number 2^64 - 1.
     pub fn from_ids(ids: impl Into<Vec<u64>>) -> Result<Subset> {
         let ids = ids.into();
         if let Some(at) = ids.windows(2).position(|pair| pair[0] >= pair[1]) {
@@ -83,7 +84,7 @@ impl Subset {
         Subset::make(SubsetForm::Ids(ids), len, end)
     }
 
-    /// Creates a subset of those of the first `n` records for which `keep` returns true.
+    /// Creates a subset of the first `n` records: all for which `keep` returns true.
     pub fn from_fn(n: u64, mut keep: impl FnMut(u64) -> bool) -> Subset {
         let words = (0..n.div_ceil(64)).map(|word| {
             let begin = word * 64;

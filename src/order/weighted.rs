@@ -15,8 +15,9 @@ const MAX: u32 = u32::MAX;
 
 /// One weight per record, for draws with replacement.
 ///
-/// Each record is drawn with a probability proportional to its weight. Records of weight 0 are never drawn. A draw is a function of
-/// its number and takes constant time. The table for it is built once and takes 12 bytes per record.
+/// Each record is drawn with a probability proportional to its weight. Records of weight 0 are never drawn. A
+/// draw is a function of its number and takes constant time. The table for it is built once and takes 12
+/// bytes per record.
 ///
 /// ```
 /// use tfseek::order::{Order, Spec, Weights};
@@ -93,8 +94,9 @@ impl Weights {
     }
 }
 
-/// Builds Vose's alias table (1991): of 2^64 draws of index j, `threshold[j]` yield j and the rest yield `alias[j]`. Integer
-/// arithmetic is exact except for the last bit of a threshold, and gives the same table on every machine.
+/// Builds Vose's alias table (1991): of 2^64 draws of index j, `threshold[j]` yield j and the rest yield
+/// `alias[j]`. Integer arithmetic is exact except for the last bit of a threshold, and gives the same table
+/// on every machine.
 fn vose(weights: &[u32]) -> (Vec<u64>, Vec<u32>) {
     let n = weights.len() as u64;
     // The sum and the products are below 2^64, because n and the weights are below 2^32.
@@ -117,13 +119,15 @@ fn vose(weights: &[u32]) -> (Vec<u64>, Vec<u32>) {
     (threshold, alias)
 }
 
-/// Scales floats to integers in proportion. The largest becomes [`MAX`], 0 stays 0, and other values are at least 1.
+/// Scales floats to integers in proportion. The largest becomes [`MAX`], 0 stays 0, and other values are at
+/// least 1.
 pub(super) fn scale(weights: &[f64]) -> Result<Vec<u32>> {
     if let Some(index) = weights.iter().position(|x| !(x.is_finite() && *x >= 0.0)) {
         return Err(OrderError::Weight { index, reason: "is negative, infinite or not a number" }.into());
     }
     let max = weights.iter().copied().fold(0.0, f64::max);
-    // The division comes first, so nothing becomes infinite. The quotient is at most 1, so the cast only drops the fraction.
+    // The division comes first, so nothing becomes infinite. The quotient is at most 1, so the cast only
+    // drops the fraction.
     let one = |x: f64| if x > 0.0 { ((x / max * f64::from(MAX)) as u32).max(1) } else { 0 };
     Ok(weights.iter().map(|x| one(*x)).collect())
 }

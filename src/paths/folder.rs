@@ -19,8 +19,9 @@ const MAX_EXAMINED: usize = 1000;
 /// Maximum number of files that are examined of those whose names differ in numbers only.
 const MAX_OF_FORM: usize = 16;
 
-/// Returns the path itself, or the shards in it if it is a folder, which is added to `folders`. `None` if it does not exist. A pattern need not be a
-/// file name: it may be too long for one, and Windows refuses wildcards.
+/// Returns the path itself, or the shards in it if it is a folder, which is added to `folders`. `None` if it
+/// does not exist. A pattern need not be a file name: it may be too long for one, and Windows refuses
+/// wildcards.
 pub(super) fn existing(
     path: &Path,
     is_pattern: bool,
@@ -43,7 +44,8 @@ fn cannot_exist(e: &Error) -> bool {
 /// Returns true if a folder exists.
 ///
 /// # Errors
-/// I/O errors. A folder that cannot be examined may exist, and a pattern with its name must not match other folders.
+/// I/O errors. A folder that cannot be examined may exist, and a pattern with its name must not match other
+/// folders.
 pub(super) fn exists(path: &Path) -> Result<bool> {
     match existing_metadata(path) {
         Ok(found) => Ok(found.is_some()),
@@ -171,8 +173,9 @@ fn is_numbered(name: &str) -> bool {
     !name.starts_with('.') && (of_set || plain.starts_with("part-") && !plain.contains('.'))
 }
 
-/// Returns the TFRecord files in a folder, compressed ones too, that do not count as its shards because of their names, in natural order.
-/// Examines the first bytes of at most [`MAX_EXAMINED`] files. Files that are not regular or cannot be read are left out.
+/// Returns the TFRecord files in a folder, compressed ones too, that do not count as its shards because of
+/// their names, in natural order. Examines the first bytes of at most [`MAX_EXAMINED`] files. Files that are
+/// not regular or cannot be read are left out.
 pub(super) fn other_shards(dir: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(dir) else { return Vec::new() };
     let may_be_file = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|t| t.is_file() || t.is_symlink());
@@ -185,7 +188,8 @@ pub(super) fn other_shards(dir: &Path) -> Vec<PathBuf> {
     names.into_iter().map(|name| dir.join(name)).filter(|path| begins_with_record(path)).collect()
 }
 
-/// Returns true if a file is regular and begins with a record, whose header has a correct checksum. Never blocks.
+/// Returns true if a file is regular and begins with a record, whose header has a correct checksum. Never
+/// blocks.
 fn begins_with_record(path: &Path) -> bool {
     // Opening a device may change its state, so a link to one is not opened.
     fs::metadata(path).is_ok_and(|meta| meta.is_file())
@@ -194,8 +198,8 @@ fn begins_with_record(path: &Path) -> bool {
             .is_ok_and(|first| sniff::begins_with_record(&first))
 }
 
-/// Returns true if a file of this name counts as a shard of its folder: it has one of the [`EXTENSIONS`], which a suffix of a compression
-/// and `-NNNNN-of-NNNNN` may follow, and does not begin with a dot.
+/// Returns true if a file of this name counts as a shard of its folder: it has one of the [`EXTENSIONS`],
+/// which a suffix of a compression and `-NNNNN-of-NNNNN` may follow, and does not begin with a dot.
 ///
 /// ```
 /// use tfseek::paths::has_extension;

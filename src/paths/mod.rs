@@ -12,10 +12,10 @@
 //! | set of any size | `train@*.tfrecord` | the only set of this name; two sets of different sizes are an error | natural | yes |
 //! | list | `["b.tfrecord", "a-*"]` | the results of the items, with duplicates | the list's | the same as for each item |
 //!
-//! * **An existing path is not a pattern.** It is taken literally, whatever characters its name contains. The same holds for the
-//!   leading folders of a pattern, as far as they exist.
-//! * **The order determines record numbers**, so it is fixed. A list keeps the order of its items. The results of one pattern are in
-//!   natural order (runs of digits compare by value), each file once.
+//! * **An existing path is not a pattern.** It is taken literally, whatever characters its name contains. The
+//!   same holds for the leading folders of a pattern, as far as they exist.
+//! * **The order determines record numbers**, so it is fixed. A list keeps the order of its items. The
+//!   results of one pattern are in natural order (runs of digits compare by value), each file once.
 //! * **Other names.** In a folder without the extensions, files count that begin with a record, such as
 //!   `train-00000-of-00016`, and those
 //!   whose names differ from such a name in numbers only. In other folders files with other names are not
@@ -26,15 +26,19 @@
 //! * **Once.** A folder or pattern that finds a data set twice (`a.tfrecord` and `a.tfrecord.gz`, sets of two
 //!   and of three shards) is an
 //!   error. Items of a list may name both.
-//! * **Gaps.** A name like `-00003-of-00010` contains the number of shards in its set. If a folder, a wildcard or an `@` found some
-//!   shards of a set but not all, that is an error with the names of the missing ones. A set whose shards were all named by the
-//!   caller, one by one or in braces, may be incomplete. The check covers all resolved paths, so two patterns may share a set. Sets
-//!   in different folders are different sets.
+//! * **Gaps.** A name like `-00003-of-00010` contains the number of shards in its set. If a folder, a
+//!   wildcard or an `@` found some shards of a set but not all, that is an error with the names of the
+//!   missing ones. A set whose shards were all named by the caller, one by one or in braces, may be
+//!   incomplete. The check covers all resolved paths, so two patterns may share a set. Sets in different
+//!   folders are different sets.
 //! * **Addresses need a store.** A path that begins with a scheme and `://`, like `gs://bucket/x`, is one of
-//!   [`DatasetOptions::store`](crate::DatasetOptions::store). Without a store it is [`NotLocal`](PathsError::NotLocal), and so is `file://`. Use `./gs:/x` for a file in a local folder with such a name.
-//! * **Braces.** `{a..b}` and `{a..b..step}` are ranges of decimal numbers. If one end begins with a zero, numbers are padded to the
-//!   length of the longer end, as in a shell. Braces nest. They may expand to at most [`MAX_NAMES`] names. No other form takes memory
-//!   in proportion to a given number: `x@999999999999` lists the folder instead of counting.
+//!   [`DatasetOptions::store`](crate::DatasetOptions::store). Without a store it is
+//!   [`NotLocal`](PathsError::NotLocal), and so is `file://`. Use `./gs:/x` for a file in a local folder with
+//!   such a name.
+//! * **Braces.** `{a..b}` and `{a..b..step}` are ranges of decimal numbers. If one end begins with a zero,
+//!   numbers are padded to the length of the longer end, as in a shell. Braces nest. They may expand to at
+//!   most [`MAX_NAMES`] names. No other form takes memory in proportion to a given number: `x@999999999999`
+//!   lists the folder instead of counting.
 
 mod folder;
 mod natural;
@@ -113,15 +117,16 @@ list_of_paths!([] &[P], [] Vec<P>, [] &Vec<P>, [N] [P; N], [N] &[P; N]);
 /// ```
 ///
 /// # Errors
-/// [`ErrorKind::Paths`](crate::ErrorKind::Paths) if a pattern matches no file, is invalid or leaves gaps, or if a path is the address of
-/// a store; [`ErrorKind::Io`](crate::ErrorKind::Io) if a file does not exist or a folder cannot be read.
+/// [`ErrorKind::Paths`](crate::ErrorKind::Paths) if a pattern matches no file, is invalid or leaves gaps, or
+/// if a path is the address of a store; [`ErrorKind::Io`](crate::ErrorKind::Io) if a file does not exist or a
+/// folder cannot be read.
 pub fn resolve(paths: impl IntoPaths, allow_missing: bool) -> Result<Vec<PathBuf>> {
     resolve_all(&Storage::default(), paths.into_paths(), allow_missing, &mut Vec::new())
 }
 
-/// Returns the shards that `paths` match, as [`resolve`] does, and warnings of folders with TFRecord files that were left out
-/// ([`Warning::OtherNames`]), of which it examines at most 1,000 files each. URLs are those of the store, and
-/// get names without their query: a store should know them also by these.
+/// Returns the shards that `paths` match, as [`resolve`] does, and warnings of folders with TFRecord files
+/// that were left out ([`Warning::OtherNames`]), of which it examines at most 1,000 files each. URLs are the
+/// store's, and get names without their query: a store should know them also by these.
 ///
 /// # Errors
 /// Errors of [`resolve`], and of [`Store::list`].
@@ -174,7 +179,8 @@ fn resolve_all(
         };
         if found.len() > 1 {
             found.sort_by(|a, b| natural_cmp(&a.path, &b.path));
-            // Braces and wildcards may find a file twice. It counts as searched if it was searched for at least once.
+            // Braces and wildcards may find a file twice. It counts as searched if it was searched for at
+            // least once.
             found.dedup_by(|b, a| {
                 a.searched |= a.path == b.path && b.searched;
                 a.path == b.path
@@ -190,7 +196,8 @@ fn resolve_all(
     Ok(all.into_iter().map(|f| f.path).collect())
 }
 
-/// Returns true if a path is that of a pack (`.tfrp`), which contains the indexes and the shard names of a dataset.
+/// Returns true if a path is the path of a pack (`.tfrp`), which contains the indexes and the shard names of
+/// a dataset.
 pub fn is_pack(path: &Path) -> bool {
     path.extension().is_some_and(|e| e == "tfrp")
 }

@@ -3,8 +3,8 @@
 use std::cmp::Ordering;
 use std::path::Path;
 
-/// Compares two paths in natural order: runs of ASCII digits compare as numbers, other characters as bytes. Paths that are equal by
-/// this rule, e.g. `a1` and `a01`, compare as bytes.
+/// Compares two paths in natural order: runs of ASCII digits compare as numbers, other characters as bytes.
+/// Paths that are equal by this rule, e.g. `a1` and `a01`, compare as bytes.
 ///
 /// `part-9` is less than `part-10`, and `a01` less than `a1`.
 pub(super) fn natural_cmp(a: &Path, b: &Path) -> Ordering {
@@ -12,14 +12,16 @@ pub(super) fn natural_cmp(a: &Path, b: &Path) -> Ordering {
     by_tokens(a, b).then_with(|| a.cmp(b))
 }
 
-/// Compares two paths as sequences of tokens, in lexicographic order. A token is a byte or a number. A number compares with a byte as
-/// each of its digits would, because no other byte is between `0` and `9`. Therefore the order is total.
+/// Compares two paths as sequences of tokens, in lexicographic order. A token is a byte or a number. A number
+/// compares with a byte as each of its digits would, because no other byte is between `0` and `9`. Therefore
+/// the order is total.
 pub(super) fn by_tokens(mut a: &[u8], mut b: &[u8]) -> Ordering {
     loop {
         let (x, y) = (digits(a), digits(b));
         let order = if !x.is_empty() && !y.is_empty() {
             let (number, other) = (without_zeros(x), without_zeros(y));
-            // Without leading zeros the longer number is larger. Numbers are not parsed, so they may have any length.
+            // Without leading zeros the longer number is larger. Numbers are not parsed, so they may have any
+            // length.
             number.len().cmp(&other.len()).then_with(|| number.cmp(other))
         } else {
             match (a.first(), b.first()) {

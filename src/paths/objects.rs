@@ -18,8 +18,8 @@ const MANY: usize = 16;
 /// Number of requests at a time to a store without listings.
 const REQUESTS: usize = 32;
 
-/// Lists the objects that are given by their names together, if there are many in a folder. No request is then made for one of them.
-/// With `each`, a store without listings is asked for each name.
+/// Lists the objects that are given by their names together, if there are many in a folder. No request is
+/// then made for one of them. With `each`, a store without listings is asked for each name.
 ///
 /// # Errors
 /// Errors of [`Store::list`].
@@ -48,7 +48,8 @@ pub(crate) fn list_many(storage: &Storage, given: &[PathBuf], each: bool) -> Res
     Ok(())
 }
 
-/// Returns true for the errors of a listing in a store without listings. A web server may refuse to tell whether there is an object of this name.
+/// Returns true for the errors of a listing in a store without listings. A web server may refuse to tell
+/// whether there is an object of this name.
 fn may_have_no_listings(e: &Error) -> bool {
     is_io(e, io::ErrorKind::Unsupported) || is_io(e, io::ErrorKind::PermissionDenied)
 }
@@ -91,7 +92,7 @@ fn all_names<'w>(words: &[&'w str]) -> Option<Vec<Cow<'w, str>>> {
     Some(names)
 }
 
-/// Returns the objects that a URL or a pattern matches: the rules are those of paths.
+/// Returns the objects that a URL or a pattern matches, by the same rules as for paths.
 pub(super) fn resolve(
     storage: &Storage,
     store: &dyn Store,
@@ -106,7 +107,7 @@ pub(super) fn resolve(
         Some(_) => return Err(two_of_one_name(&name)),
         None => {}
     }
-    // A URL with a query is that of one object.
+    // A URL with a query is the URL of one object.
     if split_query(url).1.is_some() || !is_pattern(Path::new(url)) {
         let listing = storage.list(store, url, false)?;
         if listing.objects.iter().any(|object| *object.url == *url || *object.url == *name) {

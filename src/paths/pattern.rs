@@ -104,7 +104,8 @@ impl MissingWords {
         }
     }
 
-    /// Returns an error if none of the `words` words of a pattern found a shard, or if some did not and may not be missing.
+    /// Returns an error if none of the `words` words of a pattern found a shard, or if some did not and may
+    /// not be missing.
     pub(super) fn check(
         self,
         found: &[FoundShard],
@@ -124,8 +125,8 @@ impl MissingWords {
     }
 }
 
-/// Checks that no run was interrupted while it replaced a set that a pattern with wildcards matches, in the folders of the files that were found,
-/// and in the folder that the pattern names.
+/// Checks that no run was interrupted while it replaced a set that a pattern with wildcards matches, in the
+/// folders of the files that were found, and in the folder that the pattern names.
 fn check_replaced(base: &Path, word: &str, found: &BTreeSet<PathBuf>) -> Result<()> {
     let pattern = base.join(word);
     let (Some(folder), Some(last)) = (pattern.parent(), pattern.file_name().and_then(OsStr::to_str)) else {
@@ -146,7 +147,8 @@ pub(super) fn searched(path: &Path, found: Vec<FoundShard>, allow_missing: bool)
     Ok(found)
 }
 
-/// Expands braces: `{a,b}`, `{00..10}`, `{0..10..2}`, several in a row and nested. Braces of another form and unmatched braces are text.
+/// Expands braces: `{a,b}`, `{00..10}`, `{0..10..2}`, several in a row and nested. Braces of another form and
+/// unmatched braces are text.
 pub(super) fn expand(pattern: &str, depth: usize) -> Result<Vec<String>, String> {
     if depth > MAX_DEPTH {
         return Err(format!("expected braces nested at most {MAX_DEPTH} deep, found more"));

@@ -1,16 +1,17 @@
 //! Sets of files that are replaced: the old files are kept out of sight until the new ones are complete.
 //!
-//! Files get their names one after the other, so a set that is being replaced is neither the old one nor the new one for a moment. A run
-//! that replaces several files takes these steps:
+//! Files get their names one after the other, so a set that is being replaced is neither the old one nor the
+//! new one for a moment. A run that replaces several files takes these steps:
 //!
 //! 1. It locks their folders.
 //! 2. It links all old shards but the last into the folder [`REPLACED`] next to them.
-//! 3. It moves the last old shard of each set there. The set does not open now. Then it moves those that could not be linked.
+//! 3. It moves the last old shard of each set there. The set does not open now. Then it moves those that
+//!    could not be linked.
 //! 4. It gives the new files their names, the last shard of each set last. The set opens again.
 //! 5. It removes the old files.
 //!
-//! After a kill in steps 3 and 4 an old shard is in that folder, or else still under its name. Moving the folder's files back restores the
-//! set.
+//! After a kill in steps 3 and 4 an old shard is in that folder, or else still under its name. Moving the
+//! folder's files back restores the set.
 
 use super::set::{ShardName, set_of};
 use crate::error::{Error, ErrorKind, PathsError, Result};
@@ -99,8 +100,8 @@ impl OldFiles {
     }
 }
 
-/// Checks that no run was interrupted while it replaced a set in `folder` with a file of a name that is `wanted`. A folder that cannot be read has
-/// no such set.
+/// Checks that no run was interrupted while it replaced a set in `folder` with a file of a name that is
+/// `wanted`. A folder that cannot be read has no such set.
 ///
 /// # Errors
 /// [`PathsError::Interrupted`].
@@ -120,7 +121,8 @@ pub(super) fn check(folder: &Path, wanted: impl Fn(&OsStr) -> bool) -> Result<()
     Ok(())
 }
 
-/// Checks that no run was interrupted while it replaced this file, which does not exist. Of a link, its target.
+/// Checks that no run was interrupted while it replaced this file, which does not exist. Of a link, its
+/// target.
 ///
 /// # Errors
 /// [`PathsError::Interrupted`].
@@ -133,7 +135,8 @@ pub(super) fn check_file(path: &Path) -> Result<()> {
     }
 }
 
-/// Returns the error of [`check_file`] in place of the error that a file does not exist. Returns other errors unchanged.
+/// Returns the error of [`check_file`] in place of the error that a file does not exist. Returns other errors
+/// unchanged.
 pub(crate) fn explained(e: Error) -> Error {
     let is_missing = matches!(e.kind(), ErrorKind::Io(e) if e.kind() == io::ErrorKind::NotFound);
     match e.location().path.as_deref().filter(|_| is_missing).map(check_file) {
@@ -153,8 +156,9 @@ struct OldFile {
 
 /// The old files of sets, while new ones get their names.
 ///
-/// The folders of the outputs are locked while it lives, on systems and file systems with locks. So of two sets of one name, one is written
-/// after the other, never shard by shard in turns. A lock ends with its process.
+/// The folders of the outputs are locked while it lives, on systems and file systems with locks. So of two
+/// sets of one name, one is written after the other, never shard by shard in turns. A lock ends with its
+/// process.
 #[derive(Debug)]
 pub struct Replacement {
     /// The sets that were set aside, by folder.
@@ -177,10 +181,11 @@ impl Replacement {
         Replacement { sets: BTreeMap::new(), _locked: folders.into_iter().filter_map(lock).collect() }
     }
 
-    /// Puts old files of these names aside, if there are any. Sets of several shards then do not open, until their last shard gets its name. The
-    /// other shards may still have theirs.
+    /// Puts old files of these names aside, if there are any. Sets of several shards then do not open, until
+    /// their last shard gets its name. The other shards may still have theirs.
     ///
-    /// Old files that an interrupted run has left are kept in place of those of the same name, because that run has replaced the latter.
+    /// Old files that an interrupted run has left are kept in place of the files of the same name, because
+    /// that run has replaced the latter.
     ///
     /// # Errors
     /// I/O errors; the files have their names then, if they can be given back.
@@ -264,7 +269,8 @@ impl Replacement {
         sync(true)
     }
 
-    /// Removes the old files that are aside, and those of the sets that these new files belong to. The new files have their names, durably.
+    /// Removes the old files that are aside, and the old files of the sets that these new files belong to.
+    /// The new files have their names, durably.
     ///
     /// # Errors
     /// I/O errors, which name an old file.
@@ -282,7 +288,8 @@ impl Replacement {
     }
 }
 
-/// Returns the folders of files, and their names in them. Of a link those of its target, as an output replaces the target.
+/// Returns the folders of files, and their names in them. Of a link, the folder and name of its target, as an
+/// output replaces the target.
 fn by_folder(paths: &[PathBuf]) -> BTreeMap<PathBuf, Vec<OsString>> {
     let mut folders = BTreeMap::<_, Vec<OsString>>::new();
     for path in paths {

@@ -1,4 +1,5 @@
-//! Sets of shards like `train-00003-of-00010.tfrecord`: parsing of their names, and detection of missing shards.
+//! Sets of shards like `train-00003-of-00010.tfrecord`: parsing of their names, and detection of missing
+//! shards.
 
 use crate::error::{Error, PathsError, Result};
 use crate::io::{Compression, folder, join, url_of};
@@ -20,7 +21,8 @@ const MAX_LISTED: usize = 1000;
 /// Maximum number of other sets in an error.
 const MAX_OTHERS: usize = 8;
 
-/// The parsed name of one shard of a set: `<stem>-<index>-of-<total><suffix>`. Both numbers may have any width.
+/// The parsed name of one shard of a set: `<stem>-<index>-of-<total><suffix>`. Both numbers may have any
+/// width.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ShardName<'a> {
     pub(super) stem: &'a str,
@@ -55,8 +57,9 @@ pub(crate) fn is_of_set(path: &Path) -> bool {
     ShardName::parse(&name).is_some_and(|member| member.numbers().is_some())
 }
 
-/// Returns the set that a shard belongs to by its name: `data/train@4.tfrecord` for `data/train-00001-of-00004.tfrecord`. `None` if it has
-/// no such name. [`resolve`](super::resolve) accepts the result.
+/// Returns the set that a shard belongs to by its name: `data/train@4.tfrecord` for
+/// `data/train-00001-of-00004.tfrecord`. `None` if it has no such name. [`resolve`](super::resolve) accepts
+/// the result.
 ///
 /// ```
 /// use std::path::Path;
@@ -162,7 +165,8 @@ pub(super) fn padded_to(width: usize, number: u64) -> String {
     "0".repeat(zeros) + &digits
 }
 
-/// Returns the numbers below `total` that are not in the ascending `present`. Lazy, so a total of 2^60 takes no memory.
+/// Returns the numbers below `total` that are not in the ascending `present`. Lazy, so a total of 2^60 takes
+/// no memory.
 fn gaps(present: &[u64], total: u64) -> impl Iterator<Item = u64> {
     let mut present = present.iter().copied().peekable();
     (0..total).filter(move |i| present.next_if_eq(i).is_none())
@@ -199,8 +203,8 @@ impl<'a> AtPattern<'a> {
         Some((0..total).map(move |k| format!("{stem}-{k:05}-of-{total:05}{suffix}")))
     }
 
-    /// Returns the set's shards in `dir`. Lists the folder instead of counting up to the total, which may be any number. No shard is an error
-    /// unless gaps are allowed.
+    /// Returns the set's shards in `dir`. Lists the folder instead of counting up to the total, which may be
+    /// any number. No shard is an error unless gaps are allowed.
     pub(super) fn resolve(&self, dir: &Path, allow_missing: bool) -> Result<Vec<FoundShard>> {
         let listed = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
         let in_dir = |e| Error::from(e).in_file(listed);
@@ -263,7 +267,8 @@ impl<'a> AtPattern<'a> {
             indices.push(index);
             found.push(FoundShard { path: join(dir, &name), searched: true });
         }
-        // A set that was rewritten with another number of shards next to the old one. Using both would duplicate each record.
+        // A set that was rewritten with another number of shards next to the old one. Using both would
+        // duplicate each record.
         if totals.len() > 1 {
             totals.sort();
             return Err(bad(format!("expected one set, found `-of-{}`", totals.join("` and `-of-"))));

@@ -16,7 +16,8 @@ fn folder_with(names: &[&str]) -> TempDir {
     dir
 }
 
-/// Returns the paths that the patterns match in `dir`, relative to `dir` and joined by spaces, or the message of the error.
+/// Returns the paths that the patterns match in `dir`, relative to `dir` and joined by spaces, or the message
+/// of the error.
 fn resolved(dir: &TempDir, patterns: &[&str], allow_missing: bool) -> String {
     let prefix = dir.path();
     let patterns = patterns.iter().map(|p| prefix.join(p)).collect::<Vec<_>>();

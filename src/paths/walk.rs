@@ -33,11 +33,12 @@ impl NamePattern {
 
 /// Returns the files that match a pattern in the folder `base`, which is taken literally.
 ///
-/// Reads each folder at most once for each name in the pattern: the matches of its first names are a set. Otherwise several `**` would
-/// reach a deep folder in a number of ways that grows exponentially.
+/// Reads each folder at most once for each name in the pattern: the matches of its first names are a set.
+/// Otherwise several `**` would reach a deep folder in a number of ways that grows exponentially.
 ///
 /// # Errors
-/// An invalid pattern. A folder that cannot be read, or a file that cannot be examined, because it may be or contain a shard.
+/// An invalid pattern. A folder that cannot be read, or a file that cannot be examined, because it may be or
+/// contain a shard.
 pub(super) fn matches(base: &Path, word: &str) -> Result<BTreeSet<PathBuf>> {
     let mut found = Folders { read: 0 }.entries_of(base, word)?;
     // A pattern that ends in `/` matches folders only.
@@ -87,8 +88,8 @@ impl Folders {
         Ok(found)
     }
 
-    /// Returns the entries of folders whose names are `wanted` and not hidden: no pattern with a wildcard in its name matches `.tfseek`. Paths
-    /// that are not folders have none.
+    /// Returns the entries of folders whose names are `wanted` and not hidden: no pattern with a wildcard in
+    /// its name matches `.tfseek`. Paths that are not folders have none.
     fn entries(
         &mut self,
         folders: &BTreeSet<PathBuf>,

@@ -19,7 +19,7 @@ impl Schema {
         SchemaBuilder::new(false)
     }
 
-    /// Starts a schema of SequenceExamples. Its features are those of the context.
+    /// Starts a schema of SequenceExamples. Its features are the features of the context.
     pub fn sequence_example() -> SchemaBuilder {
         SchemaBuilder::new(true)
     }
@@ -70,8 +70,9 @@ impl SchemaBuilder {
     /// Validates the specs and builds the schema.
     ///
     /// # Errors
-    /// [`ErrorKind::Spec`](crate::ErrorKind::Spec), with the column and the reason: a name given twice, a default of the wrong kind
-    /// or count, a block without values, a spec that is not allowed for the kind of message, or a key in two roles.
+    /// [`ErrorKind::Spec`](crate::ErrorKind::Spec), with the column and the reason: a name given twice, a
+    /// default of the wrong kind or count, a block without values, a spec that is not allowed for the kind of
+    /// message, or a key in two roles.
     pub fn build(self) -> Result<Schema> {
         check::specs(self.sequence, &self.features, &self.feature_lists)?;
         Ok(Schema {

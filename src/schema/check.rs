@@ -48,7 +48,8 @@ fn spec_error(reason: impl Into<Box<str>>) -> Error {
     ErrorKind::Spec(reason.into()).into()
 }
 
-/// Exclusive limit of shape sizes and row lengths. They fit into an `i64`, and their size in bytes fits into a `u128`.
+/// Exclusive limit of shape sizes and row lengths. They fit into an `i64`, and their size in bytes fits into
+/// a `u128`.
 const LIMIT: u64 = 1 << 62;
 
 fn is_below_limit(size: usize) -> bool {

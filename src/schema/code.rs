@@ -8,13 +8,13 @@ use std::fmt::{self, Formatter, Write};
 
 /// Returns Python code with the equivalent feature specs of TensorFlow.
 ///
-/// The code defines `feature_description` for `tf.io.parse_example`, or `context_features` and `sequence_features` for
-/// `tf.io.parse_sequence_example`.
+/// The code defines `feature_description` for `tf.io.parse_example`, or `context_features` and
+/// `sequence_features` for `tf.io.parse_sequence_example`.
 ///
 /// For an array in a byte string, the code has a string, and a comment with the function that decodes it.
 ///
-/// TensorFlow has no [`Optional`](FeatureSpec::Optional). The code has a `VarLenFeature` instead, or with a default a
-/// `FixedLenFeature`, and a comment with the difference.
+/// TensorFlow has no [`Optional`](FeatureSpec::Optional). The code has a `VarLenFeature` instead, or with a
+/// default a `FixedLenFeature`, and a comment with the difference.
 ///
 /// ```
 /// use tfseek::schema::code;
@@ -42,7 +42,8 @@ pub fn python(schema: &Schema) -> String {
     } else {
         dict("feature_description", schema.features());
     }
-    // NumPy is needed only for NaNs with other bits. If a key contains this text, the import is superfluous but harmless.
+    // NumPy is needed only for NaNs with other bits. If a key contains this text, the import is superfluous
+    // but harmless.
     let numpy = if body.contains("np.uint32(") { "import numpy as np\n" } else { "" };
     format!("{numpy}import tensorflow as tf\n{body}")
 }
@@ -178,7 +179,8 @@ impl fmt::Display for PyStr<'_> {
         let quote = if self.0.contains('\'') && !self.0.contains('"') { '"' } else { '\'' };
         f.write_char(quote)?;
         for c in self.0.chars() {
-            // Non-ASCII letters and digits are readable. Combining marks, spaces and direction marks are escaped.
+            // Non-ASCII letters and digits are readable. Combining marks, spaces and direction marks are
+            // escaped.
             if !c.is_ascii() && c.is_alphanumeric() {
                 f.write_char(c)?;
             } else {

@@ -9,8 +9,8 @@ pub const MOST_PIXELS: usize = 100_000_000;
 /// How a picture gets its size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Resize {
-    /// Linear weights. For a smaller picture they reach as far as the scale, so that all pixels count: the antialiased filter of Pillow and
-    /// torchvision.
+    /// Linear weights. For a smaller picture they reach as far as the scale, so that all pixels count: the
+    /// antialiased filter of Pillow and torchvision.
     Bilinear,
     /// The mean of the area that a pixel covers.
     Area,
@@ -19,9 +19,11 @@ pub enum Resize {
 /// The part of a picture that is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Crop {
-    /// The largest centred rectangle of the same ratio as the size. Without a resize, the centre of exactly this size.
+    /// The largest centred rectangle of the same ratio as the size. Without a resize, the centre of exactly
+    /// this size.
     Center,
-    /// A random rectangle, as torchvision's `RandomResizedCrop` draws it: 8 to 100 % of the area, a ratio of 3/4 to 4/3.
+    /// A random rectangle, as torchvision's `RandomResizedCrop` draws it: 8 to 100 % of the area, a ratio of
+    /// 3/4 to 4/3.
     RandomResized,
 }
 
@@ -48,7 +50,7 @@ impl Crop {
 /// What is made of a picture. The default is RGB of 8 bits in the size of the file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ImageSpec {
-    /// Height and width. `None` for those of each file.
+    /// Height and width. `None` for each file's own.
     pub size: Option<[u32; 2]>,
     /// 1 for brightness, 3 for RGB, 4 for RGB and alpha, which a JPEG does not have.
     pub channels: u8,
@@ -56,7 +58,8 @@ pub struct ImageSpec {
     pub resize: Option<Resize>,
     /// The part that is used.
     pub crop: Option<Crop>,
-    /// Name that random crops are drawn with. Pictures of a record with the same name and size have the same crop. `None`: the feature's key.
+    /// Name that random crops are drawn with. Pictures of a record with the same name and size have the same
+    /// crop. `None`: the feature's key.
     pub crop_with: Option<String>,
     /// `UInt8` or `UInt16`.
     pub dtype: TensorDType,

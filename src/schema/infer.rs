@@ -92,9 +92,11 @@ impl Inference {
     /// Adds one record.
     ///
     /// # Errors
-    /// Errors of [`Example::validate`] or [`SequenceExample::validate`], and of [`MessageKind::check`]; the record is then not counted.
+    /// Errors of [`Example::validate`] or [`SequenceExample::validate`], and of [`MessageKind::check`]; the
+    /// record is then not counted.
     ///
-    /// [`ErrorKind::TooMany`] if there are too many different keys. The inference must not be used after this error.
+    /// [`ErrorKind::TooMany`] if there are too many different keys. The inference must not be used after this
+    /// error.
     pub fn add(&mut self, payload: &[u8]) -> Result<()> {
         let features = Example::new(payload).features()?;
         let lists: BTreeMap<&str, FeatureList<'_>> = if self.sequence {
@@ -152,7 +154,8 @@ impl Inference {
         self.records
     }
 
-    /// Returns a finding for each key: first the keys of the features, then those of the feature lists, both sorted by key.
+    /// Returns a finding for each key: first the keys of the features, then the keys of the feature lists,
+    /// both sorted by key.
     pub fn findings(&self) -> impl Iterator<Item = Finding<'_>> {
         let features =
             self.features.iter().map(|(name, stats)| Finding::new(name, stats, false, self.records));
@@ -207,7 +210,8 @@ pub struct Finding<'a> {
     pub name: &'a str,
     /// True for a feature list.
     pub list: bool,
-    /// Number of features of each kind; in a feature list, number of steps of each kind. Empty if none has a kind.
+    /// Number of features of each kind; in a feature list, number of steps of each kind. Empty if none has a
+    /// kind.
     pub kinds: &'a BTreeMap<DType, u64>,
     /// Number of records that have the key. A feature without a kind counts as absent.
     pub present: u64,
@@ -237,10 +241,11 @@ impl<'a> Finding<'a> {
 
     /// Returns the strictest spec that accepts the feature in all added records:
     ///
-    /// * `FixedLen` if every record has the feature with the same number of values, which is at least 1. One value is a scalar.
+    /// * `FixedLen` if every record has the feature with the same number of values, which is at least 1. One
+    ///   value is a scalar.
     /// * `Optional` if every record has at most one value, and some have none.
-    /// * `FixedLenSequence` for a feature list if all steps have the same number of values, which is at least 1. `allow_missing` is
-    ///   set if a record does not have the list.
+    /// * `FixedLenSequence` for a feature list if all steps have the same number of values, which is at least
+    ///   1. `allow_missing` is set if a record does not have the list.
     /// * `VarLen` otherwise.
     ///
     /// Returns `None` if no kind or several kinds were found.

@@ -2,9 +2,11 @@
 
 use std::fmt;
 
-/// Formats a finite float as a decimal that parses to the same float, also when it is parsed as a double and then rounded.
+/// Formats a finite float as a decimal that parses to the same float, also when it is parsed as a double and
+/// then rounded.
 ///
-/// The result is the shortest decimal, unless double rounding would change the float. It is `None` if the float is not finite.
+/// The result is the shortest decimal, unless double rounding would change the float. It is `None` if the
+/// float is not finite.
 pub(super) fn decimal(value: f32) -> Option<String> {
     if !value.is_finite() {
         return None;

@@ -1,10 +1,13 @@
-//! Schemas: the features to read from a record, and the shapes and types of their arrays, equivalent to TensorFlow's feature specs.
+//! Schemas: the features to read from a record, and the shapes and types of their arrays, equivalent to
+//! TensorFlow's feature specs.
 //!
-//! A [`Schema`] has named columns, each with a [`FeatureSpec`]. A [`BatchParser`](crate::batch::BatchParser) parses records into
-//! arrays by a schema. Names and semantics are those of `tf.io.parse_example` and `tf.io.parse_sequence_example`.
+//! A [`Schema`] has named columns, each with a [`FeatureSpec`]. A [`BatchParser`](crate::batch::BatchParser)
+//! parses records into arrays by a schema. Names and semantics are the same as in `tf.io.parse_example` and
+//! `tf.io.parse_sequence_example`.
 //!
-//! A schema is built in code, read from JSON ([`Schema::from_json`]) or inferred from records ([`Inference`]). It can be written as
-//! JSON ([`Schema::to_json`]), and as source code for TensorFlow or for this crate ([`code`]).
+//! A schema is built in code, read from JSON ([`Schema::from_json`]) or inferred from records
+//! ([`Inference`]). It can be written as JSON ([`Schema::to_json`]), and as source code for TensorFlow or for
+//! this crate ([`code`]).
 //!
 //! ```
 //! use tfseek::schema::{DType, FeatureSpec, Schema};

@@ -46,7 +46,8 @@ impl ByteOrder {
 
 /// One dimension of a ragged column, described by another feature of the same record.
 ///
-/// Each key is that of an int64 feature. The examples divide three values into rows of two values and of one.
+/// Each key is the key of an int64 feature. The examples divide three values into rows of two values and of
+/// one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Partition {
     /// Start of each row, followed by the number of values: `[0, 2, 3]`.
@@ -76,7 +77,8 @@ impl Partition {
         }
     }
 
-    /// Returns the key of the feature that describes the partition. `None` for a uniform length, which no feature describes.
+    /// Returns the key of the feature that describes the partition. `None` for a uniform length, which no
+    /// feature describes.
     pub fn key(&self) -> Option<&str> {
         match self {
             Partition::RowSplits(key)
@@ -89,10 +91,11 @@ impl Partition {
     }
 }
 
-/// The spec of one column. The variants and their fields have TensorFlow's names; [`Optional`](FeatureSpec::Optional) is ours.
+/// The spec of one column. The variants and their fields have TensorFlow's names;
+/// [`Optional`](FeatureSpec::Optional) is ours.
 ///
-/// A feature is *absent* if the record has no entry with its key, or an entry without a kind. An empty list is not absent: it has
-/// a kind and a count of 0.
+/// A feature is *absent* if the record has no entry with its key, or an entry without a kind. An empty list
+/// is not absent: it has a kind and a count of 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FeatureSpec {
     /// A fixed number of values per record. The column is dense, of shape `[n] + shape`.
@@ -101,24 +104,26 @@ pub enum FeatureSpec {
         shape: Vec<usize>,
         /// Type of the values.
         dtype: DType,
-        /// Values of an absent feature. Their number is that of `shape`. `None`: an absent feature is an error.
+        /// Values of an absent feature, as many as `shape` has. `None`: an absent feature is an error.
         default: Option<FeatureBuf>,
     },
-    /// At most one value per record. An absent feature and an empty list are missing values, and several values are an error.
-    /// TensorFlow has no such spec.
+    /// At most one value per record. An absent feature and an empty list are missing values, and several
+    /// values are an error. TensorFlow has no such spec.
     Optional {
         /// Type of the values.
         dtype: DType,
-        /// Single value for records without one. The column is then dense, of shape `[n]`. `None`: the column is
-        /// [optional](crate::batch::Optional), with values and presence.
+        /// Single value for records without one. The column is then dense, of shape `[n]`. `None`: the column
+        /// is [optional](crate::batch::Optional), with values and presence.
         default: Option<FeatureBuf>,
     },
-    /// Any number of values per record. The column is sparse, with indices (row, position) and shape `[n, longest]`.
+    /// Any number of values per record. The column is sparse, with indices (row, position) and shape
+    /// `[n, longest]`.
     VarLen {
         /// Type of the values.
         dtype: DType,
     },
-    /// Any number of blocks per record. The column is dense, of shape `[n, longest] + shape`; shorter records are padded.
+    /// Any number of blocks per record. The column is dense, of shape `[n, longest] + shape`; shorter records
+    /// are padded.
     FixedLenSequence {
         /// Shape of one block, row-major; each dimension is at least 1. `[]`: a scalar.
         shape: Vec<usize>,
@@ -155,33 +160,37 @@ pub enum FeatureSpec {
         /// If true, the entries of each record are assumed to be sorted.
         already_sorted: bool,
     },
-    /// An array per record, as the bytes of one byte string, which `tf.io.decode_raw` reads. The column has the
-    /// [values of an array](crate::batch::Values::Array). It is dense, of shape `[n] + shape`, or ragged if the first dimension is
-    /// `None`. A byte of a bool that is not 0 becomes 1.
+    /// An array per record, as the bytes of one byte string, which `tf.io.decode_raw` reads. The column has
+    /// the [values of an array](crate::batch::Values::Array). It is dense, of shape `[n] + shape`, or ragged
+    /// if the first dimension is `None`. A byte of a bool that is not 0 becomes 1.
     Raw {
         /// Type of the elements. Not strings.
         dtype: TensorDType,
-        /// Shape of the array of one record, row-major. Only the first dimension can be `None`, which is any size.
+        /// Shape of the array of one record, row-major. Only the first dimension can be `None`, which is any
+        /// size.
         shape: Vec<Option<usize>>,
         /// Byte order of the elements in the records. The column has the machine's order.
         byte_order: ByteOrder,
     },
     /// A picture per record, as the bytes of a JPEG or PNG file. A loader decodes it with its
-    /// [decoder of pictures](crate::LoaderOptions::pictures), and other parsers refuse it. The column is dense, of shape
-    /// `[n, height, width, channels]`, and has the [values of an array](crate::batch::Values::Array).
+    /// [decoder of pictures](crate::LoaderOptions::pictures), and other parsers refuse it. The column is
+    /// dense, of shape `[n, height, width, channels]`, and has the
+    /// [values of an array](crate::batch::Values::Array).
     Image(ImageSpec),
-    /// An array per record, as one byte string that `tf.io.serialize_tensor` wrote: a `TensorProto`. The column is that of
-    /// [`Raw`](FeatureSpec::Raw).
+    /// An array per record, as one byte string that `tf.io.serialize_tensor` wrote: a `TensorProto`. The
+    /// column is the same as for [`Raw`](FeatureSpec::Raw).
     Tensor {
         /// Type of the elements. Not strings. Each tensor must have it.
         dtype: TensorDType,
-        /// Shape of the array of one record. Each tensor must have it. Only the first dimension can be `None`, which is any size.
+        /// Shape of the array of one record. Each tensor must have it. Only the first dimension can be
+        /// `None`, which is any size.
         shape: Vec<Option<usize>>,
     },
 }
 
 impl FeatureSpec {
-    /// Returns a spec of a fixed number of values, without a default: see [`FixedLen`](FeatureSpec::FixedLen).
+    /// Returns a spec of a fixed number of values, without a default: see
+    /// [`FixedLen`](FeatureSpec::FixedLen).
     pub fn fixed_len(shape: &[usize], dtype: DType) -> FeatureSpec {
         FeatureSpec::FixedLen { shape: shape.to_vec(), dtype, default: None }
     }
@@ -196,12 +205,14 @@ impl FeatureSpec {
         FeatureSpec::VarLen { dtype }
     }
 
-    /// Returns a spec of any number of padded blocks, with `allow_missing`: see [`FixedLenSequence`](FeatureSpec::FixedLenSequence).
+    /// Returns a spec of any number of padded blocks, with `allow_missing`: see
+    /// [`FixedLenSequence`](FeatureSpec::FixedLenSequence).
     pub fn fixed_len_sequence(shape: &[usize], dtype: DType) -> FeatureSpec {
         FeatureSpec::FixedLenSequence { shape: shape.to_vec(), dtype, allow_missing: true, default: None }
     }
 
-    /// Returns a spec of any number of values, ragged, with 32-bit row splits: see [`Ragged`](FeatureSpec::Ragged).
+    /// Returns a spec of any number of values, ragged, with 32-bit row splits: see
+    /// [`Ragged`](FeatureSpec::Ragged).
     pub fn ragged(dtype: DType) -> FeatureSpec {
         FeatureSpec::Ragged {
             dtype,
@@ -212,7 +223,8 @@ impl FeatureSpec {
         }
     }
 
-    /// Returns a spec of values at the indices in other features, one feature per dimension: see [`Sparse`](FeatureSpec::Sparse).
+    /// Returns a spec of values at the indices in other features, one feature per dimension: see
+    /// [`Sparse`](FeatureSpec::Sparse).
     pub fn sparse(index_keys: &[&str], value_key: &str, dtype: DType, size: &[u64]) -> FeatureSpec {
         FeatureSpec::Sparse {
             index_keys: index_keys.iter().map(|&key| key.to_owned()).collect(),
@@ -223,7 +235,8 @@ impl FeatureSpec {
         }
     }
 
-    /// Returns a spec of arrays as little-endian bytes, one byte string per record: see [`Raw`](FeatureSpec::Raw).
+    /// Returns a spec of arrays as little-endian bytes, one byte string per record: see
+    /// [`Raw`](FeatureSpec::Raw).
     ///
     /// ```
     /// use tfseek::batch::{BatchParser, Values};
@@ -245,8 +258,8 @@ impl FeatureSpec {
         FeatureSpec::Tensor { dtype, shape: shape.to_vec() }
     }
 
-    /// Sets the default: the values of an absent `FixedLen` feature, the value of a missing `Optional` one, or the padding of a
-    /// `FixedLenSequence`. Other specs have no default and do not change.
+    /// Sets the default: the values of an absent `FixedLen` feature, the value of a missing `Optional` one,
+    /// or the padding of a `FixedLenSequence`. Other specs have no default and do not change.
     #[must_use]
     pub fn with_default(mut self, values: impl Into<FeatureBuf>) -> FeatureSpec {
         if let FeatureSpec::FixedLen { default, .. }
@@ -258,7 +271,7 @@ impl FeatureSpec {
         self
     }
 
-    /// Returns the type of the values in the records, which for arrays is that of byte strings.
+    /// Returns the type of the values in the records, which for arrays is the type of byte strings.
     pub fn dtype(&self) -> DType {
         match self {
             FeatureSpec::Raw { .. } | FeatureSpec::Tensor { .. } | FeatureSpec::Image(_) => DType::Bytes,
@@ -271,8 +284,8 @@ impl FeatureSpec {
         }
     }
 
-    /// Returns the name of the variant in the JSON form: `fixed`, `optional`, `varlen`, `fixed_sequence`, `ragged`, `sparse`, `raw`,
-    /// `tensor` or `image`.
+    /// Returns the name of the variant in the JSON form: `fixed`, `optional`, `varlen`, `fixed_sequence`,
+    /// `ragged`, `sparse`, `raw`, `tensor` or `image`.
     pub const fn name(&self) -> &'static str {
         match self {
             FeatureSpec::FixedLen { .. } => "fixed",

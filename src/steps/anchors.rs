@@ -6,11 +6,12 @@ use crate::error::{ErrorKind, Result};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Returns the episode and the step in it of step `number` of all. `starts` are the number of the first step of each episode, followed by the number of
-/// all steps. O(log n).
+/// Returns the episode and the step in it of step `number` of all. `starts` are the number of the first step
+/// of each episode, followed by the number of all steps. O(log n).
 #[inline]
 pub(super) fn episode_of(starts: &[u64], number: u64) -> Option<(u64, u64)> {
-    // The last episode that starts at or before the step. Episodes without steps start where the next one does.
+    // The last episode that starts at or before the step. Episodes without steps start where the next one
+    // does.
     let k = starts.partition_point(|start| *start <= number).checked_sub(1)?;
     // After the last step there is no episode.
     starts.get(k.saturating_add(1))?;
@@ -36,8 +37,8 @@ pub(super) struct AnchorRun {
 }
 
 impl Anchors {
-    /// Returns anchors of ranges of steps of episodes, which ascend. Those outside of an episode are cut off. `inside` are the least and the greatest
-    /// offset that must be in the episode of its anchor.
+    /// Returns anchors of ranges of steps of episodes, which ascend. Those outside of an episode are cut off.
+    /// `inside` are the least and the greatest offset that must be in the episode of its anchor.
     pub(super) fn of_ranges(
         starts: &[u64],
         ranges: impl IntoIterator<Item = (u64, Range<u64>)>,

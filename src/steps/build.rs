@@ -37,7 +37,8 @@ impl EpisodeTable {
     /// Makes the table of a payload. The lists of all keys are validated, other features are not.
     ///
     /// # Errors
-    /// [`ErrorKind::Wire`] for a payload that is no message, and [`ErrorKind::Value`] for features with other numbers of steps.
+    /// [`ErrorKind::Wire`] for a payload that is no message, and [`ErrorKind::Value`] for features with other
+    /// numbers of steps.
     pub fn of(payload: &[u8], keys: &EpisodeKeys) -> Result<EpisodeTable> {
         if payload.len() as u64 > MAX_LEN {
             return Err(ErrorKind::TooLarge { len: payload.len() as u128, limit: MAX_LEN }.into());
@@ -101,7 +102,8 @@ fn list_of(value: ValueMessage<'_>, kind: DType) -> Result<FoundList<'_>> {
     })
 }
 
-/// Returns the encoded byte strings of a feature that is one list, if all fields of the list are byte strings.
+/// Returns the encoded byte strings of a feature that is one list, if all fields of the list are byte
+/// strings.
 fn strings(message: &[u8]) -> Option<&[u8]> {
     let mut feature = WireReader::new(message);
     let list = feature.take_field(0x0a)?;

@@ -15,7 +15,7 @@ pub(super) struct TableCache {
     parts: [Mutex<CachePart>; PARTS],
 }
 
-/// The tables since the last change of generations, and those of the generation before.
+/// The tables since the last change of generations, and the tables of the generation before.
 #[derive(Default)]
 struct CachePart {
     young: HashMap<u64, Arc<EpisodeTable>>,

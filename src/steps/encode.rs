@@ -1,4 +1,5 @@
-//! The encoding of lists: the heads of map entries around bytes that are copied, and byte strings with their tags.
+//! The encoding of lists: the heads of map entries around bytes that are copied, and byte strings with their
+//! tags.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 

@@ -21,18 +21,20 @@ use std::sync::Arc;
 /// Options of [`Episodes::open`].
 #[derive(Clone, Default)]
 pub struct EpisodeOptions {
-    /// Makes tables in memory only, at the first access to an episode, and reads and writes no file. Default: false. Opening then reads the heads of
-    /// all records.
+    /// Makes tables in memory only, at the first access to an episode, and reads and writes no file. Default:
+    /// false. Opening then reads the heads of all records.
     pub memory: bool,
     /// Builds all files of tables again. Default: false.
     pub rebuild: bool,
-    /// Writes the files to `.tfseek/` next to the shards, or to the folder for index files if one is configured. Default: false. The scan then has no
-    /// limit, and a file that cannot be written is an error, as the command `tfseek index --steps` has it.
+    /// Writes the files to `.tfseek/` next to the shards, or to the folder for index files if one is
+    /// configured. Default: false. The scan then has no limit, and a file that cannot be written is an error,
+    /// as the command `tfseek index --steps` has it.
     pub beside: bool,
-    /// With `beside`: also writes the files of objects to `.tfseek/` beside them, for all readers. By default those of objects are written to the user's
-    /// cache. Default: false.
+    /// With `beside`: also writes the files of objects to `.tfseek/` beside them, for all readers. By default
+    /// the files of objects are written to the user's cache. Default: false.
     pub beside_objects: bool,
-    /// A progress callback in place of that of [`DatasetOptions::progress`](crate::DatasetOptions::progress), with its rules.
+    /// A progress callback in place of [`DatasetOptions::progress`](crate::DatasetOptions::progress), with
+    /// its rules.
     pub progress: Option<Arc<dyn Fn(u64) -> ControlFlow<()> + Send + Sync>>,
 }
 
@@ -45,11 +47,13 @@ impl fmt::Debug for EpisodeOptions {
     }
 }
 
-/// The steps of a dataset whose records are episodes, as one array with access by number. A clone increments a counter.
+/// The steps of a dataset whose records are episodes, as one array with access by number. A clone increments
+/// a counter.
 ///
-/// Each record has a table with the place of each step in its payload ([`EpisodeTable`]). The tables of a shard are in a file, which is built like
-/// an index: at the first use, if that scans at most the limit of the dataset's options. Otherwise the number of steps of each episode is read from the
-/// heads of its lists, and its table is made at the first access to it.
+/// Each record has a table with the place of each step in its payload ([`EpisodeTable`]). The tables of a
+/// shard are in a file, which is built like an index: at the first use, if that scans at most the limit of
+/// the dataset's options. Otherwise the number of steps of each episode is read from the heads of its lists,
+/// and its table is made at the first access to it.
 ///
 /// ```
 /// # let dir = tempfile::tempdir()?;
@@ -83,11 +87,13 @@ struct EpisodesInner {
 }
 
 impl Episodes {
-    /// Finds the steps of all records. Files of tables are found, extended and built by the rules for columns.
+    /// Finds the steps of all records. Files of tables are found, extended and built by the rules for
+    /// columns.
     ///
     /// # Errors
-    /// The error of the first record that is damaged, is no message, or whose features have other numbers of steps. With
-    /// [`Damage::Skip`](crate::Damage::Skip) such a record has no steps, with [`Warning::PayloadsSkipped`].
+    /// The error of the first record that is damaged, is no message, or whose features have other numbers of
+    /// steps. With [`Damage::Skip`](crate::Damage::Skip) such a record has no steps, with
+    /// [`Warning::PayloadsSkipped`].
     ///
     /// [`ErrorKind::Cancelled`], and I/O errors.
     pub fn open(dataset: &Dataset, keys: &EpisodeKeys, options: &EpisodeOptions) -> Result<Episodes> {
@@ -125,7 +131,8 @@ impl Episodes {
         Ok(Episodes(Arc::new(EpisodesInner { dataset, keys, shards, starts, cache, pool, warnings })))
     }
 
-    /// Searches for the files with the tables of a dataset's shards, one result for each shard. Reads no record and builds nothing.
+    /// Searches for the files with the tables of a dataset's shards, one result for each shard. Reads no
+    /// record and builds nothing.
     ///
     /// # Errors
     /// Errors of reading the index of a shard.
@@ -251,7 +258,8 @@ impl Episodes {
         Ok(WholeEpisode { payload, table })
     }
 
-    /// Returns an episode of a store whose record is in memory, or is read now because there is no table of it. `None`: its parts are to be read.
+    /// Returns an episode of a store whose record is in memory, or is read now because there is no table of
+    /// it. `None`: its parts are to be read.
     pub(super) fn whole(&self, episode: u64, at: &RecordLocation) -> Result<Option<Arc<WholeEpisode>>> {
         if !self.0.dataset.set().has_objects() {
             return Ok(None);
@@ -286,7 +294,8 @@ impl Episodes {
         counted.find(|(shard, _)| shard.is_object()).map(|(shard, _)| shard.path())
     }
 
-    /// Returns the table of an episode from its file, if the file has a valid one with the steps of the episode.
+    /// Returns the table of an episode from its file, if the file has a valid one with the steps of the
+    /// episode.
     fn stored_table(&self, episode: u64, at: &RecordLocation) -> Option<EpisodeTable> {
         let (s, i) = self.0.dataset.set().shard_of(episode).ok()?;
         let ShardSteps::Tables(file) = self.0.shards.get(s)? else { return None };
@@ -373,7 +382,8 @@ mod tests {
     use crate::steps::{EpisodeKey, EpisodeValues};
     use std::fs;
 
-    /// A planner opens tables before any value is read. One with other steps than its file says would give values of other steps.
+    /// A planner opens tables before any value is read. One with other steps than its file says would give
+    /// values of other steps.
     #[test]
     fn a_table_of_another_number_of_steps_is_not_used_for_a_plan() {
         let dir = tempfile::tempdir().unwrap();

@@ -21,7 +21,8 @@ use std::sync::Arc;
 /// Maximum bytes of a table that is read from a file. A larger one is made of its record.
 const MAX_TABLE: u64 = 1 << 30;
 
-/// The tables of all episodes of a shard: the content of a file, or of one that is about to be written. A clone shares them.
+/// The tables of all episodes of a shard: the content of a file, or of one that is about to be written. A
+/// clone shares them.
 #[derive(Clone, Debug)]
 pub(super) struct StepFile(Arc<StepTables>);
 
@@ -122,7 +123,8 @@ impl StepFile {
         self.0.file.as_deref()
     }
 
-    /// Returns the number of the first step of a record, and of the first step after it. `None` if they are not ascending.
+    /// Returns the number of the first step of a record, and of the first step after it. `None` if they are
+    /// not ascending.
     pub(super) fn steps(&self, i: u64) -> Option<(u64, u64)> {
         self.0.episodes.pair(i).ok().filter(|(from, to)| from <= to)
     }
@@ -134,7 +136,8 @@ impl StepFile {
         read().or_else(|| self.distrust(from..to).then(read)?)
     }
 
-    /// Drops what is kept of tables in a store, whose bits may have flipped on their way. Returns true if the next read asks the store once more.
+    /// Drops what is kept of tables in a store, whose bits may have flipped on their way. Returns true if the
+    /// next read asks the store once more.
     fn distrust(&self, range: Range<u64>) -> bool {
         match &self.0.tables {
             TableBytes::File { from: SidecarFile::Object(source), at, .. } => {

@@ -27,7 +27,7 @@ pub struct EpisodeKey {
 /// The division of a feature's values among the steps of an episode.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EpisodeValues {
-    /// The values are those of the episode.
+    /// The values belong to the episode.
     Episode,
     /// Each step has this number of values.
     Steps {
@@ -36,8 +36,8 @@ pub enum EpisodeValues {
     },
     /// Each step has as many items as a number in another feature states.
     Divided {
-        /// The features with the numbers of items, from the outermost: the first has a number for each step, the next one a number for each of these
-        /// items, and so on.
+        /// The features with the numbers of items, from the outermost: the first has a number for each step,
+        /// the next one a number for each of these items, and so on.
         lengths: Vec<Box<str>>,
         /// Number of values of each innermost item.
         width: u32,
@@ -81,8 +81,9 @@ impl EpisodeKeys {
     /// Sorts and checks features.
     ///
     /// # Errors
-    /// [`ErrorKind::Spec`] if no feature has a known number of values for each step, for two features of one name, for lengths that are no int64
-    /// feature of steps or more than 255, and for more than 4096 features.
+    /// [`ErrorKind::Spec`] if no feature has a known number of values for each step, for two features of one
+    /// name, for lengths that are no int64 feature of steps or more than 255, and for more than 4096
+    /// features.
     pub fn new(keys: impl IntoIterator<Item = EpisodeKey>) -> Result<EpisodeKeys> {
         let mut keys: Vec<EpisodeKey> = keys.into_iter().collect();
         keys.sort_by(|a, b| a.name.cmp(&b.name));

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! 32 KEYS      the features: u32 count, and for each u8 kind, u8 role, u8 number of lengths, 0 | u32 width | u32 name len | u16 lengths | name
-//! 33 EPISODES  blocked table: the number of the first step of record i, and that of all steps
+//! 33 EPISODES  blocked table: the number of the first step of record i, and the number of all steps
 //! 34 PLACES    blocked table: the offset of the table of record i, and the length of TABLES
 //! 35 TABLES    the tables, one after the other. Each has its own crc, the section has none
 //! ```

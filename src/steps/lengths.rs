@@ -1,4 +1,5 @@
-//! The number of steps of an episode, from the heads of its entries alone: neither pictures nor numbers are read.
+//! The number of steps of an episode, from the heads of its entries alone: neither pictures nor numbers are
+//! read.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
@@ -10,8 +11,9 @@ use crate::wire::WireReader;
 /// Bytes that are read of an entry: its key, and the lengths after it.
 const HEAD: usize = 320;
 
-/// Returns the number of steps that all lists of floats agree about. `None` if there are none, if they differ, or if one is not in the usual
-/// encoding. `read` copies bytes of the payload from an offset on, and returns their number.
+/// Returns the number of steps that all lists of floats agree about. `None` if there are none, if they
+/// differ, or if one is not in the usual encoding. `read` copies bytes of the payload from an offset on, and
+/// returns their number.
 ///
 /// # Errors
 /// Errors of `read`.
@@ -59,7 +61,8 @@ fn key_of_entry(bytes: &[u8]) -> Option<(&[u8], usize)> {
     Some((bytes.get(before..after)?, after))
 }
 
-/// Returns the number of steps of an entry of `len` bytes that is a packed list with `width` floats for each step.
+/// Returns the number of steps of an entry of `len` bytes that is a packed list with `width` floats for each
+/// step.
 fn steps_of_entry(width: u32, bytes: &[u8], after_key: usize, len: u64) -> Option<u32> {
     let mut at = after_key;
     // The value, its list, and the chunk of the list, each to the end of the one around it.

@@ -1,11 +1,11 @@
 //! The steps of episodes: records that have the values of many steps, as data sets of robots do (RLDS).
 //!
-//! * An [`EpisodeTable`] has the place of each step in the payload of its episode. It is made of one payload by one function, and stored in files that
-//!   are found, built and extended like columns (`docs/index.md`).
+//! * An [`EpisodeTable`] has the place of each step in the payload of its episode. It is made of one payload
+//!   by one function, and stored in files that are found, built and extended like columns (`docs/index.md`).
 //! * [`Episodes`] are all steps of a dataset, with access by number.
 //! * [`Windows`] are records made of several steps around an anchor, as a dataset for loaders.
 //!
-//! Names and shapes are those of `features.json`, which the crate `tfseek-tfds` reads.
+//! Names and shapes are as in `features.json`, which the crate `tfseek-tfds` reads.
 
 mod anchors;
 mod build;

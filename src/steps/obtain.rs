@@ -52,7 +52,7 @@ pub(super) enum StepSearch {
     Files { save: Save, rebuild: bool },
     /// Files of tables are used, and built and written beside the shards, also beside objects.
     Beside { rebuild: bool },
-    /// Episodes are counted, except those of shards with a file.
+    /// Episodes are counted, except the episodes of shards with a file.
     Count,
     /// Episodes are counted.
     Memory,
@@ -74,7 +74,7 @@ impl StepSearch {
     }
 }
 
-/// Finds the steps of all shards. A dataset of some records has those of all records of its shards.
+/// Finds the steps of all shards. A dataset of some records has the steps of all records of its shards.
 ///
 /// # Errors
 /// Errors of reading, [`IndexError::BuildLimit`], and damage, unless the dataset skips it.
@@ -279,7 +279,8 @@ impl StepFiles<'_> {
         lengths.try_reserve(usize::try_from(shard.len()).unwrap_or(usize::MAX))?;
         let start = self.dataset.set().starts().get(s).copied().unwrap_or_default();
         let plain = shard.compression() == Compression::None;
-        // Heads do not tell whether all lists of an episode agree. Large sets, which are only counted, leave out what they can when they are read.
+        // Heads do not tell whether all lists of an episode agree. Large sets, which are only counted, leave
+        // out what they can when they are read.
         let by_all = self.options.damage == Damage::Skip && self.search == StepSearch::Memory;
         let is_object = plain && shard.is_object();
         for i in 0..shard.len() {

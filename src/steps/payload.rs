@@ -12,8 +12,9 @@ use std::ops::Range;
 
 /// Bytes between two parts of a payload that are read together from a file.
 const FILE_GAP: u32 = 512;
-/// Most bytes between two parts of a payload that are read together from a store. All such bytes are at most a fifth of those that are needed, so that
-/// small windows do not fetch what is around them. In one window they may be [`HEADERS`], as the headers of a request take as much.
+/// Most bytes between two parts of a payload that are read together from a store. All such bytes are at most
+/// a fifth of those that are needed, so that small windows do not fetch what is around them. In one window
+/// they may be [`HEADERS`], as the headers of a request take as much.
 const OBJECT_GAP: u32 = 64 << 10;
 const HEADERS: u64 = 1 << 10;
 
@@ -122,7 +123,8 @@ impl PayloadParts {
         Ok(())
     }
 
-    /// Borrows or reads the bytes that are needed, and verifies them. A record that is read as a whole is verified by its own checksum.
+    /// Borrows or reads the bytes that are needed, and verifies them. A record that is read as a whole is
+    /// verified by its own checksum.
     ///
     /// # Errors
     /// Errors of reading; [`ErrorKind::Value`] for bytes with another checksum.
@@ -139,7 +141,8 @@ impl PayloadParts {
         }
         let borrowed = set.borrow_payload(at)?;
         if borrowed.is_none() {
-            // Without their checksums, the header tells whether the bytes are those of the record. The bytes of an object do not change.
+            // Without their checksums, the header tells whether the bytes are the record's. The bytes of an
+            // object do not change.
             if verify == Verify::Header && !set.has_objects() {
                 set.check_header(at)?;
             }
@@ -176,7 +179,8 @@ impl PayloadParts {
     }
 }
 
-/// Joins ranges of an object for requests: those that touch, and others over the smallest gaps, of `least` bytes together or more. Returns them ascending.
+/// Joins ranges of an object for requests: those that touch, and others over the smallest gaps, of `least`
+/// bytes together or more. Returns them ascending.
 pub(super) fn joined(mut ranges: Vec<Range<u32>>, least: u64) -> Vec<Range<u32>> {
     ranges.sort_unstable_by_key(|range| range.start);
     let mut united: Vec<Range<u32>> = Vec::new();

@@ -159,7 +159,8 @@ impl EpisodePool {
         Ok(episode)
     }
 
-    /// Notes that a window needs an episode of this many bytes, and calls `announce` if it is the first one. The episode is read after that.
+    /// Notes that a window needs an episode of this many bytes, and calls `announce` if it is the first one.
+    /// The episode is read after that.
     pub(super) fn want(&self, number: u64, bytes: u64, announce: impl FnOnce()) {
         let mut state = self.lock();
         let ahead = state.ahead.saturating_add(bytes);
@@ -182,7 +183,8 @@ impl EpisodePool {
         self.changed.notify_all();
     }
 
-    /// Takes the need of a window back. Returns true if the announcement has to be taken back, because no other window needs the episode.
+    /// Takes the need of a window back. Returns true if the announcement has to be taken back, because no
+    /// other window needs the episode.
     pub(super) fn forget(&self, number: u64) -> bool {
         let mut state = self.lock();
         match state.episodes.get_mut(&number) {

@@ -11,7 +11,8 @@ use crate::example::{DType, Example, Feature};
 use crate::wire::{WireReader, varint};
 use std::borrow::Cow;
 
-/// The rows of one episode's lists. Those whose borders the table does not have are found by reading the list once.
+/// The rows of one episode's lists. Those whose borders the table does not have are found by reading the list
+/// once.
 pub(super) struct StepRows<'t> {
     keys: &'t EpisodeKeys,
     table: &'t EpisodeTable,
@@ -56,7 +57,8 @@ impl<'t> StepRows<'t> {
         }
     }
 
-    /// Finds the rows of a key, if the table does not have their borders. The bytes of the list must be in the view.
+    /// Finds the rows of a key, if the table does not have their borders. The bytes of the list must be in
+    /// the view.
     ///
     /// # Errors
     /// The list has another kind, or other numbers of values than its lengths say.

@@ -19,7 +19,8 @@ impl Episodes {
     /// Returns a step of an episode. Its values are read, and verified, when they are asked for.
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfRange`](crate::ErrorKind::OutOfRange), and errors of reading the table of the episode.
+    /// [`ErrorKind::OutOfRange`](crate::ErrorKind::OutOfRange), and errors of reading the table of the
+    /// episode.
     pub fn step(&self, episode: u64, step: u64) -> Result<EpisodeStep<'_>> {
         self.number(episode, step)?;
         let at = self.dataset().set().locate(episode)?;
@@ -28,7 +29,8 @@ impl Episodes {
     }
 }
 
-/// A step of an episode. Its values are read and verified when they are asked for: the row of a list, and no other bytes of the record.
+/// A step of an episode. Its values are read and verified when they are asked for: the row of a list, and no
+/// other bytes of the record.
 #[derive(Clone)]
 pub struct EpisodeStep<'e> {
     episodes: &'e Episodes,
@@ -86,8 +88,9 @@ impl<'e> EpisodeStep<'e> {
     /// Returns the byte string of a feature. It borrows from the map of a mapped dataset.
     ///
     /// # Errors
-    /// [`ErrorKind::Feature`](crate::ErrorKind::Feature) if the record does not have the feature, or has another kind or number of values; [`ErrorKind::Value`](crate::ErrorKind::Value) for bytes with
-    /// another checksum; errors of reading.
+    /// [`ErrorKind::Feature`](crate::ErrorKind::Feature) if the record does not have the feature, or has
+    /// another kind or number of values; [`ErrorKind::Value`](crate::ErrorKind::Value) for bytes with another
+    /// checksum; errors of reading.
     pub fn bytes(&self, name: &str) -> Result<Cow<'e, [u8]>> {
         let row = self.row(name, DType::Bytes)?;
         let one = |row: &[u8]| {

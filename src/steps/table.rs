@@ -10,8 +10,8 @@
 //!          0 absent, 5 irregular   nothing
 //! ```
 //!
-//! All integers are little-endian. A *row* is what a list has for one step: packed numbers, or encoded byte strings with their tags and lengths. The
-//! normative page is `docs/index.md`.
+//! All integers are little-endian. A *row* is what a list has for one step: packed numbers, or encoded byte
+//! strings with their tags and lengths. The normative page is `docs/index.md`.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
@@ -69,8 +69,8 @@ pub(super) struct ListPlace {
 
 /// The places of each step's values in the payload of an episode, with their checksums.
 ///
-/// It is made of one payload by [`EpisodeTable::of`], and stored in files of `docs/index.md`. It takes 8 bytes for each picture of a step, and 4 for
-/// each 256 bytes of numbers.
+/// It is made of one payload by [`EpisodeTable::of`], and stored in files of `docs/index.md`. It takes 8
+/// bytes for each picture of a step, and 4 for each 256 bytes of numbers.
 #[derive(Debug)]
 pub struct EpisodeTable {
     bytes: Region,
@@ -124,8 +124,8 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
 }
 
 impl EpisodeTable {
-    /// Reads a table of the keys of a payload with `payload_len` bytes. `places` is empty memory for them. The error is the reason why the
-    /// table is refused.
+    /// Reads a table of the keys of a payload with `payload_len` bytes. `places` is empty memory for them.
+    /// The error is the reason why the table is refused.
     pub(super) fn read(
         bytes: Region,
         keys: &EpisodeKeys,
@@ -236,7 +236,8 @@ impl EpisodeTable {
         self.places.get(key).copied().unwrap_or(NOWHERE)
     }
 
-    /// Returns the bytes of the row of a step, without those of the list before it. `None` for a list whose rows are found by reading it.
+    /// Returns the bytes of the row of a step, without the bytes of the list before it. `None` for a list
+    /// whose rows are found by reading it.
     #[inline]
     pub(super) fn row(&self, key: usize, step: u32) -> Option<Range<u32>> {
         let place = self.place(key);
@@ -268,7 +269,8 @@ impl EpisodeTable {
         u32_at(&self.bytes, at.checked_add(word.checked_mul(4)?)?)
     }
 
-    /// Returns the bytes to verify before the row of a step is used. `None` if there are none, or if the whole record has to be verified.
+    /// Returns the bytes to verify before the row of a step is used. `None` if there are none, or if the
+    /// whole record has to be verified.
     #[inline]
     pub(super) fn checked_row(&self, key: usize, step: u32) -> Option<CheckedBytes> {
         let place = self.place(key);

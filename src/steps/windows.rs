@@ -42,7 +42,8 @@ pub enum PadRow {
     /// Zeros, or empty strings. None of divided values.
     #[default]
     Zeros,
-    /// This byte string, as many times as a step has values; of divided values, as many times as the first step has values.
+    /// This byte string, as many times as a step has values; of divided values, as many times as the first
+    /// step has values.
     String(Box<[u8]>),
     /// The row of the first step.
     First,
@@ -120,7 +121,8 @@ impl WindowsBuilder {
         self
     }
 
-    /// Adds the values of a feature at the anchor plus each of these offsets, one after the other, under the name `to`.
+    /// Adds the values of a feature at the anchor plus each of these offsets, one after the other, under the
+    /// name `to`.
     pub fn rows(self, key: &str, to: &str, offsets: &[i64], pad: PadRow) -> WindowsBuilder {
         let (number, kind) = match self.find(key, false) {
             Ok(found) => found,
@@ -160,7 +162,7 @@ impl WindowsBuilder {
         }
     }
 
-    /// Adds the number of the episode in the dataset, and that of the anchor in the episode.
+    /// Adds the number of the episode in the dataset, and the number of the anchor in the episode.
     pub fn numbers(self, episode: &str, step: &str) -> WindowsBuilder {
         let both = self.add(episode, DType::Int64, WindowValues::Number { step: false });
         both.add(step, DType::Int64, WindowValues::Number { step: true })
@@ -172,8 +174,8 @@ impl WindowsBuilder {
         self
     }
 
-    /// Restricts the anchors to these ranges of steps of episodes, in any order. They are cut off at the end of the episode, and united. By default
-    /// all steps are anchors.
+    /// Restricts the anchors to these ranges of steps of episodes, in any order. They are cut off at the end
+    /// of the episode, and united. By default all steps are anchors.
     pub fn anchors(mut self, ranges: impl IntoIterator<Item = (u64, Range<u64>)>) -> WindowsBuilder {
         self.anchors = Some(united(ranges.into_iter().collect()));
         self
@@ -182,8 +184,8 @@ impl WindowsBuilder {
     /// Returns the windows.
     ///
     /// # Errors
-    /// [`ErrorKind::Spec`] for features that are no keys, for no features or two of one name, and for no offsets. [`ErrorKind::OutOfRange`] for an
-    /// episode of the anchors.
+    /// [`ErrorKind::Spec`] for features that are no keys, for no features or two of one name, and for no
+    /// offsets. [`ErrorKind::OutOfRange`] for an episode of the anchors.
     pub fn build(self) -> Result<Windows> {
         let WindowsBuilder { episodes, mut features, pad, anchors, error } = self;
         let error = error
@@ -263,9 +265,11 @@ fn mean_bytes(episodes: &Episodes, features: &[WindowFeature]) -> u64 {
     features.iter().map(of).fold(8, u64::saturating_add)
 }
 
-/// Windows over the steps of episodes: records that have the values of several steps around an anchor, made when they are read.
+/// Windows over the steps of episodes: records that have the values of several steps around an anchor, made
+/// when they are read.
 ///
-/// A window is an Example. The values of a feature at all offsets follow each other in one list, so the offsets are the first dimension of its shape.
+/// A window is an Example. The values of a feature at all offsets follow each other in one list, so the
+/// offsets are the first dimension of its shape.
 ///
 /// ```
 /// # let dir = tempfile::tempdir()?;
@@ -316,8 +320,9 @@ impl Windows {
         self.records.anchors.locate(i)
     }
 
-    /// Appends the window of a step of any payload with the same features, which need not be in the dataset. `table` is that of the payload, and
-    /// `episode` the number that the window has. All bytes of the payload are taken as they are.
+    /// Appends the window of a step of any payload with the same features, which need not be in the dataset.
+    /// `table` is the table of the payload, and `episode` the number that the window has. All bytes of the
+    /// payload are taken as they are.
     ///
     /// ```
     /// # use tfseek::steps::{EpisodeKey, EpisodeKeys, EpisodeTable, EpisodeValues, Episodes};
@@ -335,7 +340,8 @@ impl Windows {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfRange`] for a step that the table does not have; errors of values that are not divided as their lengths say.
+    /// [`ErrorKind::OutOfRange`] for a step that the table does not have; errors of values that are not
+    /// divided as their lengths say.
     pub fn append_of(
         &self,
         payload: &[u8],
@@ -352,7 +358,8 @@ impl Windows {
         self.records.encode(&mut rows, PayloadView::Whole(payload), table, (episode, step), buf)
     }
 
-    /// Returns the windows as a dataset of Examples, for loaders, mixes and readers. It has no index and no columns.
+    /// Returns the windows as a dataset of Examples, for loaders, mixes and readers. It has no index and no
+    /// columns.
     pub fn dataset(&self) -> &Dataset {
         &self.dataset
     }
@@ -401,7 +408,7 @@ fn clipped(anchor: u64, offset: i64, steps: u32) -> (u32, bool) {
 /// A part of a list.
 enum ListPart<'a> {
     Bytes(&'a [u8]),
-    /// A range of the bytes that are not those of the payload.
+    /// A range of the bytes that are not the payload's.
     Own(Range<usize>),
     /// The same bytes this number of times.
     Repeated(&'a [u8], usize),
@@ -415,7 +422,8 @@ impl WindowRecords {
         Ok((episode, step, self.episodes.dataset().set().locate(episode)?))
     }
 
-    /// Returns the steps whose rows a feature of a window is made of. None if all offsets are outside of the episode and have other values.
+    /// Returns the steps whose rows a feature of a window is made of. None if all offsets are outside of the
+    /// episode and have other values.
     fn needed(&self, values: &WindowValues, step: u64, steps: u32) -> impl Iterator<Item = u32> {
         let (offsets, of_first): (&[i64], bool) = match values {
             WindowValues::Rows { offsets, pad, width, .. } => match pad {
@@ -495,7 +503,7 @@ impl WindowRecords {
             let (first, mut len) = (parts.len(), 0usize);
             match &feature.values {
                 WindowValues::Rows { key, offsets, width, pad } => {
-                    // A record may lack a feature, which the parser treats like that of any record.
+                    // A record may lack a feature, which the parser treats as in any record.
                     if rows.is_absent(*key) && table.steps() > 0 {
                         continue;
                     }
@@ -573,12 +581,13 @@ impl WindowRecords {
         Ok(())
     }
 
-    /// Announces the bytes of windows in a store, or takes the announcement back. The bytes of near windows of an episode are requested together, and
-    /// an episode without a table is requested whole, once for all of its windows.
+    /// Announces the bytes of windows in a store, or takes the announcement back. The bytes of near windows
+    /// of an episode are requested together, and an episode without a table is requested whole, once for all
+    /// of its windows.
     fn announce_objects(&self, ids: &[u64], wanted: bool) {
         let (set, pool) = (self.episodes.dataset().set(), self.episodes.pool());
         let mut places: Vec<_> = ids.iter().filter_map(|id| self.locate(*id).ok()).collect();
-        // Those of an episode follow each other, in the order of the first one.
+        // The windows of an episode follow each other, in the order of the first one.
         let mut first: HashMap<u64, usize> = HashMap::new();
         for (k, (episode, ..)) in places.iter().enumerate() {
             first.entry(*episode).or_insert(k);

@@ -36,8 +36,9 @@ const STRING: u8 = 0x42;
 /// ```
 ///
 /// # Errors
-/// [`ErrorKind::Tensor`] if the shape is invalid, if the number of bytes does not match it, if a bool is neither 0 nor 1, or if the
-/// dtype is `string` (use [`serialize_strings`]); [`ErrorKind::TooLarge`] above 2^31 - 1 bytes.
+/// [`ErrorKind::Tensor`] if the shape is invalid, if the number of bytes does not match it, if a bool is
+/// neither 0 nor 1, or if the dtype is `string` (use [`serialize_strings`]); [`ErrorKind::TooLarge`] above
+/// 2^31 - 1 bytes.
 pub fn serialize_tensor(dtype: TensorDType, shape: &[u64], bytes: &[u8]) -> Result<Vec<u8>> {
     let n = elements(shape)?;
     let Some(size) = dtype.size() else {
@@ -106,7 +107,8 @@ pub(super) fn put_strings<'s>(
 ) -> Result<Vec<u8>> {
     let n = elements(shape)?;
     check_count(n, values.len())?;
-    // Each string takes at least two bytes. Checked first, because a filled tensor may have too many strings to iterate over.
+    // Each string takes at least two bytes. Checked first, because a filled tensor may have too many strings
+    // to iterate over.
     let least = u128::from(n).saturating_mul(2);
     if least > u128::from(MAX_LEN) {
         return Err(ErrorKind::TooLarge { len: least, limit: MAX_LEN }.into());

@@ -6,8 +6,8 @@ use std::str::FromStr;
 
 macro_rules! dtypes {
     ($($(#[doc = $doc:literal])* $variant:ident = $number:literal $name:literal $size:expr;)*) => {
-        /// The type of a tensor's elements. TensorFlow has more dtypes. These are strings and the dtypes whose elements are plain
-        /// bytes.
+        /// The type of a tensor's elements. TensorFlow has more dtypes. These are strings and the dtypes
+        /// whose elements are plain bytes.
         #[non_exhaustive]
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum TensorDType {

@@ -2,9 +2,11 @@
 
 use super::TensorDType;
 
-/// A Rust type of a tensor's elements: numbers, `bool`, and arrays of real and imaginary part for complex numbers.
+/// A Rust type of a tensor's elements: numbers, `bool`, and arrays of real and imaginary part for complex
+/// numbers.
 ///
-/// `float16` and `bfloat16` have no type in Rust. [`Tensor::as_bytes`](super::Tensor::as_bytes) returns their bytes.
+/// `float16` and `bfloat16` have no type in Rust. [`Tensor::as_bytes`](super::Tensor::as_bytes) returns their
+/// bytes.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a type of tensor elements",
     note = "`f32`, `f64`, integers of up to 64 bits, `bool`, `[f32; 2]` and `[f64; 2]` are"
@@ -100,7 +102,8 @@ impl Element for bool {
     }
 }
 
-/// Returns the bytes of an element. Callers pass its exact size. If there were fewer bytes, the result would be zeros.
+/// Returns the bytes of an element. Callers pass its exact size. If there were fewer bytes, the result would
+/// be zeros.
 #[inline]
 fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
     bytes.first_chunk().copied().unwrap_or([0; N])

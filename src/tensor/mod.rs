@@ -1,7 +1,8 @@
 //! Serialized tensors, as `tf.io.serialize_tensor` writes and `tf.io.parse_tensor` reads them.
 //!
-//! Pipelines use them to store an array as one value of a bytes feature. This module reads and writes the dtype, the shape and the
-//! values of a serialized `TensorProto`, for dtypes with a plain form in memory ([`TensorDType`]).
+//! Pipelines use them to store an array as one value of a bytes feature. This module reads and writes the
+//! dtype, the shape and the values of a serialized `TensorProto`, for dtypes with a plain form in memory
+//! ([`TensorDType`]).
 //!
 //! ```
 //! use tfseek::tensor::{TensorDType, parse_tensor, serialize_values};
@@ -13,13 +14,15 @@
 //! # Ok::<(), tfseek::Error>(())
 //! ```
 //!
-//! **Cost.** Values that TensorFlow wrote are borrowed from the input. Nothing is copied, and only the shape is allocated. Values in
-//! the typed fields, which a `TensorProto` built by hand may have, are decoded into a buffer.
+//! **Cost.** Values that TensorFlow wrote are borrowed from the input. Nothing is copied, and only the shape
+//! is allocated. Values in the typed fields, which a `TensorProto` built by hand may have, are decoded into a
+//! buffer.
 //!
-//! **Memory limit.** A `TensorProto` may have fewer values than its shape has elements. The missing values are then equal to the last
-//! one, or zero if there is none, so ten bytes can describe terabytes. A *filled* tensor of this kind may take at most 64 MiB by
-//! default ([`parse_tensor_within`]). A larger one is rejected before anything is allocated. The size of any other tensor is bounded
-//! by the input. The rules are in section 10 of `docs/format.md`.
+//! **Memory limit.** A `TensorProto` may have fewer values than its shape has elements. The missing values
+//! are then equal to the last one, or zero if there is none, so ten bytes can describe terabytes. A *filled*
+//! tensor of this kind may take at most 64 MiB by default ([`parse_tensor_within`]). A larger one is rejected
+//! before anything is allocated. The size of any other tensor is bounded by the input. The rules are in
+//! section 10 of `docs/format.md`.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 

@@ -1,7 +1,8 @@
-//! Parsing of tensors: a first pass validates and counts, and a second pass decodes typed values, if there are any.
+//! Parsing of tensors: a first pass validates and counts, and a second pass decodes typed values, if there
+//! are any.
 //!
-//! The order bounds the memory. Before values are allocated, the product of the shape is compared with the bytes that are present or,
-//! for a filled tensor, with the limit.
+//! The order bounds the memory. Before values are allocated, the product of the shape is compared with the
+//! bytes that are present or, for a filled tensor, with the limit.
 
 use super::dtype::{TensorDType, check_bools};
 use super::proto::{self, ValueEncoding};
@@ -40,15 +41,17 @@ pub const DEFAULT_LIMIT: u64 = 64 << 20;
 /// Parses a serialized `TensorProto`, which must have the given dtype, like `tf.io.parse_tensor`.
 ///
 /// # Errors
-/// [`ErrorKind::Wire`] if the bytes are not a well-formed message; [`ErrorKind::Tensor`] if the message is not a tensor or has another dtype;
-/// [`ErrorKind::TooLarge`] for a filled tensor of more than [`DEFAULT_LIMIT`] bytes. Offsets in errors are relative to `bytes`. Use
-/// [`Error::at`](crate::Error::at) to add the location of `bytes`.
+/// [`ErrorKind::Wire`] if the bytes are not a well-formed message; [`ErrorKind::Tensor`] if the message is
+/// not a tensor or has another dtype; [`ErrorKind::TooLarge`] for a filled tensor of more than
+/// [`DEFAULT_LIMIT`] bytes. Offsets in errors are relative to `bytes`. Use [`Error::at`](crate::Error::at) to
+/// add the location of `bytes`.
 pub fn parse_tensor(bytes: &[u8], dtype: TensorDType) -> Result<Tensor<'_>> {
     parse_tensor_within(bytes, dtype, DEFAULT_LIMIT)
 }
 
-/// Parses as [`parse_tensor`] does, with another limit in bytes for a tensor that has fewer values than elements. A string counts as its
-/// length plus 16 bytes. A tensor that has all of its values is bounded by the input, and not by the limit.
+/// Parses as [`parse_tensor`] does, with another limit in bytes for a tensor that has fewer values than
+/// elements. A string counts as its length plus 16 bytes. A tensor that has all of its values is bounded by
+/// the input, and not by the limit.
 ///
 /// ```
 /// use tfseek::ErrorKind;
@@ -125,8 +128,9 @@ impl<'a> TensorHeader<'a> {
         Ok(())
     }
 
-    /// Returns the little-endian bytes of numbers of `size` bytes, if the message has them as they are. Otherwise decodes them into
-    /// `decoded`, which is cleared before, and returns `None`. The bytes of bools are not checked.
+    /// Returns the little-endian bytes of numbers of `size` bytes, if the message has them as they are.
+    /// Otherwise decodes them into `decoded`, which is cleared before, and returns `None`. The bytes of bools
+    /// are not checked.
     ///
     /// # Errors
     /// [`ErrorKind::TooLarge`] if values are missing and all would take more than `limit` bytes.
@@ -227,7 +231,8 @@ fn dim_size(mut reader: WireReader<'_>) -> Result<i64, Fault> {
     Ok(size)
 }
 
-/// Decodes as many numbers of the typed field as there are elements. If there are fewer, the last is repeated.
+/// Decodes as many numbers of the typed field as there are elements. If there are fewer, the last is
+/// repeated.
 fn decode_numbers(header: &TensorHeader<'_>, size: usize, limit: u64, out: &mut Vec<u8>) -> Result<()> {
     let &TensorHeader { bytes, dtype, elements: n, values, .. } = header;
     out.clear();
@@ -279,7 +284,8 @@ fn put_varint(value: u64, dtype: TensorDType, size: usize, out: &mut Vec<u8>) {
     out.extend_from_slice(bytes.get(..size).unwrap_or(&bytes));
 }
 
-/// Repeats the last element up to `total` bytes, in pieces of increasing size. Without an element, fills with zeros.
+/// Repeats the last element up to `total` bytes, in pieces of increasing size. Without an element, fills with
+/// zeros.
 #[expect(
     clippy::arithmetic_side_effects,
     reason = "`start` is at most `out.len()`, which only grows and is below `total` in the loop"
@@ -340,8 +346,8 @@ fn string_content(content: &[u8], n: u64) -> Result<TensorData<'_>> {
     }
 }
 
-/// Reads a varint of at most five bytes, and returns its low 32 bits. It is not a field of a message: TensorFlow reads it with
-/// different rules.
+/// Reads a varint of at most five bytes, and returns its low 32 bits. It is not a field of a message:
+/// TensorFlow reads it with different rules.
 fn varint32(rest: &mut &[u8]) -> Option<u32> {
     let (value, after) = varint::first::<5>(rest)?;
     *rest = after;

@@ -46,8 +46,8 @@ impl ValueEncoding {
         }
     }
 
-    /// Counts and validates the values in one occurrence of the field, which `reader` has just read. With an unsuitable wire type it
-    /// is an unknown field, which has no values (W5).
+    /// Counts and validates the values in one occurrence of the field, which `reader` has just read. With an
+    /// unsuitable wire type it is an unknown field, which has no values (W5).
     pub(super) fn count(self, value: WireValue<'_>, reader: WireReader<'_>) -> Result<usize, Fault> {
         let counted = match (self, value) {
             (ValueEncoding::Float, WireValue::Len(chunk)) => count_floats(chunk),

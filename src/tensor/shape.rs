@@ -5,8 +5,8 @@ use crate::error::TensorError;
 /// Most dimensions of a shape in TensorFlow.
 pub(super) const MAX_DIMS: usize = 254;
 
-/// Returns the number of elements of a shape. Dimensions are multiplied in order: TensorFlow rejects an overflow even if a later
-/// dimension is 0.
+/// Returns the number of elements of a shape. Dimensions are multiplied in order: TensorFlow rejects an
+/// overflow even if a later dimension is 0.
 pub(super) fn elements(shape: &[u64]) -> Result<u64, TensorError> {
     if shape.len() > MAX_DIMS {
         return Err(TensorError::TooManyDims { found: shape.len(), limit: MAX_DIMS });

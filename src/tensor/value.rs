@@ -10,10 +10,11 @@ use std::iter::FusedIterator;
 /// Bytes that each string of a tensor counts in addition to its length, for the limit: the size of its slice.
 pub(super) const STRING_COST: u128 = 16;
 
-/// A tensor: a dtype, a shape, and the values in row-major order. It borrows the bytes that it was parsed from, unless its values
-/// had to be decoded or filled.
+/// A tensor: a dtype, a shape, and the values in row-major order. It borrows the bytes that it was parsed
+/// from, unless its values had to be decoded or filled.
 ///
-/// Two tensors are equal if their dtypes, their shapes and the bits of their values are equal. A NaN therefore equals itself.
+/// Two tensors are equal if their dtypes, their shapes and the bits of their values are equal. A NaN
+/// therefore equals itself.
 #[derive(Clone)]
 pub struct Tensor<'a> {
     pub(super) dtype: TensorDType,
@@ -26,7 +27,8 @@ pub struct Tensor<'a> {
 pub(super) enum TensorData<'a> {
     /// The bytes of all elements, little-endian.
     Numbers(Cow<'a, [u8]>),
-    /// The strings, not more than there are elements. Missing strings are equal to the last one, or "" if there is none.
+    /// The strings, not more than there are elements. Missing strings are equal to the last one, or "" if
+    /// there is none.
     Strings(Vec<Cow<'a, [u8]>>),
 }
 
@@ -51,8 +53,8 @@ impl<'a> Tensor<'a> {
 
     /// Returns the elements as a slice, if they are aligned and the machine is little-endian.
     ///
-    /// The elements of a tensor that borrows its input may or may not be aligned. Those of an empty tensor always are.
-    /// [`to_vec`](Tensor::to_vec) works at any alignment.
+    /// The elements of a tensor that borrows its input may or may not be aligned. The elements of an empty
+    /// tensor always are. [`to_vec`](Tensor::to_vec) works at any alignment.
     ///
     /// # Errors
     /// [`TensorError::DType`] if the tensor has another dtype.
@@ -63,7 +65,8 @@ impl<'a> Tensor<'a> {
     /// Copies the elements into a vector, at any alignment.
     ///
     /// # Errors
-    /// [`TensorError::DType`] if the tensor has another dtype. [`ErrorKind::Io`](crate::ErrorKind::Io) if there is not enough memory.
+    /// [`TensorError::DType`] if the tensor has another dtype. [`ErrorKind::Io`](crate::ErrorKind::Io) if
+    /// there is not enough memory.
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
         let bytes = self.numbers::<T>()?;
         let size = size_of::<T>();
@@ -109,7 +112,8 @@ impl<'a> Tensor<'a> {
         Tensor { dtype: self.dtype, shape: self.shape, len: self.len, data }
     }
 
-    /// Serializes the tensor. The bytes are those of `tf.io.serialize_tensor`, independent of the form that the tensor was parsed from.
+    /// Serializes the tensor. The bytes are the same as from `tf.io.serialize_tensor`, independent of the
+    /// form that the tensor was parsed from.
     ///
     /// # Errors
     /// [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge) above 2^31 - 1 bytes.

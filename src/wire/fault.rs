@@ -2,7 +2,8 @@
 
 use crate::error::{Error, ErrorKind, WireError};
 
-/// A violation of the wire format, and its byte offset in the payload. It is one word and `Copy`, since hot loops return it in results.
+/// A violation of the wire format, and its byte offset in the payload. It is one word and `Copy`, since hot
+/// loops return it in results.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fault {
     pub(super) kind: WireError,

@@ -63,7 +63,8 @@ pub(crate) enum WireValue<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WireReader<'a> {
     rest: &'a [u8],
-    /// Offset of the message's end in the payload. It does not change while `rest` shrinks, so reading need not update a position.
+    /// Offset of the message's end in the payload. It does not change while `rest` shrinks, so reading need
+    /// not update a position.
     end: u32,
     /// Levels below the payload.
     depth: u8,
@@ -72,8 +73,8 @@ pub(crate) struct WireReader<'a> {
 const _: () = assert!(size_of::<WireReader<'static>>() == 3 * size_of::<usize>() || size_of::<usize>() < 8);
 
 impl<'a> WireReader<'a> {
-    /// Creates a reader of a payload, or of bytes whose offsets are not used. The caller must reject payloads longer than
-    /// [`MAX_LEN`] first, since their offsets do not fit.
+    /// Creates a reader of a payload, or of bytes whose offsets are not used. The caller must reject payloads
+    /// longer than [`MAX_LEN`] first, since their offsets do not fit.
     #[inline]
     pub(crate) fn new(payload: &'a [u8]) -> WireReader<'a> {
         WireReader::at(payload, 0, 0)
@@ -142,9 +143,10 @@ impl<'a> WireReader<'a> {
         }
     }
 
-    /// Returns the bytes of the next field, if it has this tag and is complete. Otherwise nothing is consumed, and the caller gets the
-    /// field or the fault from [`next`](WireReader::next). The result is an `Option` and not a `Result`: a slice in two registers
-    /// costs the innermost loops a third as much as an error in memory.
+    /// Returns the bytes of the next field, if it has this tag and is complete. Otherwise nothing is
+    /// consumed, and the caller gets the field or the fault from [`next`](WireReader::next). The result is an
+    /// `Option` and not a `Result`: a slice in two registers costs the innermost loops a third as much as an
+    /// error in memory.
     #[inline(always)]
     pub(crate) fn take_field(&mut self, tag: u8) -> Option<&'a [u8]> {
         let (len, body) = match self.rest {
@@ -160,8 +162,8 @@ impl<'a> WireReader<'a> {
         Some(bytes)
     }
 
-    /// Returns the bytes of fields 1 and 2 of the next field, if that is a message of field number 1 that consists of these two, and
-    /// all three lengths are one byte. Otherwise nothing is consumed.
+    /// Returns the bytes of fields 1 and 2 of the next field, if that is a message of field number 1 that
+    /// consists of these two, and all three lengths are one byte. Otherwise nothing is consumed.
     #[inline(always)]
     pub(crate) fn take_short_pair(&mut self) -> Option<(&'a [u8], &'a [u8])> {
         let (head, body) = self.rest.split_first_chunk()?;
@@ -416,7 +418,8 @@ mod tests {
 
     #[test]
     fn positions_are_offsets_in_the_payload() {
-        // Field 1 has two bytes. Field 2 is a message: its field 1 has one byte, and then the message ends inside a field.
+        // Field 1 has two bytes. Field 2 is a message: its field 1 has one byte, and then the message ends
+        // inside a field.
         let payload = [0x0a, 0x02, b'h', b'i', 0x12, 0x05, 0x0a, 0x01, b'x', 0x0a, 0x07];
         let mut reader = WireReader::new(&payload);
         let Ok(Some((1, WireValue::Len(first)))) = reader.next() else { panic!() };

@@ -196,7 +196,8 @@ fn an_empty_tensor_needs_no_values() {
     assert_eq!(values(&batch.unwrap()).len(), 0);
 }
 
-/// A tensor with fewer values than elements repeats the last one, as in TensorFlow, within the limit of the batch.
+/// A tensor with fewer values than elements repeats the last one, as in TensorFlow, within the limit of the
+/// batch.
 #[test]
 fn filled_tensors_count_towards_the_limit() {
     // dtype int32, shape [1000], int_val 7.

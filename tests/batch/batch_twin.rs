@@ -1,5 +1,5 @@
-//! The batch parser agrees with its naive twin on random schemas, for payloads that are well-formed, odd, faulty and damaged.
-//! `TFSEEK_CASES` sets the number of payloads per test.
+//! The batch parser agrees with its naive twin on random schemas, for payloads that are well-formed, odd,
+//! faulty and damaged. `TFSEEK_CASES` sets the number of payloads per test.
 
 use std::collections::HashMap;
 use tfseek::Result;
@@ -22,7 +22,8 @@ fn cases() -> usize {
     }
 }
 
-/// Parses a few batches of one schema with one parser. Tallies the outcomes and returns the number of payloads.
+/// Parses a few batches of one schema with one parser. Tallies the outcomes and returns the number of
+/// payloads.
 fn session(seed: u64, schema: fn(&mut Rng) -> Schema, tally: &mut HashMap<Outcome, usize>) -> usize {
     let mut rng = Rng::new(seed);
     let rng = &mut rng;

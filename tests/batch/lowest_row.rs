@@ -1,4 +1,5 @@
-//! If several rows are faulty, the error names the lowest row, regardless of which feature of the column is at fault.
+//! If several rows are faulty, the error names the lowest row, regardless of which feature of the column is
+//! at fault.
 
 use tfseek::batch::BatchParser;
 use tfseek::example::FeatureBuf;
@@ -37,7 +38,8 @@ fn row(lists: bool, outer: &[i64], inner: &[i64]) -> Vec<u8> {
     builder.encode().unwrap()
 }
 
-/// Regression test: the inner partition used to be checked in all rows before the outer partition was checked in any.
+/// Regression test: the inner partition used to be checked in all rows before the outer partition was checked
+/// in any.
 #[test]
 fn outer_partition_error_in_a_lower_row_is_reported_first() {
     for lists in [false, true] {

@@ -17,7 +17,8 @@ fn value(dtype: DType, count: usize) -> FeatureBuf {
     }
 }
 
-/// Returns the payloads of a present value, an absent feature, an empty list, a feature without a kind, and a value.
+/// Returns the payloads of a present value, an absent feature, an empty list, a feature without a kind, and a
+/// value.
 fn rows(dtype: DType) -> Vec<Vec<u8>> {
     let one = |feature| ExampleBuilder::new().feature("x", feature).int64("y", [1]).encode().unwrap();
     vec![

@@ -1,5 +1,5 @@
-//! Parsing with a schema gives TensorFlow's arrays bit for bit, or an error of the right category, for all recorded cases
-//! (`tests/data/README.md`).
+//! Parsing with a schema gives TensorFlow's arrays bit for bit, or an error of the right category, for all
+//! recorded cases (`tests/data/README.md`).
 
 use serde_json::Value;
 use tfseek::batch::{Batch, BatchParser, Column, Row, Values};
@@ -21,7 +21,8 @@ struct ParseMode {
     valid: bool,
 }
 
-/// Returns the arrays or the error, which must be the same for all row types and all options without an effect on values.
+/// Returns the arrays or the error, which must be the same for all row types and all options without an
+/// effect on values.
 fn parse_all_ways(schema: &Schema, payloads: &[Vec<u8>], mode: ParseMode, what: &str) -> Result<Arrays> {
     let file = payloads.concat();
     let all = Region::new(file);
@@ -95,7 +96,8 @@ fn options<R: Row>(schema: &Schema, rows: &[R], mode: ParseMode, regions: bool) 
     results
 }
 
-/// Checks that byte strings borrow from the records where they can, and that `Values::Bytes` reports this correctly.
+/// Checks that byte strings borrow from the records where they can, and that `Values::Bytes` reports this
+/// correctly.
 fn check_borrowed(column: &Column, want: bool) {
     let Values::Bytes(bytes) = column.values() else { return };
     if !bytes.is_empty() {

@@ -1,4 +1,5 @@
-//! Records that resemble earlier ones: a parser that predicts their bytes gives the results and errors of one that has seen no record.
+//! Records that resemble earlier ones: a parser that predicts their bytes gives the results and errors of one
+//! that has seen no record.
 
 use tfseek::ExampleBuilder;
 use tfseek::batch::BatchParser;
@@ -139,8 +140,8 @@ fn batches_with_one_different_row() {
     }
 }
 
-/// Records of one writer are compared eight at a time with what they have in common. Each change of one bit has the result that it has in a
-/// parser that has learned nothing.
+/// Records of one writer are compared eight at a time with what they have in common. Each change of one bit
+/// has the result that it has in a parser that has learned nothing.
 #[test]
 fn records_of_one_writer_that_differ_in_one_bit() {
     for seed in 0..6 {
@@ -164,7 +165,8 @@ fn records_of_one_writer_that_differ_in_one_bit() {
     }
 }
 
-/// A string whose length takes one byte more than in the records that were learned, and the integers of all lengths.
+/// A string whose length takes one byte more than in the records that were learned, and the integers of all
+/// lengths.
 #[test]
 fn values_of_all_lengths_after_short_ones() {
     let spec = |dtype| FeatureSpec::fixed_len(&[], dtype);

@@ -80,7 +80,8 @@ fn random_sequence_examples() {
     random(true);
 }
 
-/// An empty list with a kind is there. A feature without a kind, or with a fault that only unknown fields have, is not.
+/// An empty list with a kind is there. A feature without a kind, or with a fault that only unknown fields
+/// have, is not.
 #[test]
 fn states_of_a_feature() {
     let one = |feature: FeatureBuf| ExampleBuilder::new().feature("x", feature).encode().unwrap();

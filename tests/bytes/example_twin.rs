@@ -1,5 +1,5 @@
-//! The views agree with a naive decoder, value by value, on valid, odd and damaged payloads, and accept the same payloads.
-//! `TFSEEK_CASES` sets the number of payloads; the default is 200,000.
+//! The views agree with a naive decoder, value by value, on valid, odd and damaged payloads, and accept the
+//! same payloads. `TFSEEK_CASES` sets the number of payloads; the default is 200,000.
 
 use tfseek::{Example, Feature};
 use tfseek_testkit::rng::Rng;
@@ -66,7 +66,8 @@ fn odd_payloads_are_well_formed() {
     }
 }
 
-/// A float list of a canonical payload is always one chunk, and a slice if it is aligned and in the order of bytes of this machine.
+/// A float list of a canonical payload is always one chunk, and a slice if it is aligned and in the order of
+/// bytes of this machine.
 #[test]
 fn canonical_float_lists_are_slices() {
     let (mut aligned, mut unaligned) = (0, 0);
@@ -84,7 +85,8 @@ fn canonical_float_lists_are_slices() {
     assert!(aligned > 100 && unaligned > 100);
 }
 
-/// Rule W13. The memory is never touched, so this costs address space only, of which 32-bit systems have less.
+/// Rule W13. The memory is never touched, so this costs address space only, of which 32-bit systems have
+/// less.
 #[test]
 #[cfg(target_pointer_width = "64")]
 fn payloads_above_2_gib_are_refused_without_reading_them() {

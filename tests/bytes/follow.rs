@@ -1,4 +1,5 @@
-//! Reading a file that is still being written: each record once and in order, and an error only for what cannot become whole.
+//! Reading a file that is still being written: each record once and in order, and an error only for what
+//! cannot become whole.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;

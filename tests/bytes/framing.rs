@@ -1,4 +1,5 @@
-//! Damage in a record stream is always detected: every truncation, every flipped bit, every impossible length.
+//! Damage in a record stream is always detected: every truncation, every flipped bit, every impossible
+//! length.
 
 use tfseek::ErrorKind;
 use tfseek::frame::{FOOTER_LEN, HEADER_LEN, OVERHEAD, frames, put_record};
@@ -18,7 +19,8 @@ fn three() -> (Vec<u8>, [usize; 4]) {
     (file, offsets)
 }
 
-/// Checks that the records before the damage are those of `three`, and that the error is in record `i` at `offset`.
+/// Checks that the records before the damage are those of `three`, and that the error is in record `i` at
+/// `offset`.
 #[track_caller]
 fn damaged(file: &[u8], i: usize, offset: usize) -> ErrorKind {
     agree::frames(file);

@@ -1,7 +1,7 @@
 //! Runs the fuzz targets over their corpora on a stable compiler.
 //!
-//! `TFSEEK_WRITE_SEEDS=1` rewrites the seeds, which changes nothing unless the generators changed. Findings of a fuzzer are added
-//! to a corpus by hand, under a descriptive name.
+//! `TFSEEK_WRITE_SEEDS=1` rewrites the seeds, which changes nothing unless the generators changed. Findings
+//! of a fuzzer are added to a corpus by hand, under a descriptive name.
 
 use tfseek_testkit::agree_parse::Input;
 use tfseek_testkit::rng::Rng;

@@ -1,5 +1,5 @@
-//! Sequential reading: all intact records are delivered, then the end or one error, for every way in which a file can end,
-//! plain or compressed. Each case is a row of the tables in `docs/format.md`.
+//! Sequential reading: all intact records are delivered, then the end or one error, for every way in which a
+//! file can end, plain or compressed. Each case is a row of the tables in `docs/format.md`.
 
 use flate2::Compression as Level;
 use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
@@ -333,7 +333,8 @@ fn zlib_with_a_wrong_or_missing_checksum() {
 
 // ---- torn tails of compressed files ----
 
-/// Reads a file of which the tail is tolerated. Returns its records, and the bytes that were left out if the tail is torn.
+/// Reads a file of which the tail is tolerated. Returns its records, and the bytes that were left out if the
+/// tail is torn.
 #[track_caller]
 fn tolerated(file: &[u8]) -> (Vec<Vec<u8>>, Option<u64>) {
     let options = StreamOptions { tail: Tail::Tolerate, ..StreamOptions::default() };

@@ -224,7 +224,8 @@ fn compressed_pipes_have_the_records_and_warnings_of_a_file() {
     }
 }
 
-/// Each byte of a file counts once, also if damage makes the stream read it again. The callback can cancel the work.
+/// Each byte of a file counts once, also if damage makes the stream read it again. The callback can cancel
+/// the work.
 #[test]
 fn progress_counts_the_bytes_of_a_file() {
     let dir = tempfile::tempdir().unwrap();

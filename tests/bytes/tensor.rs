@@ -161,7 +161,8 @@ fn shape_rules() {
     let message = |dims: &[i64]| {
         [vec![0x08, 0x01], shape(dims)].concat().iter().map(|b| format!("{b:02x}")).collect::<String>()
     };
-    // Two occurrences of a shape are merged and the dims of the second are appended, also with typed values between them.
+    // Two occurrences of a shape are merged and the dims of the second are appended, also with typed values
+    // between them.
     assert_eq!(parse_tensor(&hex("0801 1204 12020802 1204 12020803"), float).unwrap().shape(), [2, 3],);
     // A missing shape is the shape of a scalar.
     assert_eq!(values::<f32>("0801"), [0.0]);

@@ -31,7 +31,8 @@ fn in_dir(dir: &Path) -> IndexOptions {
     options().index_dir(dir.join("i"))
 }
 
-/// Returns a callback that cancels the work at call number `at`, counted from 0, and the counter of its calls.
+/// Returns a callback that cancels the work at call number `at`, counted from 0, and the counter of its
+/// calls.
 fn cancels_at(at: usize) -> (Arc<AtomicUsize>, impl Fn(u64) -> ControlFlow<()> + Send + Sync + 'static) {
     let calls = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&calls);

@@ -298,7 +298,8 @@ fn blocks_that_begin_far_from_a_checkpoint_are_warned_of() {
     let ds = options(dir.path(), 1 << 20).open(&path).unwrap();
     let blocks = |bytes| ds.record_loader().batch_size(4).shuffle(Shuffle::Block).block_bytes(bytes).build();
     let found = blocks(1 << 20).unwrap().warnings().to_vec();
-    // Decompression begins at the checkpoint before a block, on average half of their distance, which is 1 MiB and a little more.
+    // Decompression begins at the checkpoint before a block, on average half of their distance, which is 1
+    // MiB and a little more.
     let [Warning::BlockStarts { block_bytes: 1_048_592, start_bytes, enough_bytes: 4_194_304 }] = found[..]
     else {
         panic!("{found:?}")

@@ -12,7 +12,8 @@ use tfseek::schema::FeatureSpec;
 use tfseek::{DType, Damage, Dataset, DatasetOptions, ErrorKind, ExampleBuilder, Filter, IndexMode, Schema};
 use tfseek_testkit::rng::Rng;
 
-/// Records with the labels 0, 1, 2, .. in three shards. In the second one records 3 and 4 are damaged, and the tail is torn.
+/// Records with the labels 0, 1, 2, .. in three shards. In the second one records 3 and 4 are damaged, and
+/// the tail is torn.
 fn shards(dir: &Path) -> (Vec<PathBuf>, Vec<i64>) {
     let (mut paths, mut labels, mut next) = (Vec::new(), Vec::new(), 0);
     for s in 0..3 {
@@ -152,8 +153,9 @@ fn one_flipped_bit_in_large_records() {
     flips(1000, 100 << 10);
 }
 
-/// Opens gzip files of 200 records in 23 members with one flipped bit each. All records come out that end before the damage, as far as a
-/// decoder gets that sees only the bytes before it, and all that begin in a later member. None is damaged, and none comes out twice.
+/// Opens gzip files of 200 records in 23 members with one flipped bit each. All records come out that end
+/// before the damage, as far as a decoder gets that sees only the bytes before it, and all that begin in a
+/// later member. None is damaged, and none comes out twice.
 fn gzip_flips(copies: usize, len: usize) {
     let (dir, mut rng) = (tempfile::tempdir().unwrap(), Rng::new(14));
     let (path, mut stream, mut ends) = (dir.path().join("x.gz"), Vec::new(), Vec::new());

@@ -157,7 +157,8 @@ fn a_header_that_does_not_match_the_index_is_an_error() {
     let ds = memory().open(&paths).unwrap();
     let mut buf = Vec::new();
     ds.read(1, &mut buf).unwrap();
-    // Same offset, same file size, other record length: an in-place rewrite, which only positional reads can survive.
+    // Same offset, same file size, other record length: an in-place rewrite, which only positional reads can
+    // survive.
     let mut file = OpenOptions::new().write(true).open(&paths[0]).unwrap();
     file.seek(SeekFrom::Start(16)).unwrap();
     put_header(&mut file, 12).unwrap();
@@ -237,7 +238,8 @@ fn offsets_beyond_4_gib() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("sparse.tfrecord");
     let mut file = File::create(&path).unwrap();
-    // Five records of 1 GiB of zeros as holes, so that only headers and footers use disk space. A small record follows.
+    // Five records of 1 GiB of zeros as holes, so that only headers and footers use disk space. A small
+    // record follows.
     let gib = 1u64 << 30;
     for _ in 0..5 {
         put_header(&mut file, gib).unwrap();

@@ -1,4 +1,5 @@
-//! Parts: every record in exactly one share, and read there as in the dataset; shards that changed; JSON of any content.
+//! Parts: every record in exactly one share, and read there as in the dataset; shards that changed; JSON of
+//! any content.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -69,7 +70,8 @@ fn size(share: &[Part]) -> u64 {
     share.iter().map(|part| part.bytes.end - part.bytes.start).sum()
 }
 
-/// Checks that shares are disjoint, complete, in order and nearly equal. `unit` is the size of the largest record or compressed shard.
+/// Checks that shares are disjoint, complete, in order and nearly equal. `unit` is the size of the largest
+/// record or compressed shard.
 fn check_shares(ds: &Dataset, shares: &[Vec<Part>], n: u64, unit: u64) {
     let total: u64 = shares.iter().map(|share| size(share)).sum();
     assert!(shares.len() as u64 <= n);

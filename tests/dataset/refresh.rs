@@ -54,7 +54,8 @@ fn is_stale<T>(found: tfseek::Result<T>, name: &str) {
     assert_eq!(e.location().path.as_deref().unwrap().file_name().unwrap(), name, "{e}");
 }
 
-/// Appends in pieces of any size, and compares each refreshed dataset with one that is opened anew without index files.
+/// Appends in pieces of any size, and compares each refreshed dataset with one that is opened anew without
+/// index files.
 #[test]
 fn every_prefix_of_a_growing_file() {
     let whole = records(&[b"one", b"", &[7; 70], b"four"]);

@@ -1,4 +1,5 @@
-//! Compressed shards with a torn tail: a cut or missing trailer, and other bytes after the last member or stream.
+//! Compressed shards with a torn tail: a cut or missing trailer, and other bytes after the last member or
+//! stream.
 
 use std::fs::{self, File};
 use std::io::Write;

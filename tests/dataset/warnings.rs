@@ -124,7 +124,8 @@ fn what_cannot_be_decompressed_is_told_by_each_look() {
     }
 }
 
-/// Shards with checkpoints that are more than 16 MiB apart, and others: a list of them and their pack, mapped or not, read as a whole or in parts.
+/// Shards with checkpoints that are more than 16 MiB apart, and others: a list of them and their pack, mapped
+/// or not, read as a whole or in parts.
 #[test]
 #[allow(unsafe_code)]
 fn a_pack_warns_of_long_blocks_as_its_shards_do() {

@@ -11,11 +11,13 @@ use tfseek::{Error, ErrorKind, Example, ExampleBuf, KeyOrder, SequenceExample, S
 use tfseek_testkit::hex::hex;
 use tfseek_testkit::twin::{self, Rules};
 
-/// Row numbers from this limit on are not passed to TensorFlow, which allocates that number of rows, nor to tfseek.
+/// Row numbers from this limit on are not passed to TensorFlow, which allocates that number of rows, nor to
+/// tfseek.
 const MOST_ROWS: i64 = 1 << 16;
 
 impl Round<'_> {
-    /// Returns the payloads that protobuf accepts. tfseek's decoder must accept the same ones with the same canonical bytes.
+    /// Returns the payloads that protobuf accepts. tfseek's decoder must accept the same ones with the same
+    /// canonical bytes.
     pub(crate) fn decode(&mut self, payloads: Vec<Vec<u8>>) -> Vec<Accepted> {
         self.tally.count("payloads", payloads.len());
         let mut accepted = Vec::new();
@@ -68,8 +70,8 @@ impl Round<'_> {
         }
     }
 
-    /// Returns the canonical bytes with every field number 0 replaced by another one, or `None` without such fields. Python's
-    /// protobuf ignores the numbers inside unknown groups; C++ protobuf refuses them.
+    /// Returns the canonical bytes with every field number 0 replaced by another one, or `None` without such
+    /// fields. Python's protobuf ignores the numbers inside unknown groups; C++ protobuf refuses them.
     fn numbered(&self, raw: &[u8]) -> Option<Vec<u8>> {
         let mut raw = raw.to_vec();
         for changed in 0..=raw.len() {
@@ -84,8 +86,8 @@ impl Round<'_> {
         None
     }
 
-    /// Checks a payload that protobuf refuses: a parser must refuse it too, unless the fault is outside the schema (R4). In that
-    /// case the naive decoder is run for each key of the schema.
+    /// Checks a payload that protobuf refuses: a parser must refuse it too, unless the fault is outside the
+    /// schema (R4). In that case the naive decoder is run for each key of the schema.
     fn refused(&mut self, raw: &[u8], lazy: &mut Vec<Vec<u8>>, lazily: &mut Vec<Columns>) {
         if self.full.parse_single(raw).is_ok() {
             self.tally.disagree(format!("{}: accepted by validate_full: {}", self.name, hex(raw)));
@@ -128,7 +130,8 @@ impl Round<'_> {
         message.encode(KeyOrder::Python).ok()
     }
 
-    /// Checks payloads that protobuf refuses and tfseek parses: TensorFlow must give the same columns for the reduced message.
+    /// Checks payloads that protobuf refuses and tfseek parses: TensorFlow must give the same columns for the
+    /// reduced message.
     fn lazily(&mut self, payloads: &[Vec<u8>], ours: &[Columns]) {
         if payloads.is_empty() {
             return;

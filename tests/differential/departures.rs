@@ -1,7 +1,7 @@
 //! The known departures of tfseek from TensorFlow, and their proofs.
 //!
-//! docs/format.md lists the permitted departures. A departure counts only if the payloads prove it; any other difference is a
-//! disagreement.
+//! docs/format.md lists the permitted departures. A departure counts only if the payloads prove it; any other
+//! difference is a disagreement.
 
 use crate::worker::Answer;
 use serde_json::{Map, Value};
@@ -22,7 +22,8 @@ pub(crate) struct Case<'a> {
     pub(crate) payloads: &'a [&'a [u8]],
 }
 
-/// Returns the names of the departures that explain the difference, or an empty list if there is no difference.
+/// Returns the names of the departures that explain the difference, or an empty list if there is no
+/// difference.
 ///
 /// # Errors
 /// The difference cannot be explained.
@@ -109,7 +110,8 @@ impl Case<'_> {
         Ok(departures)
     }
 
-    /// Returns the columns of one type with the features of each record, or of each step, that they are made from.
+    /// Returns the columns of one type with the features of each record, or of each step, that they are made
+    /// from.
     fn columns_of(
         &self,
         wanted: fn(&FeatureSpec) -> bool,
@@ -164,7 +166,8 @@ impl Case<'_> {
         })
     }
 
-    /// Tests for a single record with empty row_splits, which TensorFlow parses to row splits without a first element.
+    /// Tests for a single record with empty row_splits, which TensorFlow parses to row splits without a first
+    /// element.
     fn empty_row_splits(&self) -> bool {
         self.single
             && self.columns_of(|spec| matches!(spec, FeatureSpec::Ragged { .. })).any(|(_, spec, scopes)| {
@@ -188,7 +191,8 @@ fn int64<'f>(features: &'f Features, key: &str) -> Option<&'f [i64]> {
     }
 }
 
-/// Tests whether the partitions of all records or steps divide the values, from the innermost to the outermost.
+/// Tests whether the partitions of all records or steps divide the values, from the innermost to the
+/// outermost.
 fn divides(name: &str, spec: &FeatureSpec, scopes: &[Features]) -> bool {
     let FeatureSpec::Ragged { value_key, partitions, .. } = spec else { return true };
     scopes.iter().all(|features| {
@@ -230,8 +234,8 @@ fn rows(partition: &Partition, numbers: &[i64], n: i64) -> Option<i64> {
     holds.then_some(rows)
 }
 
-/// Tests whether two sparse columns differ only in the order of values with equal indices. TensorFlow's sort is stable only for
-/// small numbers of values.
+/// Tests whether two sparse columns differ only in the order of values with equal indices. TensorFlow's sort
+/// is stable only for small numbers of values.
 fn equal_except_order(ours: &Value, theirs: &Value) -> bool {
     let entries = |column: &Value| -> Vec<(Vec<u8>, String)> {
         let count = column["values"]["shape"][0].as_u64().unwrap() as usize;
@@ -256,7 +260,8 @@ fn equal_except_order(ours: &Value, theirs: &Value) -> bool {
         && entries(ours) == entries(theirs)
 }
 
-/// Tests whether two ragged columns differ only in empty row splits, which are `[]` in TensorFlow and `[0]` in tfseek.
+/// Tests whether two ragged columns differ only in empty row splits, which are `[]` in TensorFlow and `[0]`
+/// in tfseek.
 fn equal_except_empty_splits(ours: &Value, theirs: &Value) -> bool {
     let mut mended = theirs.clone();
     for splits in mended["row_splits"].as_array_mut().into_iter().flatten() {

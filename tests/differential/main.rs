@@ -1,8 +1,9 @@
 //! Compares tfseek's results with TensorFlow's, bit for bit.
 //!
-//! Skipped with a message unless `TFSEEK_TF_PYTHON` names a Python that can import TensorFlow. `TFSEEK_TF_PAYLOADS` sets the
-//! number of payloads (default 2,000) and `TFSEEK_TF_SEED` their seed. `TFSEEK_TF_CORPORA` lists folders, separated by `:`, of
-//! `KIND.tfrecord` files with `KIND.spec.json`. docs/differential.md describes the comparisons and the last result.
+//! Skipped with a message unless `TFSEEK_TF_PYTHON` names a Python that can import TensorFlow.
+//! `TFSEEK_TF_PAYLOADS` sets the number of payloads (default 2,000) and `TFSEEK_TF_SEED` their seed.
+//! `TFSEEK_TF_CORPORA` lists folders, separated by `:`, of `KIND.tfrecord` files with `KIND.spec.json`.
+//! docs/differential.md describes the comparisons and the last result.
 
 mod columns;
 mod decoding;

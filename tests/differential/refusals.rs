@@ -9,7 +9,8 @@ use tfseek_testkit::rng::Rng;
 /// A small set of names, so that columns use the same features in different roles.
 const KEYS: &[&str] = &["a", "b", "c", "d"];
 
-/// Passes `count` schemas to both libraries with a batch of no records, so that any error is caused by the schema.
+/// Passes `count` schemas to both libraries with a batch of no records, so that any error is caused by the
+/// schema.
 pub(crate) fn schemas(worker: &mut Worker, tally: &mut Tally, rng: &mut Rng, count: u64) {
     for _ in 0..count {
         let (kind, spec) = invalid_schema(rng);

@@ -96,7 +96,8 @@ impl<'a> Round<'a> {
         results.into_iter().map(|(_, theirs)| theirs).collect()
     }
 
-    /// Parses each batch, or each payload alone, with both libraries. Returns which ones gave columns in tfseek and in TensorFlow.
+    /// Parses each batch, or each payload alone, with both libraries. Returns which ones gave columns in
+    /// tfseek and in TensorFlow.
     fn parse(&mut self, batches: &[Vec<&Accepted>], single: bool) -> Vec<(bool, bool)> {
         let canonical: Vec<Vec<&[u8]>> =
             batches.iter().map(|batch| batch.iter().map(|one| one.canonical.as_slice()).collect()).collect();
@@ -183,7 +184,8 @@ fn check_row_of_error(
     }
 }
 
-/// Returns the category of TensorFlow's message. If a record has several faults, TensorFlow reports any of them.
+/// Returns the category of TensorFlow's message. If a record has several faults, TensorFlow reports any of
+/// them.
 fn category(message: &str) -> Option<Category> {
     let has = |words: &[&str]| words.iter().any(|words| message.contains(words));
     Some(match () {

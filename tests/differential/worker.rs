@@ -28,7 +28,8 @@ pub(crate) struct Decoded {
     pub(crate) dropped: bool,
 }
 
-/// TensorFlow's result for a batch: the columns by "features/KEY", "lists/KEY" and "lengths/KEY", or its error.
+/// TensorFlow's result for a batch: the columns by "features/KEY", "lists/KEY" and "lengths/KEY", or its
+/// error.
 pub(crate) type Answer = Result<serde_json::Map<String, Value>, String>;
 
 impl Worker {
@@ -63,7 +64,8 @@ impl Worker {
         answer.expect("protobuf does not crash").as_array().unwrap().iter().map(decoded).collect()
     }
 
-    /// Returns one answer per batch. If TensorFlow crashes, the batches are sent one by one, and only those that crash are errors.
+    /// Returns one answer per batch. If TensorFlow crashes, the batches are sent one by one, and only those
+    /// that crash are errors.
     pub(crate) fn parse(
         &mut self,
         kind: &str,

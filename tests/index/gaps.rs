@@ -11,7 +11,8 @@ use tfseek_testkit::hex::unhex;
 use tfseek_testkit::rng::Rng;
 use tfseek_testkit::shards::*;
 
-/// The second example of a sidecar on the format page, section 8: payloads "", "a" and "bb", and the payload "a" is damaged.
+/// The second example of a sidecar on the format page, section 8: payloads "", "a" and "bb", and the payload
+/// "a" is damaged.
 const GOLDEN: &str = "
     89544652490d0a1a 0100000002000000 1801000000000000 0200000000000000 3300000000000000 3300000000000000 15cd853dfe9c9717 3e2bfb5002fb37c7
     3e2bfb5002fb37c7 3300000000000000 1800000000000000 0000000000000000 0000000000000000 0000000000000000 0000000000000000 aae0d4543e01d198

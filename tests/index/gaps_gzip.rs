@@ -111,7 +111,8 @@ fn numbers(ds: &Dataset, rng: &mut Rng, what: &str) -> Vec<usize> {
     found
 }
 
-/// Opens a damaged file, compares the records with those of `salvage`, and returns their numbers. Empty if there is none.
+/// Opens a damaged file, compares the records with those of `salvage`, and returns their numbers. Empty if
+/// there is none.
 fn check(dir: &Path, file: &[u8], rng: &mut Rng, what: &str) -> Vec<usize> {
     let path = write(dir, "x", file);
     let options = DatasetOptions::new().index(skip(dir).rest(dir.join("rest")));
@@ -191,7 +192,8 @@ fn a_sound_file_has_the_index_of_a_checked_scan() {
     }
 }
 
-/// The bytes after a place of damage change after the shard was indexed: an error or the record, never other bytes.
+/// The bytes after a place of damage change after the shard was indexed: an error or the record, never other
+/// bytes.
 #[test]
 fn later_damage_is_an_error() {
     let (mut rng, dir) = (Rng::new(4), tempfile::tempdir().unwrap());

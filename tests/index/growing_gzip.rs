@@ -57,8 +57,8 @@ impl Case {
         File::options().append(true).open(&self.path).unwrap().write_all(bytes).unwrap();
     }
 
-    /// Checks that the index in use and the saved one equal the result of a full scan, and that all records can be read. Returns the
-    /// number of bytes that were scanned.
+    /// Checks that the index in use and the saved one equal the result of a full scan, and that all records
+    /// can be read. Returns the number of bytes that were scanned.
     fn check(&self, options: &IndexOptions) -> u64 {
         let (fresh, all) = scanned(&self.path, &options.clone().mode(IndexMode::Memory));
         assert_eq!(all, fs::metadata(&self.path).unwrap().len(), "progress counts bytes of the file");
@@ -73,7 +73,8 @@ impl Case {
         bytes
     }
 
-    /// Checks that the index after this change is that of a full scan, and that only the new bytes were scanned.
+    /// Checks that the index after this change is that of a full scan, and that only the new bytes were
+    /// scanned.
     #[track_caller]
     fn extends(&self, new: &[u8]) {
         self.append(new);
@@ -172,7 +173,8 @@ fn a_zlib_stream_has_one_end() {
     assert!(matches!(e.kind(), ErrorKind::Compression(CompressionError::TrailingData { .. })), "{e}");
 }
 
-/// A member that ends inside a record: an error unless a torn tail is tolerated. The next member may continue with that record.
+/// A member that ends inside a record: an error unless a torn tail is tolerated. The next member may continue
+/// with that record.
 #[test]
 fn a_torn_tail_of_the_stream_is_scanned_again() {
     let bytes = stream(0..60);

@@ -32,7 +32,8 @@ fn packed(dir: &Path) -> PathBuf {
     write_pack("x", &paths, &options()).unwrap().0
 }
 
-/// Changes a pack, repairs the checksums of its header and tables, and returns the error of opening it or reading its last record.
+/// Changes a pack, repairs the checksums of its header and tables, and returns the error of opening it or
+/// reading its last record.
 fn opened(pack: &Path, change: impl FnOnce(&mut Vec<u8>)) -> Option<String> {
     let good = fs::read(pack).unwrap();
     let mut bad = good.clone();

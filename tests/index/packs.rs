@@ -114,7 +114,8 @@ fn too_many_shards_for_maps_is_an_error() {
     assert_eq!(e.kind().remedy(), Some(Remedy::ReadWithoutMaps));
 }
 
-/// Writes plain, gzip and zlib shards, and returns their paths. The indexes of compressed shards have windows of 32 KiB.
+/// Writes plain, gzip and zlib shards, and returns their paths. The indexes of compressed shards have windows
+/// of 32 KiB.
 fn mixed(dir: &Path, n: usize) -> Vec<PathBuf> {
     use tfseek::{Compression, writer::WriterOptions};
     let shard = |s: usize| {

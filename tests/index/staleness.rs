@@ -33,7 +33,8 @@ impl Case {
         File::options().append(true).open(&self.path).unwrap().write_all(bytes).unwrap();
     }
 
-    /// Checks after a change that the index in use and the saved one equal the result of a full scan. Returns the bytes scanned.
+    /// Checks after a change that the index in use and the saved one equal the result of a full scan. Returns
+    /// the bytes scanned.
     fn reopen(&self) -> u64 {
         let fresh = scanned(&self.path, &self.options.clone().mode(IndexMode::Memory)).0;
         let (index, bytes) = scanned(&self.path, &self.options);
@@ -311,7 +312,8 @@ fn header(bytes: &[u8]) -> Option<u64> {
     (tfseek::crc::masked(&len.to_le_bytes()).to_le_bytes() == bytes[8..]).then_some(len)
 }
 
-/// What was changed after the index was written is compared, and then written again, so that it is compared once.
+/// What was changed after the index was written is compared, and then written again, so that it is compared
+/// once.
 #[test]
 #[cfg(unix)]
 fn a_change_of_the_mode_is_compared_once() {

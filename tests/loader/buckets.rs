@@ -1,4 +1,5 @@
-//! Batches of records of like length: the same for all ranks, threads and workers, and after a stop at any step.
+//! Batches of records of like length: the same for all ranks, threads and workers, and after a stop at any
+//! step.
 
 use super::*;
 use tfseek::order::{Buckets, LastBatch, Sample, State};

@@ -1,4 +1,5 @@
-//! Balanced classes in a block order: equal numbers in each window, on any ranks and after a resume, and the orders that cannot be balanced.
+//! Balanced classes in a block order: equal numbers in each window, on any ranks and after a resume, and the
+//! orders that cannot be balanced.
 
 use super::*;
 use tfseek::LoaderOptions;

@@ -1,4 +1,5 @@
-//! Global batches are the same for every number of ranks and threads, also after stopping at any step and resuming with others.
+//! Global batches are the same for every number of ranks and threads, also after stopping at any step and
+//! resuming with others.
 
 use super::*;
 use tfseek::order::{LastBatch, Sample, State};
@@ -56,7 +57,8 @@ fn global_batches_do_not_depend_on_ranks_or_threads() {
                 let (want, _) = run(&ds, (order, last), (GLOBAL, 1, 0), None, usize::MAX);
                 assert!(!want.is_empty());
                 for ranks in RANKS {
-                    // Tests each number of threads with each number of ranks once per set of orders, and all pairs over the whole test.
+                    // Tests each number of threads with each number of ranks once per set of orders, and all
+                    // pairs over the whole test.
                     for threads in [1, 2, 8] {
                         let (found, _) = run(&ds, (order, last), (GLOBAL, ranks, threads), None, usize::MAX);
                         assert_eq!(found, want, "{n} {order:?} {last:?}, {ranks} ranks, {threads} threads");
@@ -80,7 +82,8 @@ fn stopped_at_every_step_and_resumed_with_other_ranks() {
                 all.iter().flatten().map(|sample| (sample.position, sample.record)).collect();
             assert!(want.iter().map(|(position, _)| *position).eq(0..want.len() as u64));
             for stop in 0..whole.len() {
-                // Resumes with other ranks and other batch sizes: a divisor, a multiple, and one that is neither.
+                // Resumes with other ranks and other batch sizes: a divisor, a multiple, and one that is
+                // neither.
                 for global in [GLOBAL, 6, 24, 30] {
                     case += 1;
                     let (before, after) = (RANKS[case % 6], RANKS[case / 6 % 6]);
@@ -95,7 +98,8 @@ fn stopped_at_every_step_and_resumed_with_other_ranks() {
                     if global == GLOBAL && last != LastBatch::Pad {
                         assert_eq!(rest, whole[stop..], "{what}");
                     }
-                    // Nothing is repeated or lost, and the order is kept. The last batch drops less than a batch.
+                    // Nothing is repeated or lost, and the order is kept. The last batch drops less than a
+                    // batch.
                     let all: Vec<Sample> = first.iter().chain(&rest).flatten().copied().collect();
                     let of_epoch = all.iter().filter(|sample| sample.epoch == 0 && !sample.padding);
                     let found: Vec<(u64, u64)> =
@@ -109,7 +113,8 @@ fn stopped_at_every_step_and_resumed_with_other_ranks() {
     }
 }
 
-/// Batches continue across the ends of epochs: all positions of all epochs in order, for every stop and every rank.
+/// Batches continue across the ends of epochs: all positions of all epochs in order, for every stop and every
+/// rank.
 #[test]
 fn continuous_batches_lose_nothing_over_epochs() {
     let (n, epochs) = (31, 5);
@@ -162,7 +167,8 @@ fn the_size_of_blocks_is_the_same_on_all_ranks_and_in_the_state() {
             (0..50).flat_map(|k| ranks.iter().flat_map(move |ids| ids[k * 5..][..5].to_vec())).collect();
         assert_eq!(joined, whole);
     }
-    // A run goes on with the blocks of its state, whatever the option is now, and as before without the option.
+    // A run goes on with the blocks of its state, whatever the option is now, and as before without the
+    // option.
     let mut loader = sized(7).build().unwrap();
     let before: Vec<u64> = loader.by_ref().take(10).flat_map(|step| step.unwrap().ids.to_vec()).collect();
     let state = loader.state().unwrap();

@@ -188,8 +188,8 @@ fn a_file_that_shrinks_is_an_error_in_each_of_its_batches() {
     assert_eq!(results, [[true; 3].as_slice(), &[false; 6]].concat());
 }
 
-/// Shards of a pack are opened at their first access. A shard that is missing by then is an I/O error in each of its batches, and
-/// is not skipped.
+/// Shards of a pack are opened at their first access. A shard that is missing by then is an I/O error in each
+/// of its batches, and is not skipped.
 #[test]
 fn a_missing_shard_is_an_error_in_each_of_its_batches() {
     let dir = tempfile::tempdir().unwrap();

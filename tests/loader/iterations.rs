@@ -69,7 +69,8 @@ fn an_iteration_restarts_an_unfinished_epoch_and_follows_a_finished_one() {
                 assert_eq!(begins.epoch(), epoch_and_position(&a).0);
                 assert_eq!(ids(&mut a, usize::MAX), *want, "{last:?}");
             }
-            // All batches were returned but not the end of the epoch: the next iteration begins the next epoch.
+            // All batches were returned but not the end of the epoch: the next iteration begins the next
+            // epoch.
             let mut a = build(&ds, threads, last, false);
             for want in &epochs {
                 a.begin().unwrap();

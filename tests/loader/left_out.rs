@@ -1,4 +1,5 @@
-//! Records that are left out: on one rank the records that follow take their places, otherwise the rank's nearest sound row does, as padding.
+//! Records that are left out: on one rank the records that follow take their places, otherwise the rank's
+//! nearest sound row does, as padding.
 
 use super::*;
 use tfseek::loader::{Mix, NextStep};
@@ -30,7 +31,8 @@ fn sample(order: &Order, position: u64, padding: bool) -> Sample {
     Sample { record: order.get(position).unwrap(), epoch: order.epoch(), position, padding }
 }
 
-/// Returns the steps of an epoch from a position on, and the records left out after the last one, record by record.
+/// Returns the steps of an epoch from a position on, and the records left out after the last one, record by
+/// record.
 fn filled(order: &Order, from: u64, bad: &[u64], last: LastBatch) -> (Vec<Expected>, Vec<u64>) {
     let (mut steps, mut rows, mut skipped) = (Vec::new(), Vec::new(), Vec::new());
     for position in from..order.len() {
@@ -183,8 +185,8 @@ fn an_epoch_without_a_sound_record_is_an_error() {
     assert!(e.unwrap_err().to_string().contains("has no sound row"));
 }
 
-/// Returns what the steps of a rank must have: nominal positions, with the nearest sound row in the place of a bad one.
-/// `None` if the rank has no sound row.
+/// Returns what the steps of a rank must have: nominal positions, with the nearest sound row in the place of
+/// a bad one. `None` if the rank has no sound row.
 fn padded(
     ds: &Dataset,
     shuffle: &Shuffle,

@@ -1,4 +1,5 @@
-//! Batches of a loader: their order for every number of threads, rank and kind of dataset; resuming at any step; and errors.
+//! Batches of a loader: their order for every number of threads, rank and kind of dataset; resuming at any
+//! step; and errors.
 
 mod buckets;
 mod classes;

@@ -16,7 +16,8 @@ fn samples(step: Step) -> Vec<Sample> {
     step.samples().collect()
 }
 
-/// Takes the rest of the epoch from each worker in turn, starting with `first`. Workers without steps are passed over.
+/// Takes the rest of the epoch from each worker in turn, starting with `first`. Workers without steps are
+/// passed over.
 fn in_turn(workers: &mut [Loader], first: usize) -> Vec<Vec<Sample>> {
     let mut batches = Vec::new();
     let mut over = vec![false; workers.len()];

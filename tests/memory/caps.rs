@@ -1,5 +1,5 @@
-//! Requests of memory fail above a cap, for many caps: the result is right, or an error of the kind `OutOfMemory`. An infallible request ends the
-//! test process.
+//! Requests of memory fail above a cap, for many caps: the result is right, or an error of the kind
+//! `OutOfMemory`. An infallible request ends the test process.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,8 @@ use tfseek::{
 use tfseek_testkit::alloc;
 use tfseek_testkit::shards::{options, records};
 
-/// Caps from 320 KiB on: smaller requests are those of buffers and structures whose sizes do not come from files.
+/// Caps from 320 KiB on: smaller requests are those of buffers and structures whose sizes do not come from
+/// files.
 fn caps() -> impl Iterator<Item = usize> {
     (0..8).flat_map(|k| [(320 << 10) << k, (448 << 10) << k])
 }

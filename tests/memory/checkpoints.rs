@@ -7,7 +7,8 @@ use tfseek::{Compression, DatasetOptions, IndexMode};
 use tfseek_testkit::alloc;
 use tfseek_testkit::rng::Rng;
 
-/// A gzip shard of 10 MB that does not compress, with a window of 32 KiB for each 16 KiB: its sidecar has about 20 MB.
+/// A gzip shard of 10 MB that does not compress, with a window of 32 KiB for each 16 KiB: its sidecar has
+/// about 20 MB.
 #[test]
 fn an_index_file_of_windows_is_not_read_into_memory() {
     let dir = tempfile::tempdir().unwrap();
@@ -57,8 +58,8 @@ fn an_index_file_of_windows_is_not_read_into_memory() {
     assert_eq!(dataset.read(0, &mut buf).unwrap().payload(), payloads[0]);
 }
 
-/// Writes a gzip file of records of 64 KiB of zeros, each in a deflate block of its own, with its number in front. It inflates to about 750 times
-/// its size.
+/// Writes a gzip file of records of 64 KiB of zeros, each in a deflate block of its own, with its number in
+/// front. It inflates to about 750 times its size.
 fn bomb(path: &Path, records: std::ops::Range<u64>) {
     let mut stream =
         WriterOptions { compression: Compression::Gzip, ..WriterOptions::default() }.create(path).unwrap();

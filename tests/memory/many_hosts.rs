@@ -1,7 +1,9 @@
-//! Plans for many hosts: shares of a dataset that does not fit on this machine, and the bytes that a block order makes each host fetch.
+//! Plans for many hosts: shares of a dataset that does not fit on this machine, and the bytes that a block
+//! order makes each host fetch.
 //!
-//! The ignored test makes 10^9 records in 10,000 shards. The shards are hard links to 16 files, and so are their sidecars, so the
-//! dataset takes 200 MB on the disk. Every call is that of a real dataset. It prints the tables of docs/engines.md.
+//! The ignored test makes 10^9 records in 10,000 shards. The shards are hard links to 16 files, and so are
+//! their sidecars, so the dataset takes 200 MB on the disk. Every call is that of a real dataset. It prints
+//! the tables of docs/engines.md.
 
 use std::fs;
 use std::path::Path;
@@ -57,14 +59,16 @@ struct Plan {
     /// Bytes of JSON: of all parts, and of the longest list of one host.
     json: usize,
     longest: usize,
-    /// Peak of the bytes allocated by a call that has the sidecars, and by the first call, which reads one for each border.
+    /// Peak of the bytes allocated by a call that has the sidecars, and by the first call, which reads one
+    /// for each border.
     memory: u64,
     first: u64,
     /// Largest difference between a share and the n-th part of all bytes, in bytes.
     difference: u64,
 }
 
-/// Divides a dataset into `hosts` shares. Checks that they are disjoint, complete and equal within one record.
+/// Divides a dataset into `hosts` shares. Checks that they are disjoint, complete and equal within one
+/// record.
 fn plan(ds: &Dataset, hosts: u64) -> Plan {
     let started = Instant::now();
     let (shares, first) = alloc::most_held(usize::MAX, || ds.shares(hosts).unwrap());
@@ -112,14 +116,16 @@ fn plan(ds: &Dataset, hosts: u64) -> Plan {
     }
 }
 
-/// Returns, for each number of hosts, the blocks that each host fetches in an epoch of a block order, as a fraction of all blocks: the
-/// mean over the hosts. A host keeps the blocks of two windows, so it fetches a block once.
+/// Returns, for each number of hosts, the blocks that each host fetches in an epoch of a block order, as a
+/// fraction of all blocks: the mean over the hosts. A host keeps the blocks of two windows, so it fetches a
+/// block once.
 fn fetched(n: u64, block: u64, window: u64, batch: u64) -> Vec<f64> {
     let finest = *HOSTS.last().unwrap();
     assert_eq!(batch % finest, 0);
     let order = Order::new(&Spec::Block { block, window }, n, 42, 0).unwrap();
     let blocks = n.div_ceil(block) as usize;
-    // Hosts per block, one bit each. Hosts of a smaller number are groups of neighbours: each has a range of every global batch.
+    // Hosts per block, one bit each. Hosts of a smaller number are groups of neighbours: each has a range of
+    // every global batch.
     let words = finest as usize / 64;
     let mut touched = vec![0u64; blocks * words];
     let mut records = vec![0; 1 << 16];

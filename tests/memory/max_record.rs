@@ -55,7 +55,8 @@ fn assert_refused<T>(found: tfseek::Result<T>, len: u64, limit: u64) {
     assert!(place.path.is_some() && place.record == Some(1) && place.offset.is_some(), "{place:?}");
 }
 
-/// Checks every public access to a record. Record 1 has `len` bytes, more than `limit`; records 0 and 2 are Examples.
+/// Checks every public access to a record. Record 1 has `len` bytes, more than `limit`; records 0 and 2 are
+/// Examples.
 fn check_every_access(ds: &Dataset, len: u64, limit: u64) {
     let refused = |found: tfseek::Result<()>| assert_refused(found, len, limit);
     let mut buf = Vec::new();
@@ -122,7 +123,8 @@ fn a_record_of_60_gib_is_refused_before_allocation() {
     assert!(held < 64 << 20, "{held} bytes were held");
 }
 
-/// If `max_record` allows a length for which there is not enough memory, the result is an error and not an abort.
+/// If `max_record` allows a length for which there is not enough memory, the result is an error and not an
+/// abort.
 #[test]
 fn out_of_memory_is_an_error() {
     let dir = tempfile::tempdir().unwrap();

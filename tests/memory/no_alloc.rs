@@ -1,5 +1,5 @@
-//! No allocation between a payload and its decoded values, whatever its encoding, and none between payloads and columns
-//! once a parser is warm.
+//! No allocation between a payload and its decoded values, whatever its encoding, and none between payloads
+//! and columns once a parser is warm.
 
 use std::hint::black_box;
 use tfseek::batch::{Batch, BatchParser, Row};
@@ -215,7 +215,8 @@ fn orders_fill_without_allocation() {
     }
 }
 
-/// An order of a billion records, its steps, its saved state and its resume allocate as much as those of a thousand records.
+/// An order of a billion records, its steps, its saved state and its resume allocate as much as those of a
+/// thousand records.
 #[test]
 fn memory_of_orders_does_not_grow_with_the_records() {
     use tfseek::order::{Component, LastBatch, Order, RankShare, Spec, State};
@@ -305,8 +306,8 @@ fn columns(sequence: bool) -> Schema {
     builder.build().unwrap()
 }
 
-/// Number of warm-up parses and number of counted parses per parser. A parser that cannot predict its records learns again after 2, 8, 32 and 128
-/// blocks, then after 512.
+/// Number of warm-up parses and number of counted parses per parser. A parser that cannot predict its records
+/// learns again after 2, 8, 32 and 128 blocks, then after 512.
 const WARM: usize = 200;
 const COUNTED: usize = 48;
 

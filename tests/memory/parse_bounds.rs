@@ -1,5 +1,5 @@
-//! No panic, and no allocation beyond a bound in terms of the bytes of the input and of the result, for arbitrary payloads.
-//! `TFSEEK_CASES` sets the number of payloads.
+//! No panic, and no allocation beyond a bound in terms of the bytes of the input and of the result, for
+//! arbitrary payloads. `TFSEEK_CASES` sets the number of payloads.
 
 use tfseek::Result;
 use tfseek::batch::{Batch, BatchParser, Column, RowSplits, Values};
@@ -10,14 +10,16 @@ use tfseek_testkit::payloads;
 use tfseek_testkit::rng::Rng;
 use tfseek_testkit::shaped::{self, Style};
 
-/// Limits for the memory that a call may hold: per byte of input and of result, per call, per column, and per column and row.
+/// Limits for the memory that a call may hold: per byte of input and of result, per call, per column, and per
+/// column and row.
 const PER_INPUT_BYTE: u64 = 24;
 const PER_RESULT_BYTE: u64 = 4;
 const PER_CALL: u64 = 16 << 10;
 const PER_COLUMN: u64 = 4 << 10;
 const PER_COLUMN_AND_ROW: u64 = 64;
 
-/// `CAP`: maximum size of a single allocation. `LIMIT`: maximum padding or number of ragged rows that a payload may request.
+/// `CAP`: maximum size of a single allocation. `LIMIT`: maximum padding or number of ragged rows that a
+/// payload may request.
 const CAP: usize = 64 << 20;
 const LIMIT: u64 = 1 << 20;
 
@@ -123,8 +125,8 @@ fn bound(schema: &Schema, input: u64, rows: u64, found: &Result<Batch>) -> u64 {
     PER_CALL + PER_INPUT_BYTE * input + PER_RESULT_BYTE * result + of_columns
 }
 
-/// Returns the memory that may have been allocated before an error was found, in addition to the share of the input: arrays of
-/// fixed shape, and ragged rows up to the limit.
+/// Returns the memory that may have been allocated before an error was found, in addition to the share of the
+/// input: arrays of fixed shape, and ragged rows up to the limit.
 fn allocated_before_error(schema: &Schema, rows: u64) -> u64 {
     let specs = schema.features().values().chain(schema.feature_lists().values());
     let of_specs = specs.map(|spec| match spec {

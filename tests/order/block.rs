@@ -14,7 +14,8 @@ fn block_order(n: u64, block: u64, window: u64, seed: u64, epoch: u64) -> tfseek
 #[test]
 fn blocks_over_a_grid_of_shapes() {
     let shapes = [
-        // n, b, W: less than a block, one block, one window, W = 1, b = 1, all blocks full, a short last block.
+        // n, b, W: less than a block, one block, one window, W = 1, b = 1, all blocks full, a short last
+        // block.
         (1, 1, 1),
         (5, 16, 4),
         (16, 16, 1),

@@ -13,7 +13,8 @@ fn cursor(epoch: u64, last: LastBatch) -> Cursor {
     Cursor::new(order, share).unwrap()
 }
 
-/// Begins an iteration, delivers some steps, and returns the epoch, the position and the number of steps left before them.
+/// Begins an iteration, delivers some steps, and returns the epoch, the position and the number of steps left
+/// before them.
 fn iterate(cursor: &mut Cursor, steps: u64) -> (u64, u64, u64) {
     cursor.begin().unwrap();
     let start = (cursor.epoch(), cursor.position(), cursor.steps_left().unwrap());

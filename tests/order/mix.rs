@@ -1,4 +1,5 @@
-//! Mixes: shares at every prefix, ends of an epoch, whole batches, and changes of weights, compared with a naive twin.
+//! Mixes: shares at every prefix, ends of an epoch, whole batches, and changes of weights, compared with a
+//! naive twin.
 
 use crate::{all, refused};
 use tfseek::error::OrderError;

@@ -1,4 +1,5 @@
-//! Mixtures: exact counts in each cycle, each component a permutation in each of its epochs, and balanced classes.
+//! Mixtures: exact counts in each cycle, each component a permutation in each of its epochs, and balanced
+//! classes.
 
 use crate::{all, refused};
 use tfseek::error::OrderError;

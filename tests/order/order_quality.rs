@@ -106,7 +106,8 @@ fn statistics(order: &[u64], space: &mut [Vec<u64>; 2]) -> [f64; 5] {
         space[1][difference] = 1;
     }
     let differences: u64 = space[1].iter().sum();
-    // Positions that differ in their right half only: with few rounds, the XOR of their outputs shows a pattern.
+    // Positions that differ in their right half only: with few rounds, the XOR of their outputs shows a
+    // pattern.
     let half = 1 << (usize::BITS - (n - 1).leading_zeros()).max(10).div_ceil(2);
     let mut trace = 0;
     space[1].fill(0);
@@ -126,7 +127,8 @@ fn statistics(order: &[u64], space: &mut [Vec<u64>; 2]) -> [f64; 5] {
     ]
 }
 
-/// Compares with drawn permutations. Returns the largest z of the means and variances of five statistics, and its name.
+/// Compares with drawn permutations. Returns the largest z of the means and variances of five statistics, and
+/// its name.
 fn two_samples(shuffle: Shuffle, n: usize, seeds: u64) -> (f64, String) {
     let sample = |shuffle: Shuffle| -> Vec<[f64; 5]> {
         let (mut order, mut space) = (vec![0; n], [vec![0; n], vec![0; n]]);
@@ -161,8 +163,8 @@ fn two_samples(shuffle: Shuffle, n: usize, seeds: u64) -> (f64, String) {
     worst
 }
 
-/// Counts positions at which two related shuffles agree, over many pairs. For unrelated shuffles this is a Poisson variable of
-/// mean 1 per pair.
+/// Counts positions at which two related shuffles agree, over many pairs. For unrelated shuffles this is a
+/// Poisson variable of mean 1 per pair.
 fn matches(shuffle: Shuffle, n: usize, pairs: u64, other: fn(u64, u64) -> (u64, u64)) -> f64 {
     let mut counts = [0; 7];
     let (mut a, mut b) = (vec![0; n], vec![0; n]);
@@ -217,7 +219,8 @@ fn statistics_are_those_of_drawn_permutations() {
         assert!(z < 4.5);
         assert!(weak > 6.0);
     }
-    // If n is a power of four there is no cycle-walking, and weaknesses of the rounds show most: six rounds fail with this many seeds.
+    // If n is a power of four there is no cycle-walking, and weaknesses of the rounds show most: six rounds
+    // fail with this many seeds.
     let (six, which) = two_samples(weak::<6>, 1024, 100_000);
     println!("n = 1024, six rounds: largest |z| {six:.1} ({which})");
     assert!(six > 6.0);

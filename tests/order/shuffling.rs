@@ -1,4 +1,5 @@
-//! docs/shuffling.md: its tables equal the measurements and agree with theory, and its snippets are part of this file and run.
+//! docs/shuffling.md: its tables equal the measurements and agree with theory, and its snippets are part of
+//! this file and run.
 
 use crate::deff;
 use std::sync::LazyLock;
@@ -40,9 +41,10 @@ fn the_tables_equal_the_measurements() {
     }
 }
 
-/// Returns the probability that two records of a batch have the same class, in the middle of an epoch. A record stays in a
-/// buffer of K records for an exponentially distributed time with a mean of K outputs. Two records of a batch are therefore at
-/// source positions with a distance d of density e^(-d/K)/K. `turns` classes of L records each are interleaved there.
+/// Returns the probability that two records of a batch have the same class, in the middle of an epoch. A
+/// record stays in a buffer of K records for an exponentially distributed time with a mean of K outputs. Two
+/// records of a batch are therefore at source positions with a distance d of density e^(-d/K)/K. `turns`
+/// classes of L records each are interleaved there.
 fn same_class_probability(size: usize, turns: u64) -> f64 {
     let a = (turns * RECORDS / CLASSES) as f64 / size as f64;
     (1.0 - (1.0 - (-a).exp()) / a) / turns as f64
@@ -62,7 +64,8 @@ fn design_effects_agree_with_theory() {
                 let alike = same_class_probability(*size, AT_ONCE as u64);
                 (1.0 + (BATCH - 1) as f64 * (alike - chance) / (1.0 - chance), 0.05)
             }
-            // All records of a block are equivalent: each has W b - 1 others in its window, of which b - 1 are of its block.
+            // All records of a block are equivalent: each has W b - 1 others in its window, of which b - 1
+            // are of its block.
             Way::Order(Spec::Block { block, window }) => {
                 assert!(mixing.deff < deff(1.0, BATCH, *window));
                 (1.0 + ((BATCH - 1) * (block - 1)) as f64 / (window * block - 1) as f64, 0.01)

@@ -1,4 +1,5 @@
-//! Changed bytes of shards and of files of tables: the right values or an error, never the bytes of another step.
+//! Changed bytes of shards and of files of tables: the right values or an error, never the bytes of another
+//! step.
 
 use super::*;
 use std::collections::BTreeMap;

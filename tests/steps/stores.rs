@@ -362,7 +362,8 @@ fn threads_share_an_episode_and_an_error_is_not_kept() {
     assert!(e.to_string().contains("replaced"), "{e}");
 }
 
-/// Without a time and a version, a constant list in a table would answer for an object in which only later rows are others.
+/// Without a time and a version, a constant list in a table would answer for an object in which only later
+/// rows are others.
 #[test]
 fn tables_do_not_answer_for_a_replaced_object_without_an_identity() {
     let case = Case::new(Manners { times: false, versions: false, ..Manners::BUCKET });

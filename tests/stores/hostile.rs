@@ -133,7 +133,8 @@ fn answers_are_compared_with_requests() {
     }
 }
 
-/// Returns a case with a pack of more than half a megabyte, which does not have the shards in the order of their names, and its length.
+/// Returns a case with a pack of more than half a megabyte, which does not have the shards in the order of
+/// their names, and its length.
 fn large_pack() -> (Case, u64) {
     let case = Case::new(Manners { latency: Duration::ZERO, ..Manners::BUCKET });
     let names: Vec<_> = (0..SHARDS).map(|k| url(&format!("many-{k:05}-of-{SHARDS:05}.tfrecord"))).collect();

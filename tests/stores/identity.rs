@@ -8,7 +8,8 @@ use tfseek::{Filter, Warning};
 const NAMELESS: Manners =
     Manners { times: false, versions: false, writable: true, latency: Duration::from_micros(10) };
 
-/// A shard of records of equal length. Labels in its middle depend on `k`, and its first and last 64 KiB do not.
+/// A shard of records of equal length. Labels in its middle depend on `k`, and its first and last 64 KiB do
+/// not.
 fn version(k: i64) -> Vec<u8> {
     let mut bytes = Vec::new();
     for i in 0..1000i64 {

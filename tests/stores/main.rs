@@ -1,4 +1,5 @@
-//! Datasets, indexes, columns, loaders, parts and streams over a store in memory, which behaves as a bucket would.
+//! Datasets, indexes, columns, loaders, parts and streams over a store in memory, which behaves as a bucket
+//! would.
 
 mod hostile;
 mod identity;

@@ -29,7 +29,8 @@ fn epochs_equal_those_over_files() {
             for threads in [0, 2] {
                 let before = case.bucket.requests().wanted.load(Relaxed);
                 assert_eq!(epoch(&objects, &shuffle, threads), epoch(&files, &shuffle, threads));
-                // All records of plain objects are requested, whatever the time of a read. In order they are requested in blocks.
+                // All records of plain objects are requested, whatever the time of a read. In order they are
+                // requested in blocks.
                 let least = if shuffle == Shuffle::Global { 100 } else { 2 };
                 assert!(case.bucket.requests().wanted.load(Relaxed) - before >= least);
             }

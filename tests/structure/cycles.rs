@@ -1,14 +1,16 @@
 //! Import cycles between the files of a folder: there are none. Shared code is in a third file below both.
 //!
-//! The nodes of a folder are its files and its subfolders with all their files. A file names another by a path from `crate`, `super` or
-//! `self`, and in `mod.rs` (`lib.rs`, `main.rs`) by the module's name. Names that `mod.rs` imports or re-exports count as the
-//! files they come from. A type that `mod.rs` defines belongs to `mod.rs`.
+//! The nodes of a folder are its files and its subfolders with all their files. A file names another by a
+//! path from `crate`, `super` or `self`, and in `mod.rs` (`lib.rs`, `main.rs`) by the module's name. Names
+//! that `mod.rs` imports or re-exports count as the files they come from. A type that `mod.rs` defines
+//! belongs to `mod.rs`.
 
 use crate::source::{CRATES, code, cycles, files, paths, root};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-/// Folders with a cycle through `mod.rs`: it defines items that its files use, and uses those files. No other folder may have one.
+/// Folders with a cycle through `mod.rs`: it defines items that its files use, and uses those files. No other
+/// folder may have one.
 const OVER_MOD: &[&str] = &[
     "crates/cli/src/output",
     "crates/testkit/src/shaped",
@@ -20,7 +22,8 @@ const OVER_MOD: &[&str] = &[
 
 type Graph = BTreeMap<String, BTreeSet<String>>;
 
-/// Returns the folder of a file, e.g. `["batch"]` for `batch/mod.rs` and `batch/keys.rs`, and the file's name in it.
+/// Returns the folder of a file, e.g. `["batch"]` for `batch/mod.rs` and `batch/keys.rs`, and the file's name
+/// in it.
 fn folder_of(file: &str) -> (Vec<String>, String) {
     let mut parts: Vec<String> = file.trim_end_matches(".rs").split('/').map(str::to_owned).collect();
     let name = parts.pop().unwrap();
@@ -110,7 +113,8 @@ fn graphs(sources: &[(String, String)]) -> BTreeMap<String, Graph> {
     graphs
 }
 
-/// Returns the paths in a file, from the crate's root. `inner` are the modules of a `mod.rs`, which it may name without `self::`.
+/// Returns the paths in a file, from the crate's root. `inner` are the modules of a `mod.rs`, which it may
+/// name without `self::`.
 fn absolute(code: &str, module: &[String], inner: Option<&BTreeSet<String>>) -> Vec<Vec<String>> {
     let mut all = paths(code, "crate");
     for up in 1..=module.len() {

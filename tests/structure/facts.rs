@@ -1,4 +1,5 @@
-//! Facts on the pages: each file that a page names exists, each link leads to a page and a heading, and the first examples are safe.
+//! Facts on the pages: each file that a page names exists, each link leads to a page and a heading, and the
+//! first examples are safe.
 
 use crate::source::{pages, root};
 use std::collections::BTreeSet;
@@ -9,7 +10,8 @@ use std::path::Path;
 const FOLDERS: [&str; 9] =
     ["src/", "tests/", "crates/", "python/", "benches/", "fuzz/", "docs/", "examples/", ".ci/"];
 
-/// Returns the paths in backticks that begin with a folder of the repository, e.g. `src/io/map.rs`. Patterns are left out.
+/// Returns the paths in backticks that begin with a folder of the repository, e.g. `src/io/map.rs`. Patterns
+/// are left out.
 fn named_files(text: &str) -> BTreeSet<String> {
     let quoted = text.split('`').skip(1).step_by(2);
     quoted
@@ -98,7 +100,8 @@ fn the_first_examples_are_complete_and_safe() {
     assert!(place("```python") < place("```rust") && place("Dataset::open(") < place("unsafe"));
 }
 
-/// A page that is in no menu ends the build of the site. The menus are in `mkdocs.yml` and `docs/site/hooks.py`.
+/// A page that is in no menu ends the build of the site. The menus are in `mkdocs.yml` and
+/// `docs/site/hooks.py`.
 #[test]
 fn every_page_has_a_place_in_the_site() {
     let read = |name: &str| std::fs::read_to_string(root().join(name)).unwrap();

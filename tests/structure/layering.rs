@@ -1,14 +1,15 @@
-//! The layers of docs/layers.md, checked against the source: a file names only modules below its own. The table of unsafe code of
-//! docs/design.md, too.
+//! The layers of docs/layers.md, checked against the source: a file names only modules below its own. The
+//! table of unsafe code of docs/design.md, too.
 //!
-//! Comments and unit tests are skipped. The rest is searched for `crate::`, and for `super::` where it leads out of a module's folder.
+//! Comments and unit tests are skipped. The rest is searched for `crate::`, and for `super::` where it leads
+//! out of a module's folder.
 
 use crate::source::{CRATES, code, files, root};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-/// Returns the modules of each layer of a folder in docs/layers.md, lowest first. A module may name those before it. `error`, listed
-/// before all layers, counts as layer 0.
+/// Returns the modules of each layer of a folder in docs/layers.md, lowest first. A module may name those
+/// before it. `error`, listed before all layers, counts as layer 0.
 fn layers(page: &str, folder: &str) -> Vec<Vec<String>> {
     let section = page.split_once(&format!("\n## `{folder}/`\n")).map_or("", |(_, section)| section);
     let block = section.split("```").nth(1).expect("the section has a list of modules");
@@ -66,8 +67,8 @@ fn faults(krate: &str, layers: &[Vec<String>], module: &str, names: &BTreeSet<St
     faults
 }
 
-/// Returns the modules that a file names, including `std::fs` and `rayon`. `depth` is the number of folders between it and the crate's
-/// root. Re-exports of the root count as their modules.
+/// Returns the modules that a file names, including `std::fs` and `rayon`. `depth` is the number of folders
+/// between it and the crate's root. Re-exports of the root count as their modules.
 fn names(code: &str, depth: usize, exports: &BTreeMap<String, String>) -> BTreeSet<String> {
     let up = "super::".repeat(depth);
     // A path up to the root is a path from `crate`.
@@ -178,8 +179,8 @@ fn a_file_names_only_modules_below_its_own() {
     assert!(all.is_empty(), "{all:#?}");
 }
 
-/// The crates of the workspace, and the crates of ours that each may name. The compiler checks that only public items are used;
-/// `#[path]` and `include!` would bypass it.
+/// The crates of the workspace, and the crates of ours that each may name. The compiler checks that only
+/// public items are used; `#[path]` and `include!` would bypass it.
 const WORKSPACE: [(&str, &[&str]); 10] = [
     ("src", &["tfseek"]),
     ("crates/image/src", &["tfseek"]),

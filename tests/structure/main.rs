@@ -1,4 +1,5 @@
-//! The repository: layers of modules, import cycles, unsafe code, wording, facts on the pages, and limits on what grows.
+//! The repository: layers of modules, import cycles, unsafe code, wording, facts on the pages, and limits on
+//! what grows.
 
 mod cycles;
 mod facts;

@@ -24,7 +24,8 @@ pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Returns the source files below `dir` with this ending, with their relative paths. Files of tests are left out.
+/// Returns the source files below `dir` with this ending, with their relative paths. Files of tests are left
+/// out.
 pub(crate) fn files(dir: &Path, ending: &str) -> Vec<(String, String)> {
     fn walk(dir: &Path, below: &str, ending: &str, files: &mut Vec<(String, String)>) {
         for entry in fs::read_dir(dir).unwrap() {
@@ -43,7 +44,8 @@ pub(crate) fn files(dir: &Path, ending: &str) -> Vec<(String, String)> {
     all
 }
 
-/// Returns the Markdown pages of the repository with their paths: those of the root and of `docs/`, and the Python package's.
+/// Returns the Markdown pages of the repository with their paths: those of the root and of `docs/`, and the
+/// Python package's.
 pub(crate) fn pages() -> Vec<(String, String)> {
     let mut names: Vec<String> = vec!["README.md".into(), "CHANGELOG.md".into(), "python/PACKAGE.md".into()];
     names.extend(files(&root().join("docs"), ".md").into_iter().map(|(name, _)| format!("docs/{name}")));

@@ -1,4 +1,5 @@
-//! The wording rules that a program can check: how summaries begin, names used once, long sentences, words to avoid.
+//! The wording rules that a program can check: how summaries begin, names used once, long sentences, words to
+//! avoid.
 
 use crate::source::{CRATES, files, pages, root};
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
-//! One function per hot path. Each runs on seeded data that its setup makes, and a parser has run before, so that its pools are full.
-//! `Mapped::get_many` is not here: it chooses its way by the time that loads take.
+//! One function per hot path. Each runs on seeded data that its setup makes, and a parser has run before, so
+//! that its pools are full. `Mapped::get_many` is not here: it chooses its way by the time that loads take.
 
 use gungraun::{LibraryBenchmarkConfig, library_benchmark, library_benchmark_group, main};
 use std::hint::black_box;

@@ -1,1 +1,2 @@
-//! Instruction counts of the hottest functions, measured by valgrind: `benches/counts.rs`, compared by `gate.py`.
+//! Instruction counts of the hottest functions, measured by valgrind: `benches/counts.rs`, compared by
+//! `gate.py`.

@@ -1,5 +1,5 @@
-//! Parsing records to columns, compared with protobuf libraries and a loop that fills columns. The shapes are those of the library's
-//! own bench `batch`. Uses one core, or two (`/2`).
+//! Parsing records to columns, compared with protobuf libraries and a loop that fills columns. The shapes are
+//! those of the library's own bench `batch`. Uses one core, or two (`/2`).
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;

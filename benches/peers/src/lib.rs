@@ -1,7 +1,7 @@
 //! Decode and fill: the work of a program that uses a protobuf library and needs columns.
 //!
-//! Each record is decoded to the structs of its schema, each feature is looked up by name, and its values are appended to the
-//! column. Columns are reused for all batches, so no library pays for fresh memory.
+//! Each record is decoded to the structs of its schema, each feature is looked up by name, and its values are
+//! appended to the column. Columns are reused for all batches, so no library pays for fresh memory.
 
 pub mod prost;
 pub mod quick;

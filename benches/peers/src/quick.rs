@@ -1,7 +1,8 @@
 //! quick-protobuf: borrowing structs, decoded like the code that `pb-rs` generates for `example.proto`.
 //!
-//! There is one difference, in favour of quick-protobuf: `pb-rs` generates float lists as `&[f32]` at any address, which is undefined
-//! behaviour for unaligned data. Here a float list is a borrowed slice of four-byte arrays.
+//! There is one difference, in favour of quick-protobuf: `pb-rs` generates float lists as `&[f32]` at any
+//! address, which is undefined behaviour for unaligned data. Here a float list is a borrowed slice of
+//! four-byte arrays.
 
 use crate::{Column, Peer, Refused, Values, counted, put_string};
 use quick_protobuf::{BytesReader, MessageRead, Result};

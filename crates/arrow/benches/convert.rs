@@ -1,8 +1,9 @@
 //! Parsing records to batches, and converting these to record batches: `arrow/SHAPE/WHO`.
 //!
-//! `parse` is the parser of the schema alone, and `parse-copy` one that copies byte strings, as for NumPy. `view` and `copy` parse and convert
-//! with either form of byte strings; `view-copied` makes views of strings that the parser has copied, as a scan of small records does. Before
-//! the timing, the numbers of rows are compared.
+//! `parse` is the parser of the schema alone, and `parse-copy` one that copies byte strings, as for NumPy.
+//! `view` and `copy` parse and convert with either form of byte strings; `view-copied` makes views of strings
+//! that the parser has copied, as a scan of small records does. Before the timing, the numbers of rows are
+//! compared.
 
 use arrow_array::{Array, RecordBatch};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};

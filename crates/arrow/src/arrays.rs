@@ -101,7 +101,7 @@ fn values_array(batch: &Batch, planned: &PlannedColumn) -> Result<ArrayRef> {
     }
 }
 
-/// Returns the array of dense values. `names` are those of labels.
+/// Returns the array of dense values. `names` are the names of labels.
 pub(crate) fn dense_array(
     data_type: &DataType,
     values: &Values,
@@ -116,7 +116,7 @@ pub(crate) fn dense_array(
     nest(data_type, &fixed(shape, depth)?, Leaf { names, ..Leaf::whole(values, &row_of) })
 }
 
-/// Returns the array of a ragged column. `names` are those of labels.
+/// Returns the array of a ragged column. `names` are the names of labels.
 pub(crate) fn ragged_array(
     data_type: &DataType,
     ragged: &Ragged,
@@ -277,7 +277,8 @@ fn depth(data_type: &DataType) -> usize {
     depth
 }
 
-/// Returns the outer `depth` dimensions of fixed lengths of a shape. The first number of the shape counts the outermost lists.
+/// Returns the outer `depth` dimensions of fixed lengths of a shape. The first number of the shape counts the
+/// outermost lists.
 fn fixed(shape: &[usize], depth: usize) -> Result<Vec<Dimension>> {
     let mut count = 1usize;
     let counts = shape.iter().take(depth).map(|&len| {

@@ -1,9 +1,10 @@
 //! Streams of Arrow's C interface, whose functions any thread may call at any time.
 //!
-//! The interface leaves it to the consumer to call one function at a time, and consumers do not: PyArrow calls `get_next` of one reader
-//! from several threads. So a struct contains no pointer but a number, and a table of this process has the streams with their numbers. A
-//! function that finds no stream of its number returns an error, also while another thread releases the stream, after the release, in a
-//! second copy of the struct, and in a forked child, where the stream's threads do not exist.
+//! The interface leaves it to the consumer to call one function at a time, and consumers do not: PyArrow
+//! calls `get_next` of one reader from several threads. So a struct contains no pointer but a number, and a
+//! table of this process has the streams with their numbers. A function that finds no stream of its number
+//! returns an error, also while another thread releases the stream, after the release, in a second copy of
+//! the struct, and in a forked child, where the stream's threads do not exist.
 
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
@@ -26,15 +27,16 @@ const CLOSED: &CStr =
 
 /// Returns a stream of Arrow's C interface with the batches of a reader.
 ///
-/// Its functions may be called by several threads at once. Each batch is returned once, and calls of `get_next` wait for each other. The
-/// stream ends after an error. The reader is dropped by `release`, or by the last call that runs meanwhile. Calls after `release` return an
-/// error. The text that `get_last_error` returns stays valid while the process lives. It remains the last error when a later call succeeds.
-/// The struct itself belongs to the consumer, who must not free it while a call has its address.
+/// Its functions may be called by several threads at once. Each batch is returned once, and calls of
+/// `get_next` wait for each other. The stream ends after an error. The reader is dropped by `release`, or by
+/// the last call that runs meanwhile. Calls after `release` return an error. The text that `get_last_error`
+/// returns stays valid while the process lives. It remains the last error when a later call succeeds. The
+/// struct itself belongs to the consumer, who must not free it while a call has its address.
 ///
 /// In a forked child each call returns an error, and the reader is never dropped.
 pub fn c_stream(reader: impl RecordBatchReader + Send + 'static) -> FFI_ArrowArrayStream {
     static LAST: AtomicUsize = AtomicUsize::new(0);
-    // Numbers continue in a forked child, so that those of its parent's streams are not used again.
+    // Numbers continue in a forked child, so that the numbers of its parent's streams are not used again.
     let number = LAST.fetch_add(1, Relaxed).wrapping_add(1);
     let stream = OpenStream {
         schema: reader.schema(),
@@ -77,7 +79,8 @@ impl OpenStream {
         }))
     }
 
-    /// Calls `f`, and keeps the text of its error. A panic is an error, because it must not reach the consumer.
+    /// Calls `f`, and keeps the text of its error. A panic is an error, because it must not reach the
+    /// consumer.
     fn call<T>(&self, f: impl FnOnce(&OpenStream) -> Result<T, ArrowError>) -> Result<T, c_int> {
         let result = catch_panic(|| f(self)).unwrap_or_else(|_| {
             Err(ArrowError::CDataInterface("expected the next batch, found a panic".to_owned()))
@@ -150,8 +153,9 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// `stream` is null, or points to a struct that [`c_stream`] returned, or to a copy of one.
 #[allow(unsafe_code)]
 unsafe fn number(stream: *const FFI_ArrowArrayStream) -> usize {
-    // SAFETY: the pointer is not null, so it points to an initialized struct. It is aligned, and lives until the call ends, because C code
-    // calls the struct's function with its address. No function of this file writes the field.
+    // SAFETY: the pointer is not null, so it points to an initialized struct. It is aligned, and lives until
+    // the call ends, because C code calls the struct's function with its address. No function of this file
+    // writes the field.
     if stream.is_null() { 0 } else { unsafe { (&raw const (*stream).private_data).read().addr() } }
 }
 
@@ -176,7 +180,8 @@ unsafe fn give<T>(value: Result<T, c_int>, out: *mut T) -> c_int {
     match value {
         Ok(_) if out.is_null() => EINVAL,
         Ok(value) => {
-            // SAFETY: not null, so the memory is valid for writes. What it contains is not dropped: it may be uninitialized.
+            // SAFETY: not null, so the memory is valid for writes. What it contains is not dropped: it may be
+            // uninitialized.
             unsafe { out.write_unaligned(value) };
             0
         }
@@ -185,7 +190,8 @@ unsafe fn give<T>(value: Result<T, c_int>, out: *mut T) -> c_int {
 }
 
 /// # Safety
-/// By Arrow's C interface, `stream` points to the struct with this function, and `out` to memory for a schema.
+/// By Arrow's C interface, `stream` points to the struct with this function, and `out` to memory for a
+/// schema.
 #[allow(unsafe_code)]
 unsafe extern "C" fn get_schema(stream: *mut FFI_ArrowArrayStream, out: *mut FFI_ArrowSchema) -> c_int {
     // SAFETY: the same conditions.
@@ -193,7 +199,8 @@ unsafe extern "C" fn get_schema(stream: *mut FFI_ArrowArrayStream, out: *mut FFI
 }
 
 /// # Safety
-/// By Arrow's C interface, `stream` points to the struct with this function, and `out` to memory for an array.
+/// By Arrow's C interface, `stream` points to the struct with this function, and `out` to memory for an
+/// array.
 #[allow(unsafe_code)]
 unsafe extern "C" fn get_next(stream: *mut FFI_ArrowArrayStream, out: *mut FFI_ArrowArray) -> c_int {
     // SAFETY: the same conditions.
@@ -221,8 +228,9 @@ unsafe extern "C" fn release(stream: *mut FFI_ArrowArrayStream) {
     // A panic must not reach the consumer.
     drop(catch_panic(|| drop(found)));
     if !stream.is_null() {
-        // SAFETY: the struct is valid, and its functions are pointers, for which null is `None`. The store is atomic, because two threads
-        // may release the stream at once. No other function of this file accesses the field.
+        // SAFETY: the struct is valid, and its functions are pointers, for which null is `None`. The store is
+        // atomic, because two threads may release the stream at once. No other function of this file accesses
+        // the field.
         let field = unsafe { AtomicPtr::from_ptr((&raw mut (*stream).release).cast::<*mut ()>()) };
         field.store(ptr::null_mut(), Relaxed);
     }

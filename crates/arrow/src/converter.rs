@@ -16,7 +16,7 @@ use tfseek_tfds::{DecodeOptions, Features};
 /// Returns the Arrow schema of the record batches of a schema.
 ///
 /// # Errors
-/// Those of [`Converter::new`].
+/// Errors of [`Converter::new`].
 pub fn schema_of(schema: &Schema, options: &Options) -> Result<ArrowSchema> {
     Ok(arrow_schema(&columns(schema, options)?))
 }
@@ -57,10 +57,12 @@ impl Converter {
         Ok(Converter { columns, schema, bytes: options.bytes, deny_unknown: options.deny_unknown })
     }
 
-    /// Creates a converter for the features of a data set of TensorFlow Datasets. Its columns have decoded values.
+    /// Creates a converter for the features of a data set of TensorFlow Datasets. Its columns have decoded
+    /// values.
     ///
     /// # Errors
-    /// [`ErrorKind::Schema`]: a selected feature has no Arrow type, or the options name another feature than those of the data set.
+    /// [`ErrorKind::Schema`]: a selected feature has no Arrow type, or the options name a feature that the
+    /// data set does not have.
     pub fn of_features(
         features: &Arc<Features>,
         decode: &DecodeOptions,
@@ -84,8 +86,8 @@ impl Converter {
         &self.schema
     }
 
-    /// Returns the names of the columns of byte strings that are not text: those that [`Options::text`] accepts. Of a data set they are paths of
-    /// features, without those of files.
+    /// Returns the names of the columns of byte strings that are not text: those that [`Options::text`]
+    /// accepts. Of a data set they are paths of features, without the paths of files.
     pub fn byte_strings(&self) -> Vec<&str> {
         match &self.columns {
             ConvertedColumns::Specs { .. } => {
@@ -96,8 +98,9 @@ impl Converter {
         }
     }
 
-    /// Returns the schema that batches are parsed with, for a loader with [`parser`](Converter::parser). It differs from the given one in its
-    /// lists: they are ragged, so that neither sparse indices nor padding are made. Of a data set it is that of the stored features.
+    /// Returns the schema that batches are parsed with, for a loader with [`parser`](Converter::parser). It
+    /// differs from the given one in its lists: they are ragged, so that neither sparse indices nor padding
+    /// are made. Of a data set it is the schema of the stored features.
     pub fn parser_schema(&self) -> &Schema {
         match &self.columns {
             ConvertedColumns::Specs { parser_schema, .. } => parser_schema,
@@ -105,8 +108,8 @@ impl Converter {
         }
     }
 
-    /// Returns a parser of batches for this converter. It records presence, so that absent lists are null. Keep it: it reuses the
-    /// memory of record batches that were dropped.
+    /// Returns a parser of batches for this converter. It records presence, so that absent lists are null.
+    /// Keep it: it reuses the memory of record batches that were dropped.
     pub fn parser(&self) -> BatchParser {
         let contiguous = self.bytes == ByteStrings::Copy;
         match &self.columns {
@@ -118,12 +121,14 @@ impl Converter {
         }
     }
 
-    /// Converts a batch that was parsed with [`parser_schema`](Converter::parser_schema). The record batch shares its memory. If
-    /// the parser does not record [presence](BatchParser::presence), absent lists are `[]`.
+    /// Converts a batch that was parsed with [`parser_schema`](Converter::parser_schema). The record batch
+    /// shares its memory. If the parser does not record [presence](BatchParser::presence), absent lists are
+    /// `[]`.
     ///
     /// # Errors
-    /// [`ErrorKind::Text`] for a string of a text column that is not UTF-8, [`ErrorKind::TooLarge`] for more than 2^31 - 1 values or
-    /// bytes, and [`ErrorKind::Batch`] for a batch of another schema or of a single record.
+    /// [`ErrorKind::Text`] for a string of a text column that is not UTF-8, [`ErrorKind::TooLarge`] for more
+    /// than 2^31 - 1 values or bytes, and [`ErrorKind::Batch`] for a batch of another schema or of a single
+    /// record.
     pub fn record_batch(&self, batch: &Batch) -> Result<RecordBatch> {
         let arrays = self.arrays(batch)?;
         let options = RecordBatchOptions::new().with_row_count(Some(batch.rows()));
@@ -162,7 +167,7 @@ impl Converter {
         Ok(Converter { columns, schema, bytes: self.bytes, deny_unknown })
     }
 
-    /// Returns the columns of specs, in the order of the schema. `None` for those of a data set.
+    /// Returns the columns of specs, in the order of the schema. `None` for the columns of a data set.
     pub(crate) fn columns(&self) -> Option<&[PlannedColumn]> {
         match &self.columns {
             ConvertedColumns::Specs { columns, .. } => Some(columns),

@@ -44,8 +44,8 @@ pub enum ErrorKind {
     },
     /// A value of a record batch cannot be a value of a feature, or a label has no name.
     Value(Box<str>),
-    /// A Float64 of a record batch that the type of the feature does not have exactly, so it is stored only if
-    /// [`EncoderOptions::round_float64`](crate::EncoderOptions::round_float64) is set.
+    /// A Float64 of a record batch that the type of the feature does not have exactly, so it is stored only
+    /// if [`EncoderOptions::round_float64`](crate::EncoderOptions::round_float64) is set.
     Inexact(Box<str>),
     /// A record was not read, parsed, encoded or written, or there is not enough memory for its values.
     Record(tfseek::Error),
@@ -92,7 +92,8 @@ impl Error {
         }
     }
 
-    /// Returns the error of the library, if a record could not be read, parsed or written, or else this error.
+    /// Returns the error of the library, if a record could not be read, parsed or written, or else this
+    /// error.
     pub fn into_record_error(self) -> Result<tfseek::Error, Error> {
         match self.kind {
             ErrorKind::Record(error) => Ok(error),

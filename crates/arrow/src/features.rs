@@ -47,7 +47,7 @@ enum FeatureValues {
 struct LeafValues {
     /// The column of the batch.
     path: Box<str>,
-    /// Number of dimensions, without that of the rows.
+    /// Number of dimensions, without the dimension of the rows.
     dims: usize,
     /// The names of labels.
     names: Option<ArrayRef>,
@@ -177,7 +177,7 @@ impl FieldPlanner<'_> {
                 Ok((!columns.is_empty())
                     .then_some(FeatureColumn { field, values: FeatureValues::Struct(columns) }))
             }
-            // The items of steps are those of sequences.
+            // The items of steps are the items of sequences.
             Node::Steps(_, node) => self.field(name, node),
             Node::Leaf(number) => self.leaf(name, *number).map(Some),
             _ => Err(Error::schema(name, "expected a dict, steps or a leaf, found another feature")),

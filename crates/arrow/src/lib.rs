@@ -1,7 +1,8 @@
 //! Records of TFRecord files as Apache Arrow record batches.
 //!
-//! A [`Scan`] reads the records of a dataset, or of parts of one, as record batches. Below it, a [`Converter`] knows the Arrow schema of
-//! a [`tfseek::Schema`], and makes a record batch of each batch of its parser.
+//! A [`Scan`] reads the records of a dataset, or of parts of one, as record batches. Below it, a
+//! [`Converter`] knows the Arrow schema of a [`tfseek::Schema`], and makes a record batch of each batch of
+//! its parser.
 //!
 //! ```
 //! use arrow_array::Array;
@@ -37,7 +38,8 @@
 //!
 //! # Types
 //!
-//! Values are `Int64`, `Float32`, and `BinaryView` or the type of [`ByteStrings`], or those of arrays. They are never cast.
+//! Values are `Int64`, `Float32`, and `BinaryView` or the type of [`ByteStrings`], or the types of arrays.
+//! They are never cast.
 //!
 //! | Spec | Arrow type | Absent feature |
 //! | --- | --- | --- |
@@ -53,17 +55,19 @@
 //! | feature lists | `List` of the type of a step; nullable if the spec is `VarLen` or `Ragged` | null, or `[]` for `FixedLenSequence` |
 //!
 //! * A feature without a kind is an absent one, also in a context. An empty list with its kind is `[]`.
-//! * A ragged column is null if the feature of its values is absent. It is not if the features of its partitions make rows
-//!   without values, such as `[[], []]`.
-//! * A column without nulls has no null buffer. A batch of a parser that does not record [presence](tfseek::BatchParser::presence)
-//!   has `[]` for null lists; [`Converter::parser`] records it.
-//! * Columns are ordered by width: scalars, arrays of fixed lengths, lists, byte strings. Columns of equal width are ordered by name.
-//! * Features of a context and feature lists are columns side by side. If both have one name, [`Options::rename`] or
-//!   [`Options::rename_list`] is needed.
+//! * A ragged column is null if the feature of its values is absent. It is not if the features of its
+//!   partitions make rows without values, such as `[[], []]`.
+//! * A column without nulls has no null buffer. A batch of a parser that does not record
+//!   [presence](tfseek::BatchParser::presence) has `[]` for null lists; [`Converter::parser`] records it.
+//! * Columns are ordered by width: scalars, arrays of fixed lengths, lists, byte strings. Columns of equal
+//!   width are ordered by name.
+//! * Features of a context and feature lists are columns side by side. If both have one name,
+//!   [`Options::rename`] or [`Options::rename_list`] is needed.
 //!
 //! # Data sets of TensorFlow Datasets
 //!
-//! [`Converter::of_features`] has a column for each feature of the outermost dict, in the order of the features, with decoded values.
+//! [`Converter::of_features`] has a column for each feature of the outermost dict, in the order of the
+//! features, with decoded values.
 //!
 //! | Feature | Arrow type |
 //! | --- | --- |
@@ -77,21 +81,24 @@
 //! | optional, with [`DecodeOptions::missing_none`](tfseek_tfds::DecodeOptions::missing_none) | nullable |
 //! | of an unknown class | refused |
 //!
-//! Steps need [`DecodeOptions::batch_steps`](tfseek_tfds::DecodeOptions::batch_steps). The metadata of the field of a leaf has `tfseek.class`, `tfseek.dtype` and
-//! `tfseek.shape` (a list in JSON, with `null` for any size) of one item as the data set declares it, and `tfseek.stored` = `file` for files. `tfseek.labels` has the names
-//! of labels in JSON, unless they are values of a dictionary.
+//! Steps need [`DecodeOptions::batch_steps`](tfseek_tfds::DecodeOptions::batch_steps). The metadata of the
+//! field of a leaf has `tfseek.class`, `tfseek.dtype` and `tfseek.shape` (a list in JSON, with `null` for any
+//! size) of one item as the data set declares it, and `tfseek.stored` = `file` for files. `tfseek.labels` has
+//! the names of labels in JSON, unless they are values of a dictionary.
 //!
-//! The label -1, which TFDS writes for "no label", is null in a dictionary, and any other number outside the classes is an error. So no label is lost or gets
-//! a wrong name.
+//! The label -1, which TFDS writes for "no label", is null in a dictionary, and any other number outside the
+//! classes is an error. So no label is lost or gets a wrong name.
 //!
 //! # Memory
 //!
-//! Arrays of numbers and offsets of lists are the memory of the batch. The parser reuses this memory after the last array over it is
-//! dropped, in any thread. These are copied: the indices of sparse columns, and dense feature lists of different lengths.
+//! Arrays of numbers and offsets of lists are the memory of the batch. The parser reuses this memory after
+//! the last array over it is dropped, in any thread. These are copied: the indices of sparse columns, and
+//! dense feature lists of different lengths.
 //!
-//! Byte strings of up to 12 bytes lie in their views. If the rows have regions (records of a [`tfseek::Mapped`]), strings from 16 KiB on
-//! are shared, each as a buffer of its own, and keep the map open. Shorter ones are copied together. Rows without regions are copied
-//! once, by the parser. So are those of a [`Scan`] whose records have less than 16 KiB on average.
+//! Byte strings of up to 12 bytes lie in their views. If the rows have regions (records of a
+//! [`tfseek::Mapped`]), strings from 16 KiB on are shared, each as a buffer of its own, and keep the map
+//! open. Shorter ones are copied together. Rows without regions are copied once, by the parser. So are the
+//! rows of a [`Scan`] whose records have less than 16 KiB on average.
 //!
 //! # From record batches to records
 //!
@@ -110,10 +117,12 @@
 //! | others, such as times, decimals, structs and lists of lists | an error that names the column |
 //!
 //! * A null is an absent feature, and an empty list is a feature with its kind and without values.
-//! * Columns of a [`Converter`] lead back to equal features, with three exceptions. Columns that are not nullable have a value for an absent
-//!   feature: the default, or `[]`. An `Optional` column is null for a feature without values, which is then absent. Partitions of ragged
-//!   columns and indices of sparse ones do not state their features, so these columns are errors.
-//! * A batch is encoded column by column, so numbers of other types are cast once per batch, and rows allocate nothing.
+//! * Columns of a [`Converter`] lead back to equal features, with three exceptions. Columns that are not
+//!   nullable have a value for an absent feature: the default, or `[]`. An `Optional` column is null for a
+//!   feature without values, which is then absent. Partitions of ragged columns and indices of sparse ones do
+//!   not state their features, so these columns are errors.
+//! * A batch is encoded column by column, so numbers of other types are cast once per batch, and rows
+//!   allocate nothing.
 
 // No batch causes a panic.
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]

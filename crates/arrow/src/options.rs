@@ -1,6 +1,6 @@
 //! Options of a conversion.
 
-/// Options of an Arrow schema. Those of `default()` copy as little as possible.
+/// Options of an Arrow schema. The options of `default()` copy as little as possible.
 ///
 /// Columns are named as in the Arrow schema, so after [`rename`](Options::rename).
 #[derive(Clone, Debug)]
@@ -17,7 +17,8 @@ pub struct Options {
     /// The type of class labels of such a data set. Default: [`ClassLabels::Names`].
     pub labels: ClassLabels,
     /// If true, a record with a feature or a list that the schema does not name is refused
-    /// ([`BatchParser::deny_unknown`](tfseek::BatchParser::deny_unknown)), unless the columns are projected. Default: false.
+    /// ([`BatchParser::deny_unknown`](tfseek::BatchParser::deny_unknown)), unless the columns are projected.
+    /// Default: false.
     pub deny_unknown: bool,
     pub(crate) renamed: Vec<(String, String)>,
     pub(crate) renamed_lists: Vec<(String, String)>,
@@ -26,10 +27,12 @@ pub struct Options {
 /// The Arrow type of byte strings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ByteStrings {
-    /// `BinaryView`, or `Utf8View` for text. Strings of up to 12 bytes lie in the array itself. See the [crate](crate) for the others.
+    /// `BinaryView`, or `Utf8View` for text. Strings of up to 12 bytes lie in the array itself. See the
+    /// [crate](crate) for the others.
     #[default]
     View,
-    /// `View` outside of lists, and `Copy` in lists. PyArrow, and with it pandas, does not convert lists of views.
+    /// `View` outside of lists, and `Copy` in lists. PyArrow, and with it pandas, does not convert lists of
+    /// views.
     Auto,
     /// `Binary`, or `Utf8` for text: one buffer per column. Prefer it where batches are serialized.
     Copy,
@@ -41,15 +44,16 @@ pub enum Tensors {
     /// A `FixedSizeList` per dimension.
     #[default]
     Lists,
-    /// The extension type `arrow.fixed_shape_tensor`: one `FixedSizeList` with the shape in the metadata of its field.
+    /// The extension type `arrow.fixed_shape_tensor`: one `FixedSizeList` with the shape in the metadata of
+    /// its field.
     Extension,
 }
 
 /// The Arrow type of class labels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ClassLabels {
-    /// A `Dictionary` of the names, whose keys are the numbers. -1, which is no label, is null. Labels without names, and labels of which two have one name, are
-    /// numbers.
+    /// A `Dictionary` of the names, whose keys are the numbers. -1, which is no label, is null. Labels
+    /// without names, and labels of which two have one name, are numbers.
     #[default]
     Names,
     /// `Int64`. The names are in the metadata of the field.

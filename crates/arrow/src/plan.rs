@@ -22,20 +22,21 @@ pub(crate) struct PlannedColumn {
 /// The form of a column in the batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// Dense, of this number of dimensions with that of the rows.
+    /// Dense, of this number of dimensions, including the dimension of the rows.
     Dense(usize),
     Optional,
     /// Ragged, with this number of row splits.
     Ragged(usize),
-    /// A `VarLen` column that is sparse in the batch: it shares its feature with a sparse column, so it cannot be ragged.
+    /// A `VarLen` column that is sparse in the batch: it shares its feature with a sparse column, so it
+    /// cannot be ragged.
     VarLen,
-    /// Padded steps with lengths, of this number of dimensions with those of rows and steps.
+    /// Padded steps with lengths, of this number of dimensions, including the dimensions of rows and steps.
     Steps(usize),
     /// Sparse, with this number of index features.
     Sparse(usize),
 }
 
-/// One dimension of a column, apart from that of the rows.
+/// One dimension of a column, apart from the dimension of the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Level {
     Fixed(usize),
@@ -87,7 +88,8 @@ pub(crate) fn columns(schema: &Schema, options: &Options) -> Result<Vec<PlannedC
     Ok(columns.into_iter().map(|(_, column)| column).collect())
 }
 
-/// Returns the schema with which a batch is parsed for its conversion: lists are ragged, and neither sparse nor padded.
+/// Returns the schema with which a batch is parsed for its conversion: lists are ragged, and neither sparse
+/// nor padded.
 pub(crate) fn parser_schema(schema: &Schema) -> tfseek::Result<Schema> {
     let shared = sparse_keys(schema);
     let mut builder = if schema.is_sequence() { Schema::sequence_example() } else { Schema::example() };
@@ -264,7 +266,8 @@ pub(crate) fn string_type(bytes: ByteStrings, text: bool, in_list: bool) -> Data
     }
 }
 
-/// Returns true if the values of a column are byte strings that are not text. Those of a struct are its last field.
+/// Returns true if the values of a column are byte strings that are not text. The values of a struct are its
+/// last field.
 pub(crate) fn has_byte_strings(data_type: &DataType) -> bool {
     match data_type {
         DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {

@@ -6,7 +6,8 @@ use crate::tensor::tensor_shape;
 use arrow_schema::{DataType, Field, Schema as ArrowSchema};
 use tfseek::schema::{DType, FeatureSpec, Schema};
 
-/// Returns the schema and the options whose record batches have the columns of an Arrow schema, as far as they can be read.
+/// Returns the schema and the options whose record batches have the columns of an Arrow schema, as far as
+/// they can be read.
 ///
 /// | Arrow type | Spec |
 /// | --- | --- |
@@ -16,12 +17,13 @@ use tfseek::schema::{DType, FeatureSpec, Schema};
 /// | `List` of values | `VarLen` |
 /// | `List` of `FixedSizeList`s | `FixedLenSequence` |
 ///
-/// Values are `Int64`, `Float32`, binary types and, for columns of text, string types. If one of them is not a view, all byte strings are
-/// copied ([`ByteStrings::Copy`]), or those in lists if it is in a list ([`ByteStrings::Auto`]). Columns are ordered as in all record batches of
-/// this crate.
+/// Values are `Int64`, `Float32`, binary types and, for columns of text, string types. If one of them is not
+/// a view, all byte strings are copied ([`ByteStrings::Copy`]), or those in lists if it is in a list
+/// ([`ByteStrings::Auto`]). Columns are ordered as in all record batches of this crate.
 ///
 /// # Errors
-/// [`ErrorKind::Schema`](crate::ErrorKind::Schema) for a column of another type, and for two columns of one name.
+/// [`ErrorKind::Schema`](crate::ErrorKind::Schema) for a column of another type, and for two columns of one
+/// name.
 ///
 /// ```
 /// use arrow_schema::{DataType, Field};

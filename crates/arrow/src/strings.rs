@@ -11,8 +11,8 @@ use tfseek::batch::BytesColumn;
 /// Longest string that lies in its view.
 const MAX_INLINE: usize = 12;
 
-/// Shortest string that is not copied where the batch refers to the memory of the records. Shorter ones are copied together, so that an
-/// array has few buffers.
+/// Shortest string that is not copied where the batch refers to the memory of the records. Shorter ones are
+/// copied together, so that an array has few buffers.
 pub(crate) const MIN_SHARED: usize = 16 << 10;
 
 /// Largest offset in a buffer, and largest number of offsets.
@@ -79,7 +79,8 @@ fn views_into(max: usize, strings: &BytesColumn, kept: &[Range<usize>]) -> Resul
     Ok(BinaryViewArray::try_new(views.into(), buffers, None)?)
 }
 
-/// Returns the view of a string that lies in its view: the length in the low 32 bits, and the bytes above it. `None` for a longer one.
+/// Returns the view of a string that lies in its view: the length in the low 32 bits, and the bytes above it.
+/// `None` for a longer one.
 ///
 /// The bytes are read as two words that overlap, which takes a third of the time of a copy of unknown length.
 fn inline_view(value: &[u8]) -> Option<u128> {
@@ -108,7 +109,8 @@ fn finish(buffers: &mut [Buffer], slot: Option<usize>, copies: Vec<u8>) {
     }
 }
 
-/// Returns views of contiguous strings, without a copy. `None` if they are not contiguous, or too far apart to be worth sharing.
+/// Returns views of contiguous strings, without a copy. `None` if they are not contiguous, or too far apart
+/// to be worth sharing.
 fn contiguous_views(
     max: usize,
     strings: &BytesColumn,
@@ -134,7 +136,8 @@ fn contiguous_views(
     Ok(Some(BinaryViewArray::try_new(views.into(), buffers, None)?))
 }
 
-/// Returns the strings of these ranges in one buffer, with offsets. The buffer is shared if it exists already.
+/// Returns the strings of these ranges in one buffer, with offsets. The buffer is shared if it exists
+/// already.
 pub(crate) fn binary(strings: &BytesColumn, kept: &[Range<usize>]) -> Result<BinaryArray> {
     let (data, offsets): (Buffer, Vec<i32>) = if is_whole(strings, kept) {
         let (data, offsets) = strings.to_contiguous()?;

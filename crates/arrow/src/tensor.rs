@@ -17,7 +17,8 @@ pub(crate) fn metadata(shape: &[usize]) -> HashMap<String, String> {
 /// Returns the shape of a column of tensors, or `None` for a column of another type.
 ///
 /// # Errors
-/// If the shape does not have as many values as each list, or the values are not in the order of the dimensions.
+/// If the shape does not have as many values as each list, or the values are not in the order of the
+/// dimensions.
 pub(crate) fn tensor_shape(field: &Field) -> Result<Option<Vec<usize>>> {
     if field.metadata().get(NAME.0).map(String::as_str) != Some(NAME.1) {
         return Ok(None);

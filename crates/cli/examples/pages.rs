@@ -1,5 +1,5 @@
-//! Writes the man page of each verb and the completions of each shell: `cargo run -p tfseek-cli --example pages -- DIR`. `make dist` puts them into
-//! the archives of the command.
+//! Writes the man page of each verb and the completions of each shell:
+//! `cargo run -p tfseek-cli --example pages -- DIR`. `make dist` puts them into the archives of the command.
 
 use clap::{Command, ValueEnum};
 use clap_complete::Shell;

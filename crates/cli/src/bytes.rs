@@ -57,8 +57,8 @@ impl Display for Key<'_> {
 }
 
 fn escape(f: &mut fmt::Formatter<'_>, text: &str, quoted: bool) -> fmt::Result {
-    // The pieces between quotes are escaped separately, because `escape_debug` escapes both kinds of quotes. It escapes a combining
-    // mark only at the start of a text.
+    // The pieces between quotes are escaped separately, because `escape_debug` escapes both kinds of quotes.
+    // It escapes a combining mark only at the start of a text.
     for (k, piece) in text.split('\'').enumerate() {
         if k > 0 {
             f.write_char('\'')?;

@@ -1,4 +1,5 @@
-//! The command line: global options and verbs, and words that clap would take for options: `head -5`, and record numbers such as `-3:`.
+//! The command line: global options and verbs, and words that clap would take for options: `head -5`, and
+//! record numbers such as `-3:`.
 
 use crate::args::{GlobalArgs, MARK};
 use crate::verbs;
@@ -27,7 +28,8 @@ Exit status: 0 success, 1 a problem in the data, 2 a usage error, 3 an I/O error
 pub(crate) enum Verb {
     /// Make a small dataset and demonstrate tfseek on it
     Demo(verbs::demo::DemoArgs),
-    /// Build a small index file per shard, by default in `.tfseek/` next to the shards, and for URLs in the user's cache
+    /// Build a small index file per shard, by default in `.tfseek/` next to the shards, and for URLs in the
+    /// user's cache
     Index(verbs::index::IndexArgs),
     /// Show records, bytes, compression, index and features of files
     Info(verbs::info::InfoArgs),
@@ -39,14 +41,16 @@ pub(crate) enum Verb {
     Cat(verbs::cat::CatArgs),
     /// Print records by number, counted over all files
     Get(verbs::get::GetArgs),
-    /// Print records drawn at random, without replacement; compressed files and standard input are read once, in order
+    /// Print records drawn at random, without replacement; compressed files and standard input are read once,
+    /// in order
     Sample(verbs::sample::SampleArgs),
     /// Print the records that meet a condition or contain a text; exit status 1 if there is none
     #[command(after_help = verbs::grep::AFTER_GREP)]
     Grep(verbs::grep::GrepArgs),
     /// Show the features of the records and infer a schema that parses them
     Schema(verbs::schema::SchemaArgs),
-    /// Print statistics of the features: presence, values, quantiles, distinct values; one pass over all records
+    /// Print statistics of the features: presence, values, quantiles, distinct values; one pass over all
+    /// records
     Stats(verbs::stats::StatsArgs),
     /// Parse records into arrays by a schema, as TensorFlow's parsers do; print them or write an .npz file
     Parse(verbs::parse::ParseArgs),
@@ -66,7 +70,8 @@ pub(crate) enum Verb {
     Reshard(verbs::reshard::ReshardArgs),
     /// Copy the sound records of a damaged file to a new one
     Salvage(verbs::salvage::SalvageArgs),
-    /// Convert TFRecords to another format, or files of another format to TFRecords: JSON lines, Parquet, Arrow, and payloads that follow their length
+    /// Convert TFRecords to another format, or files of another format to TFRecords: JSON lines, Parquet,
+    /// Arrow, and payloads that follow their length
     #[command(after_help = verbs::convert::AFTER_CONVERT, override_usage = "tfseek convert [OPTIONS] <IN>... <OUT>")]
     Convert(verbs::convert::ConvertArgs),
     /// Decompress gzip and zlib files to plain TFRecord files, which allow random access
@@ -94,7 +99,8 @@ impl Verb {
     }
 }
 
-/// Replaces `-5` by `-n 5` in the arguments of `head` and `tail`, and marks the negative record numbers of `get`.
+/// Replaces `-5` by `-n 5` in the arguments of `head` and `tail`, and marks the negative record numbers of
+/// `get`.
 pub(crate) fn prepare(args: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let cli = Cli::command();
     let mut args = args.into_iter();

@@ -20,12 +20,13 @@ pub(crate) struct Condition {
     one_file: bool,
     /// A record was tested.
     tested: bool,
-    /// The names were compared with those of the first records.
+    /// The names were compared with the first records' names.
     checked: bool,
 }
 
 impl Condition {
-    /// Creates the condition of a verb that reads this number of files, whose features are given. Refuses names of no class.
+    /// Creates the condition of a verb that reads this number of files, whose features are given. Refuses
+    /// names of no class.
     pub(crate) fn new(args: &WhereArgs, files: usize, features: &FoundFeatures) -> Outcome<Condition> {
         let filter = args.condition.as_ref().map(|filter| features.filter(filter)).transpose()?;
         Ok(Condition {
@@ -41,8 +42,9 @@ impl Condition {
         self.records.is_none()
     }
 
-    /// Compares the names of the condition with those of the first records, unless it is known that records have them. Nothing is printed before
-    /// a name that is probably misspelt was refused, and one record may lack what the others have.
+    /// Compares the names of the condition with the first records' names, unless it is known that records
+    /// have them. Nothing is printed before a name that is probably misspelt was refused, and one record may
+    /// lack what the others have.
     pub(crate) fn compare_names(&mut self, first: &mut Records) -> Outcome {
         let Some(records) = self.records.as_mut().filter(|_| !self.checked) else { return Ok(()) };
         first.read_ahead();
@@ -60,7 +62,7 @@ impl Condition {
         Ok(())
     }
 
-    /// Compares the names with those of the first records of a dataset, which is read by number.
+    /// Compares the names with the names in the first records of a dataset, which is read by number.
     pub(crate) fn compare_numbered(&mut self, first: &mut Numbered) -> Outcome {
         let Some(records) = self.records.as_mut().filter(|_| !self.checked) else { return Ok(()) };
         for i in 0..first.dataset.len().min(FIRST) {
@@ -75,7 +77,8 @@ impl Condition {
         if has_all || records.knows_names() { self.check_names() } else { Ok(()) }
     }
 
-    /// Refuses a name of the condition that is probably misspelt, once the first records, or all of them, were tested.
+    /// Refuses a name of the condition that is probably misspelt, once the first records, or all of them,
+    /// were tested.
     fn check_names(&mut self) -> Outcome {
         if let Some(records) = self.records.as_ref().filter(|_| !self.checked) {
             self.checked = true;
@@ -109,7 +112,8 @@ impl Condition {
         Ok(accepted)
     }
 
-    /// Ends the output of a verb: names the features of the condition that no record had. Fewer than 16 records were not yet compared.
+    /// Ends the output of a verb: names the features of the condition that no record had. Fewer than 16
+    /// records were not yet compared.
     pub(crate) fn finish(&self, console: &mut Console) {
         if let (Some(records), true, false) = (&self.records, self.tested, self.checked)
             && let Err(e) = records.check_names(false)

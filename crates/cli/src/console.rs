@@ -47,7 +47,8 @@ impl Console {
         self.can_skip = can_skip;
     }
 
-    /// Prints data to standard error from now on if an output of the run is standard output, such as `/dev/stdout`.
+    /// Prints data to standard error from now on if an output of the run is standard output, such as
+    /// `/dev/stdout`.
     pub(crate) fn leave_stdout_to(&mut self, output: &Path) {
         let key = |path: &Path| Output::key(path).ok();
         if key(output).is_some_and(|output| key(Path::new("/dev/stdout")) == Some(output)) {
@@ -125,7 +126,8 @@ impl Console {
         self.exit_code = self.exit_code.max(code);
     }
 
-    /// Reports the failure of one of several files and continues with the next. An error of standard output or of the condition is returned.
+    /// Reports the failure of one of several files and continues with the next. An error of standard output
+    /// or of the condition is returned.
     pub(crate) fn report_and_continue(&mut self, outcome: Outcome) -> Outcome {
         match outcome {
             Err(failure @ Failure::Stdout(_)) => Err(failure),
@@ -155,7 +157,8 @@ impl Console {
     }
 }
 
-/// Returns a message of one or more lines that controls no terminal: names in it may be those of files from elsewhere.
+/// Returns a message of one or more lines that controls no terminal: names in it may belong to files from
+/// elsewhere.
 fn lines(message: &str) -> String {
     message.split('\n').map(|line| printable(line).to_string()).collect::<Vec<_>>().join("\n")
 }

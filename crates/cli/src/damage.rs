@@ -6,7 +6,8 @@ use crate::exit::{DATA, Failure, Outcome};
 use crate::text::count;
 use tfseek::{ErrorKind, Warning};
 
-/// The way in which a verb reads records. It determines which records before a damaged one are known to be sound.
+/// The way in which a verb reads records. It determines which records before a damaged one are known to be
+/// sound.
 #[derive(Clone, Copy)]
 pub(crate) enum Reading {
     /// In file order, with all payloads verified.
@@ -35,7 +36,8 @@ pub(crate) fn explain(failure: Failure, reading: Reading) -> Failure {
     Failure::Noted(e, format!("{state}; {before}"))
 }
 
-/// The records whose payloads `--damage skip` left out. Damaged records are in the [warnings](tfseek::Warning::DamageSkipped) of their files.
+/// The records whose payloads `--damage skip` left out. Damaged records are in the
+/// [warnings](tfseek::Warning::DamageSkipped) of their files.
 #[derive(Default)]
 pub(crate) struct SkippedErrors {
     count: u64,
@@ -59,7 +61,7 @@ impl SkippedErrors {
         }
     }
 
-    /// Adds those of another file after these.
+    /// Adds another file's errors after these.
     pub(crate) fn append(&mut self, later: SkippedErrors) {
         self.count += later.count;
         self.first = self.first.take().or(later.first);

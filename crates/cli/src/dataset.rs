@@ -48,7 +48,8 @@ impl Numbered {
         Numbered { dataset, choice, kinds: HashMap::new(), buf: Vec::new(), steps: None }
     }
 
-    /// Returns the steps of the records, as records of their own, and their features. `features` are those of the records.
+    /// Returns the steps of the records, as records of their own, and their features. `features` are the
+    /// records' features.
     pub(crate) fn into_steps(
         self,
         features: &Features,
@@ -73,8 +74,8 @@ impl Numbered {
         Ok(NumberedRecord { record, index: Some(i), kind, strict: self.choice != PayloadKind::Auto, step })
     }
 
-    /// Guesses the kind of the shard that contains record `i` from the shard's first records. Damage there ends the guess and is not
-    /// an error, because those records were not requested.
+    /// Guesses the kind of the shard that contains record `i` from the shard's first records. Damage there
+    /// ends the guess and is not an error, because those records were not requested.
     fn guess(&mut self, i: u64) -> tfseek::Result<MessageKind> {
         let (s, _) = self.dataset.shard_of(i)?;
         if let Some(&kind) = self.kinds.get(&s) {
@@ -146,7 +147,7 @@ pub(crate) fn open(
     Ok(dataset)
 }
 
-/// Returns the files that a verb by number reads. For a split those of all splits.
+/// Returns the files that a verb by number reads. For a split, these are the files of all splits.
 pub(crate) fn files(paths: &[PathBuf], allow_missing: bool) -> Outcome<Vec<PathBuf>> {
     match SplitPath::among(paths)? {
         Some(split) => split.shards(),
@@ -154,7 +155,8 @@ pub(crate) fn files(paths: &[PathBuf], allow_missing: bool) -> Outcome<Vec<PathB
     }
 }
 
-/// Returns the records that meet a filter. Missing columns are built and records are read with a progress bar.
+/// Returns the records that meet a filter. Missing columns are built and records are read with a progress
+/// bar.
 pub(crate) fn select(
     dataset: &Dataset,
     filter: &Filter,
@@ -167,8 +169,8 @@ pub(crate) fn select(
     Ok(selected)
 }
 
-/// Returns the records to read: those that meet a condition, and with `--damage skip` those that decode, if `decode` is true. The others are added to
-/// `skipped`. `None` for all records.
+/// Returns the records to read: those that meet a condition, and with `--damage skip` those that decode, if
+/// `decode` is true. The others are added to `skipped`. `None` for all records.
 pub(crate) fn subset(
     dataset: &Dataset,
     (filter, decode): (Option<&Filter>, bool),
@@ -229,9 +231,9 @@ fn with_column_bar<T>(
 fn open_with(options: &DatasetOptions, io: IoMode, paths: &[PathBuf]) -> tfseek::Result<Dataset> {
     match io {
         IoMode::Pread => options.open(paths),
-        // SAFETY: `open_with_maps` requires that no process overwrites or truncates the files while they are mapped. The user who runs
-        // the command guarantees this: the help of `--io` and the docs of `run` state the requirement, and `--io pread` reads
-        // without maps.
+        // SAFETY: `open_with_maps` requires that no process overwrites or truncates the files while they are
+        // mapped. The user who runs the command guarantees this: the help of `--io` and the docs of `run`
+        // state the requirement, and `--io pread` reads without maps.
         IoMode::Map => unsafe { options.open_with_maps(paths) },
     }
 }

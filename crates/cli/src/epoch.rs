@@ -1,7 +1,8 @@
 //! A training loop that only reads.
 //!
-//! The loop requests a batch, reads every value in it, and requests the next one. A *step* lasts from the request for a batch until
-//! all its values have been read. The first batch is measured separately: during it the threads start, and nothing is read ahead.
+//! The loop requests a batch, reads every value in it, and requests the next one. A *step* lasts from the
+//! request for a batch until all its values have been read. The first batch is measured separately: during it
+//! the threads start, and nothing is read ahead.
 
 use crate::console::Console;
 use crate::exit::{DATA, Failure, Outcome};
@@ -60,7 +61,8 @@ impl RunStats {
         }
     }
 
-    /// Runs at most `max_steps` steps, or until the loader reports the end of the epoch, after which it is at the next epoch.
+    /// Runs at most `max_steps` steps, or until the loader reports the end of the epoch, after which it is at
+    /// the next epoch.
     pub(crate) fn run(&mut self, loader: &mut Loader, max_steps: Option<u64>, bar: &ProgressBar) -> Outcome {
         let (start, cpu) = (Instant::now(), process::cpu());
         let mut requested = start;

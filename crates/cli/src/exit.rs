@@ -9,9 +9,9 @@
 //! | 4 | not a TFRecord file |
 //! | 130 | interrupted: SIGINT keeps its default action, and shells report a death by SIGINT as 130 |
 //!
-//! After an interrupt, as after any kill, nearly always nothing remains of an output that was being written on Linux. On other systems, on
-//! file systems without files that have no name, and for a moment while it replaces a file, it has a temporary name (`.tmp-` and 16 hex
-//! digits), which then remains.
+//! After an interrupt, as after any kill, nearly always nothing remains of an output that was being written
+//! on Linux. On other systems, on file systems without files that have no name, and for a moment while it
+//! replaces a file, it has a temporary name (`.tmp-` and 16 hex digits), which then remains.
 
 use crate::store;
 use std::io;
@@ -73,8 +73,8 @@ impl Failure {
         matches!(self, Failure::Error(e) if matches!(e.kind(), ErrorKind::Filter(_)) && e.location().path.is_none())
     }
 
-    /// Returns the message, with the ways to the other records if a record is damaged. `can_skip` is false if the verb has no `--damage`, or has it
-    /// already.
+    /// Returns the message, with the ways to the other records if a record is damaged. `can_skip` is false if
+    /// the verb has no `--damage`, or has it already.
     pub(crate) fn explained(&self, can_skip: bool) -> String {
         let (Failure::Error(e) | Failure::Noted(e, _)) = self else { return self.to_string() };
         if e.kind().remedy() == Some(Remedy::Unverified) {
@@ -134,7 +134,8 @@ pub(crate) fn message(e: &Error) -> String {
     format!("{e} ({hint})")
 }
 
-/// Returns the folder of an error that no file is in it, if it has versions of a data set. Folders of a store are not listed.
+/// Returns the folder of an error that no file is in it, if it has versions of a data set. Folders of a store
+/// are not listed.
 pub fn folder_of_versions(e: &Error) -> Option<&Path> {
     let pattern = match e.kind() {
         ErrorKind::Paths(PathsError::NoMatch { pattern }) => pattern,
@@ -163,7 +164,8 @@ pub fn excerpt(e: &Error) -> String {
     }
 }
 
-/// Returns the hint for a remedy that is the same in the command and in the Python package. `None` for the other remedies.
+/// Returns the hint for a remedy that is the same in the command and in the Python package. `None` for the
+/// other remedies.
 pub fn common_hint(remedy: &Remedy<'_>) -> Option<String> {
     Some(match remedy {
         Remedy::Delete(_) => "delete the file; it is then built again".into(),
@@ -185,7 +187,8 @@ pub fn common_hint(remedy: &Remedy<'_>) -> Option<String> {
     })
 }
 
-/// Returns the shell command that builds index or column files: `tfseek index 'data/train-*.tfrecord' --column 'label'`.
+/// Returns the shell command that builds index or column files:
+/// `tfseek index 'data/train-*.tfrecord' --column 'label'`.
 pub fn index_command(build: &Build) -> String {
     let mut command = String::from("tfseek index");
     for path in &build.paths {

@@ -23,8 +23,8 @@ pub(crate) fn find<'p>(paths: impl IntoIterator<Item = &'p Path>, console: &mut 
     found
 }
 
-/// Returns the features of files whose records are episodes. An error names the folder of `first`, the first file. `feature` is the one with the steps,
-/// if a user named it.
+/// Returns the features of files whose records are episodes. An error names the folder of `first`, the first
+/// file. `feature` is the one with the steps, if a user named it.
 ///
 /// # Errors
 /// There are no features, they have no steps, or the user should name another feature.
@@ -53,7 +53,8 @@ pub(crate) fn of_episodes(
     }
 }
 
-/// Returns the maker of steps, if a user requests steps, and the features of what is printed. `found` are those of the records.
+/// Returns the maker of steps, if a user requests steps, and the features of what is printed. `found` are the
+/// records' features.
 pub(crate) fn splitter(
     steps: &StepsArgs,
     found: FoundFeatures,

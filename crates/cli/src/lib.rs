@@ -53,10 +53,12 @@ pub fn command() -> clap::Command {
     Cli::command()
 }
 
-/// Runs the command with `args`, starting with the program name. Data goes to standard output, all messages to standard error.
+/// Runs the command with `args`, starting with the program name. Data goes to standard output, all messages
+/// to standard error.
 ///
-/// Verbs that access records by number map the files, unless `args` contains `--io pread`. The user of the command then keeps the
-/// contract of [`tfseek::Mapped::open`]: no process overwrites or truncates the files while the command runs.
+/// Verbs that access records by number map the files, unless `args` contains `--io pread`. The user of the
+/// command then keeps the contract of [`tfseek::Mapped::open`]: no process overwrites or truncates the files
+/// while the command runs.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let args: Vec<OsString> = args.into_iter().collect();
     let program = args.first().cloned().unwrap_or_default();

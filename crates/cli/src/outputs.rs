@@ -5,7 +5,8 @@ use crate::records::STDIN;
 use std::path::Path;
 use tfseek_tools::outputs;
 
-/// Refuses `-`, which is no file: an output gets its name when it is complete. Refuses URLs, which are read only.
+/// Refuses `-`, which is no file: an output gets its name when it is complete. Refuses URLs, which are read
+/// only.
 pub(crate) fn check_name(path: &Path) -> Outcome {
     outputs::check_local(path).map_err(|e| Failure::usage(e.to_string()))?;
     if path == Path::new(STDIN) {
@@ -14,7 +15,8 @@ pub(crate) fn check_name(path: &Path) -> Outcome {
     Ok(())
 }
 
-/// Refuses to replace an existing file, unless `force` is set. Devices and FIFOs are written to and not replaced.
+/// Refuses to replace an existing file, unless `force` is set. Devices and FIFOs are written to and not
+/// replaced.
 pub(crate) fn check_replace(path: &Path, force: bool) -> Outcome {
     check_name(path)?;
     if force {
@@ -23,8 +25,8 @@ pub(crate) fn check_replace(path: &Path, force: bool) -> Outcome {
     outputs::check_new(path).map_err(|e| Failure::usage(format!("{e} (--force replaces it)")))
 }
 
-/// Refuses outputs that are the same file, and outputs that are inputs, under any names and links. `outputs` are pairs of an output
-/// and the input that it is made from.
+/// Refuses outputs that are the same file, and outputs that are inputs, under any names and links. `outputs`
+/// are pairs of an output and the input that it is made from.
 pub(crate) fn check_distinct<'a>(
     outputs: impl IntoIterator<Item = (&'a Path, &'a Path)>,
     inputs: impl IntoIterator<Item = &'a Path>,

@@ -18,7 +18,7 @@ pub(crate) fn cpu() -> Option<Duration> {
 /// Peak memory in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PeakMemory {
-    /// Resident pages, including those of maps. This is the system's own peak since the process started.
+    /// Resident pages, including the pages of maps. This is the system's own peak since the process started.
     pub(crate) resident: Option<u64>,
     /// Anonymous pages: heap and stacks. This is the highest sample.
     pub(crate) anonymous: Option<u64>,

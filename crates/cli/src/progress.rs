@@ -61,7 +61,8 @@ pub(crate) fn byte_count(global: &GlobalArgs, label: &'static str) -> ProgressBa
     bar
 }
 
-/// Returns a progress callback for the library that advances a bar of bytes. It never cancels: an interrupt kills the process.
+/// Returns a progress callback for the library that advances a bar of bytes. It never cancels: an interrupt
+/// kills the process.
 pub(crate) fn callback(bar: &ProgressBar) -> impl Fn(u64) -> ControlFlow<()> + Clone + Send + Sync + 'static {
     let bar = bar.clone();
     move |bytes| {

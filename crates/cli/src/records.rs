@@ -36,7 +36,7 @@ pub(crate) struct Records {
     pub(crate) strict: bool,
     /// Set if the records are the steps of episodes.
     steps: Option<EpisodeReader>,
-    /// The last error is that of an episode, and the next one can be read.
+    /// The last error is an episode's, and the next episode can be read.
     goes_on: bool,
     /// Records that were read ahead, and the error after them.
     ahead: VecDeque<KeptRecord>,
@@ -71,7 +71,8 @@ impl Records {
         Ok(Records { steps: Some(EpisodeReader::new(splitter.clone())), ..records })
     }
 
-    /// Returns true if the error that `next` returned is that of an episode that has no steps, and the next episode can be read.
+    /// Returns true if `next` returned the error of an episode that has no steps, and the next episode can be
+    /// read.
     pub(crate) fn goes_on(&self) -> bool {
         self.goes_on
     }
@@ -227,8 +228,8 @@ pub(crate) fn kinded(stream: Stream, kind: PayloadKind) -> KindedStream {
 
 /// The number of records in the files before the current one, for verbs that read file by file.
 ///
-/// The number is known if each of these files was read to its end or has a fresh index; no file is scanned to count its records. It
-/// is unknown for standard input, which `get` does not take.
+/// The number is known if each of these files was read to its end or has a fresh index; no file is scanned to
+/// count its records. It is unknown for standard input, which `get` does not take.
 #[derive(Debug)]
 pub(crate) struct RecordNumbers {
     before: Option<u64>,
@@ -271,7 +272,8 @@ fn indexed(path: &Path, read: ReadArgs) -> Option<u64> {
     opened.indexes.first().map(index::Index::len)
 }
 
-/// Returns true for a regular file or an object, which can be opened again and read by number; false for a pipe or a device.
+/// Returns true for a regular file or an object, which can be opened again and read by number; false for a
+/// pipe or a device.
 pub(crate) fn is_regular(path: &Path) -> bool {
     type_is_regular(path).unwrap_or(false)
 }
@@ -298,7 +300,8 @@ pub(crate) fn name(path: &Path) -> PathBuf {
     if path == Path::new(STDIN) { STDIN_NAME.into() } else { path.into() }
 }
 
-/// Resolves the paths of a verb that reads in file order, and prints warnings. A single `-` is standard input.
+/// Resolves the paths of a verb that reads in file order, and prints warnings. A single `-` is standard
+/// input.
 pub(crate) fn resolve(paths: &PathsArgs, read: ReadArgs, console: &mut Console) -> Outcome<Vec<InputFile>> {
     if let Some(split) = SplitPath::among(&paths.paths)? {
         return split.inputs(read.dataset(read.index()));
@@ -360,7 +363,8 @@ pub(crate) fn resolve_there(
     Ok((found, all))
 }
 
-/// Returns the files of the sets without missing shards that a path matches, and the errors of its other sets.
+/// Returns the files of the sets without missing shards that a path matches, and the errors of its other
+/// sets.
 fn whole_sets(path: &Path, console: &mut Console) -> Outcome<Vec<Result<InputFile, (PathBuf, Failure)>>> {
     let (mut checked, mut each) = (HashMap::new(), Vec::new());
     for file in resolve_files(path, true, console)? {
@@ -377,8 +381,8 @@ fn whole_sets(path: &Path, console: &mut Console) -> Outcome<Vec<Result<InputFil
     Ok(each)
 }
 
-/// Resolves the paths of a verb that reports on each file, and prints warnings. If they do not resolve together, each path is resolved separately, to its
-/// files or an error.
+/// Resolves the paths of a verb that reports on each file, and prints warnings. If they do not resolve
+/// together, each path is resolved separately, to its files or an error.
 pub(crate) fn resolve_each(
     paths: &PathsArgs,
     read: ReadArgs,

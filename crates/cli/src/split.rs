@@ -33,8 +33,8 @@ pub(crate) struct PackedShard {
 }
 
 impl<'a> SplitPath<'a> {
-    /// Returns the split that a path means: it ends in `]`, does not exist, and a data set was prepared in the folder before the first `[`. A URL is
-    /// not looked for among the objects.
+    /// Returns the split that a path means: it ends in `]`, does not exist, and a data set was prepared in
+    /// the folder before the first `[`. A URL is not looked for among the objects.
     pub(crate) fn parse(path: &'a Path) -> Option<SplitPath<'a>> {
         let (folder, rest) = at_bracket(path.to_str()?)?;
         let (folder, spec) = (Path::new(folder), rest.strip_suffix(']')?);
@@ -88,7 +88,8 @@ impl<'a> SplitPath<'a> {
         Ok(selection.dataset.ranges(&selection.ranges)?)
     }
 
-    /// Returns the files of the selected records, in order. The records of a file that are not selected are not read.
+    /// Returns the files of the selected records, in order. The records of a file that are not selected are
+    /// not read.
     pub(crate) fn inputs(self, options: DatasetOptions) -> Outcome<Vec<InputFile>> {
         let selection = self.builder(options, None)?.select(self.spec).map_err(failure)?;
         let some = selection.dataset.ranges(&selection.ranges)?;
@@ -144,7 +145,7 @@ impl InputFile {
         self.part.as_ref().map_or(0, |part| part.ordinal)
     }
 
-    /// Returns the number of records, if it is that of a part.
+    /// Returns the number of records, if it is a part's.
     pub(crate) fn records(&self) -> Option<u64> {
         self.part.as_ref()?.records
     }

@@ -12,7 +12,8 @@ use tfseek::steps::{EpisodeOptions, EpisodeTable, Windows};
 use tfseek::{Dataset, ErrorKind, Record};
 use tfseek_tfds::{EpisodeWindows, Episodes, Features, FoundFeatures};
 
-/// Makes records of the steps of records that are read one after the other. Only these are read: no index, no tables.
+/// Makes records of the steps of records that are read one after the other. Only these are read: no index, no
+/// tables.
 #[derive(Clone)]
 pub(crate) struct StepSplitter(EpisodeWindows);
 
@@ -145,7 +146,8 @@ impl StepDataset {
     }
 }
 
-/// Finds the episodes of a dataset, and their steps, with progress and warnings. Missing tables are built as missing indexes are.
+/// Finds the episodes of a dataset, and their steps, with progress and warnings. Missing tables are built as
+/// missing indexes are.
 pub(crate) fn open(
     dataset: &Dataset,
     features: &Features,

@@ -30,7 +30,8 @@ pub(crate) fn is_read_only(path: &Path) -> bool {
     is_object(path) && path.to_str().is_some_and(remote::is_read_only)
 }
 
-/// Returns true for a folder, also for one of objects. A URL with the name of a TFRecord file or a pattern is none.
+/// Returns true for a folder, also for one of objects. A URL with the name of a TFRecord file or a pattern is
+/// none.
 pub(crate) fn is_folder(path: &Path) -> bool {
     match (path.to_str(), store()) {
         (Some(url), Some(store)) if is_object(path) => {
@@ -167,7 +168,7 @@ mod remote {
         RemoteStore::is_read_only(url)
     }
 
-    /// Maximum size of an object that is kept: that of a description of a data set.
+    /// Maximum size of an object that is kept: the maximum size of a data set's description.
     const MAX_KEPT: u64 = 8 << 20;
 
     /// A whole object. `None` if there is none.

@@ -11,13 +11,15 @@ use tfseek_tools::thousands;
 
 /// Maximum size of such a file in bytes. It bounds memory if a path names, for example, an endless device.
 ///
-/// A feature takes about 60 bytes of a schema, so the limit allows a million features. A state takes less than 1 KiB.
+/// A feature takes about 60 bytes of a schema, so the limit allows a million features. A state takes less
+/// than 1 KiB.
 const MAX_BYTES: u64 = 64 << 20;
 
 /// Bytes in which [`read_object`] searches for the first character.
 const START: u64 = 4096;
 
-/// Reads a file, a pipe or a device to its end and parses it. An error of the parser is a usage error, not a problem in the data.
+/// Reads a file, a pipe or a device to its end and parses it. An error of the parser is a usage error, not a
+/// problem in the data.
 pub(crate) fn parse_file<T>(
     path: &Path,
     what: &str,
@@ -64,7 +66,8 @@ fn open(path: &Path, what: &str) -> Outcome<File> {
     })
 }
 
-/// Reads a file of JSON that begins with a brace. An endless device has none, so at most `max` bytes are read only from a file with one.
+/// Reads a file of JSON that begins with a brace. An endless device has none, so at most `max` bytes are read
+/// only from a file with one.
 pub(crate) fn read_object(path: &Path, what: &str, max: u64) -> Outcome<String> {
     check_local(path)?;
     let mut file = open(path, what)?;

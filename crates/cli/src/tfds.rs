@@ -35,7 +35,8 @@ impl Splits {
         splits
     }
 
-    /// Adds a file with its number of records, if they could be counted. Returns the split that it belongs to by its name.
+    /// Adds a file with its number of records, if they could be counted. Returns the split that it belongs to
+    /// by its name.
     pub(crate) fn add(
         &mut self,
         path: &Path,
@@ -137,7 +138,8 @@ pub(crate) fn print_features(found: &FoundFeatures, indent: &str, console: &mut 
     Ok(())
 }
 
-/// Returns what the type of a feature does not tell: the first names of its classes, the order of its sides, its sample rate.
+/// Returns what the type of a feature does not tell: the first names of its classes, the order of its sides,
+/// its sample rate.
 fn note(stored: &StoredFeature<'_>) -> String {
     match &stored.leaf.class {
         LeafClass::Label(labels) | LeafClass::Image(Some(labels)) => {

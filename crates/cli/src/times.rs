@@ -4,7 +4,8 @@ use std::time::Duration;
 
 /// Number of buckets per doubling. A duration is then known to within 1.6 %.
 const PER_DOUBLING: u64 = 64;
-/// Number of buckets: one per nanosecond below `PER_DOUBLING`, and `PER_DOUBLING` for each of the 58 doublings above.
+/// Number of buckets: one per nanosecond below `PER_DOUBLING`, and `PER_DOUBLING` for each of the 58
+/// doublings above.
 const BUCKETS: usize = 59 * PER_DOUBLING as usize;
 
 /// A histogram of durations.
@@ -29,7 +30,8 @@ impl TimeHistogram {
         self.max = self.max.max(nanos);
     }
 
-    /// Returns the duration that this share of all durations do not exceed, or `None` if the histogram is empty.
+    /// Returns the duration that this share of all durations do not exceed, or `None` if the histogram is
+    /// empty.
     pub(crate) fn quantile(&self, share: f64) -> Option<Duration> {
         let rank = ((share * self.count as f64).ceil() as u64).clamp(1, self.count.max(1));
         let mut seen = 0;

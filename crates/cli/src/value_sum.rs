@@ -1,12 +1,13 @@
 //! The sum of all values of a batch. Like a training loop, it reads every value.
 //!
-//! Values are added as 64-bit numbers, floats by their bits, byte strings by their words. A sum does not depend on the order of its
-//! terms.
+//! Values are added as 64-bit numbers, floats by their bits, byte strings by their words. A sum does not
+//! depend on the order of its terms.
 
 use std::hint::black_box;
 use tfseek::batch::{ArrayBits, Batch, BytesColumn, Column, RowSplits, Values};
 
-/// Returns the sum over all columns. Presence, indices and row splits are read but not added, because they depend on the batch.
+/// Returns the sum over all columns. Presence, indices and row splits are read but not added, because they
+/// depend on the batch.
 pub(crate) fn batch(batch: &Batch) -> u64 {
     let columns = batch.columns().chain(batch.feature_lists());
     columns.fold(0, |sum: u64, (_, column)| sum.wrapping_add(self::column(column)))

@@ -12,12 +12,13 @@ const VERBS: usize = 24;
 /// Largest number of options of a verb, with the global ones and `--help`.
 const OPTIONS: usize = 30;
 
-/// Names that gave way to another one: of these meanings `threads`, `damage`, `where`, `out`, `features`, `baseline` and `last_batch`.
+/// Names that gave way to another one: of these meanings `threads`, `damage`, `where`, `out`, `features`,
+/// `baseline` and `last_batch`.
 const GONE: [&str; 9] =
     ["jobs", "errors", "skip_errors", "filter", "output", "out_dir", "keep", "against", "drop_remainder"];
 
-/// Options that take a value in one verb and none in another: `reshard --shuffle` knows the global order only, and `schema --tfdv` prints what
-/// `stats --tfdv` writes to a file.
+/// Options that take a value in one verb and none in another: `reshard --shuffle` knows the global order
+/// only, and `schema --tfdv` prints what `stats --tfdv` writes to a file.
 const TWO_FORMS: [&str; 2] = ["shuffle", "tfdv"];
 
 fn command() -> Command {
@@ -41,7 +42,8 @@ fn names(verb: &Command) -> BTreeSet<String> {
     options(verb).filter_map(long).filter(|name| !global.contains(&name.as_str())).collect()
 }
 
-/// The parameters of the function of this name in a file of the Python package that has the most, `self` left out. Overloads have fewer.
+/// The parameters of the function of this name in a file of the Python package that has the most, `self` left
+/// out. Overloads have fewer.
 fn parameters(file: &str, function: &str) -> BTreeSet<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python/tfseek").join(file);
     let text = std::fs::read_to_string(path).unwrap();

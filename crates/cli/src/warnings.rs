@@ -22,7 +22,8 @@ pub(crate) fn print_kept(console: &mut Console) {
     PRINTED.take();
 }
 
-/// Prints warnings as messages, each once in a run. The exit status is 1 if damage was left out; that message is printed by a quiet run too.
+/// Prints warnings as messages, each once in a run. The exit status is 1 if damage was left out; that message
+/// is printed by a quiet run too.
 pub(crate) fn print(warnings: &[Warning], console: &mut Console) {
     for warning in warnings.iter().filter(|warning| PRINTED.add(warning)) {
         match warning {
@@ -54,8 +55,8 @@ pub fn warning_json(warning: &Warning) -> String {
     object(warning).to_string()
 }
 
-/// Returns the features that no record has with a kind, which a schema leaves out, as a JSON object like that of [`warning_json`]. `None`
-/// without such features.
+/// Returns the features that no record has with a kind, which a schema leaves out, as a JSON object like the
+/// one from [`warning_json`]. `None` without such features.
 pub fn kindless_json(seen: &Inference) -> Option<String> {
     let (message, names) = kindless(seen)?;
     Some(json!({ "kind": "features_left_out", "message": message, "found": names }).to_string())

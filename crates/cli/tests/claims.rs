@@ -27,7 +27,8 @@ fn folder() -> Folder {
     dir
 }
 
-/// Runs a command whose input is a FIFO. Its output gets a file of another writer when a part of the input was read.
+/// Runs a command whose input is a FIFO. Its output gets a file of another writer when a part of the input
+/// was read.
 fn meanwhile(dir: &Folder, input: &str, args: &[&str]) -> (Option<i32>, String, String) {
     let out = dir.path(args.iter().find(|arg| arg.starts_with("out")).unwrap());
     let child = dir.command(args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
@@ -117,7 +118,8 @@ fn forced_races(rounds: usize) {
     }
 }
 
-/// Two forced writers of one set, killed at random, and a reader: it gets one set, or an error that names a shard.
+/// Two forced writers of one set, killed at random, and a reader: it gets one set, or an error that names a
+/// shard.
 fn killed_races(rounds: usize) {
     let dir = Folder::new();
     dir.shard("a.tfrecord", labels(0..300));

@@ -392,7 +392,8 @@ fn features_without_a_kind_that_a_table_loses_are_counted() {
     }
 }
 
-/// Arrow's reader panics at some files. The message is one line, without the folders of the machine that built the command.
+/// Arrow's reader panics at some files. The message is one line, without the folders of the machine that
+/// built the command.
 #[test]
 fn a_panic_of_a_reader_is_one_line() {
     let dir = Folder::new();

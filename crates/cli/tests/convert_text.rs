@@ -1,4 +1,5 @@
-//! `convert` of JSON lines and of payloads that follow their length, and `cat --bare`: there and back for records of all kinds, errors, paths.
+//! `convert` of JSON lines and of payloads that follow their length, and `cat --bare`: there and back for
+//! records of all kinds, errors, paths.
 
 use crate::common::*;
 use std::collections::BTreeMap;
@@ -90,7 +91,8 @@ fn records_of_every_kind_there_and_back() {
 struct Kinds(BTreeMap<String, &'static str>);
 
 impl Kinds {
-    /// Adds features, unless the kind of one of them is another one, or a NaN has bits that JSON does not hold.
+    /// Adds features, unless the kind of one of them is another one, or a NaN has bits that JSON does not
+    /// hold.
     fn accept(&mut self, features: &[(&String, &FeatureBuf)]) -> bool {
         let all = features.iter().all(|(name, feature)| {
             let dtype = match feature {

@@ -4,7 +4,8 @@ use crate::common::{Folder, Ran, damage, label, labels};
 use std::fs;
 use tfseek::{ExampleBuilder, FeatureBuf, SequenceExampleBuilder};
 
-/// Two shards. In the first, the payload of record 2 is damaged and the length of record 5, and the payload of record 7 is no message.
+/// Two shards. In the first, the payload of record 2 is damaged and the length of record 5, and the payload
+/// of record 7 is no message.
 fn shards() -> Folder {
     let dir = Folder::new();
     let records = (0..10).map(|i| if i == 7 { b"\x0a\x10\x0a\x0e123456789abcde".to_vec() } else { label(i) });
@@ -49,7 +50,8 @@ fn numbers(text: &str) -> Vec<i64> {
     numbers
 }
 
-/// Runs a verb on both files, with damage and without an option: it fails. Then with the option: status 1, and what was left out is said.
+/// Runs a verb on both files, with damage and without an option: it fails. Then with the option: status 1,
+/// and what was left out is said.
 fn run(dir: &Folder, verb: &[&str], decodes: bool) -> Ran {
     let failed = dir.run(&[verb, &["a.tfrecord", "b.tfrecord"]].concat());
     assert_eq!(failed.code, 1, "{verb:?}: {failed:?}");
@@ -184,8 +186,8 @@ fn a_compressed_pipe_is_read_on_after_damage() {
     }
 }
 
-/// Conditions, the labels of the records that meet them, and whether the payload that is no message is left out. It is record 5 in both files
-/// together. Columns decide the first ones, records the last ones.
+/// Conditions, the labels of the records that meet them, and whether the payload that is no message is left
+/// out. It is record 5 in both files together. Columns decide the first ones, records the last ones.
 const CONDITIONS: [(&str, &[i64], bool); 9] = [
     ("label >= 1", &[1, 3, 4, 6, 8, 9, 10, 11], true),
     ("not label >= 4", &[0, 1, 3], true),

@@ -6,7 +6,8 @@ use std::fs;
 use std::path::Path;
 use tfseek::{DType, ExampleBuilder, FeatureSpec, Schema};
 
-/// Writes two shards of 100 records each, with labels 0 to 199. Returns the folder and the number of payload bytes.
+/// Writes two shards of 100 records each, with labels 0 to 199. Returns the folder and the number of payload
+/// bytes.
 fn two_shards() -> (Folder, u64) {
     let dir = Folder::new();
     dir.shard("x-0.tfrecord", labels(0..100));

@@ -1,4 +1,5 @@
-//! The command as its users run it. Tests of faults, of the pages and of claims that take minutes are binaries of their own.
+//! The command as its users run it. Tests of faults, of the pages and of claims that take minutes are
+//! binaries of their own.
 
 mod common;
 

@@ -1,4 +1,5 @@
-//! A record of 60 GiB in a sparse file: every verb that reads it reports an error and allocates no memory for it.
+//! A record of 60 GiB in a sparse file: every verb that reads it reports an error and allocates no memory for
+//! it.
 
 use crate::common::{Folder, Ran, label};
 use std::fs::File;

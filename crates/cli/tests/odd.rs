@@ -1,4 +1,5 @@
-//! Inputs that are not intact regular TFRecord files. Each verb ends within the time limit, with the right status and a message.
+//! Inputs that are not intact regular TFRecord files. Each verb ends within the time limit, with the right
+//! status and a message.
 
 use crate::common::*;
 use std::ffi::{OsStr, OsString};
@@ -12,7 +13,8 @@ fn run(dir: &Folder, args: &[&OsStr]) -> Ran {
     Ran::limited(command, dir)
 }
 
-/// Verbs with an argument that is not a dataset: a schema, saved statistics, JSON, or payloads without framing.
+/// Verbs with an argument that is not a dataset: a schema, saved statistics, JSON, or payloads without
+/// framing.
 const OTHER_FILES: &[&str] = &[
     "validate -s FILE ok",
     "validate -s s.json ok --baseline FILE",
@@ -50,7 +52,8 @@ fn schemas_and_saved_statistics_that_are_something_else() {
     }
 }
 
-/// The first records of a SequenceExample's file may lack feature lists. No verb then drops those of later ones.
+/// The first records of a SequenceExample's file may lack feature lists. No verb then drops those of later
+/// ones.
 #[test]
 fn a_guess_that_a_later_record_contradicts_is_an_error() {
     let dir = folder();
@@ -187,8 +190,8 @@ const BY_NUMBER: &[&str] = &[
     "stats --sample 9 FILE",
 ];
 
-/// Runs all verbs. `expected` contains the exit status of the verbs that read in file order, that of the verbs that access by
-/// number, and the exceptions.
+/// Runs all verbs. `expected` contains the exit status of the verbs that read in file order, that of the
+/// verbs that access by number, and the exceptions.
 #[track_caller]
 fn all_verbs(dir: &Folder, file: impl AsRef<OsStr>, expected: (i32, i32, &[(&str, i32)])) {
     for (verbs, code) in [(IN_ORDER, expected.0), (BY_NUMBER, expected.1)] {
@@ -229,8 +232,8 @@ fn folder() -> Folder {
     dir
 }
 
-/// Exceptions for a file without records, which is not an error: `schema` has no records to infer from, `grep` no match,
-/// `validate` no value of a required feature, and `get` no record 0.
+/// Exceptions for a file without records, which is not an error: `schema` has no records to infer from,
+/// `grep` no match, `validate` no value of a required feature, and `get` no record 0.
 const EMPTY: &[(&str, i32)] =
     &[("schema", 1), ("grep", 1), ("validate FILE -s s.json", 1), ("validate --json", 1), ("get", 2)];
 

@@ -260,7 +260,8 @@ fn schemas_and_states_are_read_from_pipes_up_to_a_limit() {
     }
 }
 
-/// An output has a name. Without --shuffle or --split a seed has no use, and a forgotten --shuffle would leave the order as it is.
+/// An output has a name. Without --shuffle or --split a seed has no use, and a forgotten --shuffle would
+/// leave the order as it is.
 #[test]
 fn outputs_and_options_without_effect_are_refused() {
     let dir = folder();

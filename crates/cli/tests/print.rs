@@ -235,7 +235,8 @@ record 4, 18 bytes, record 1 of b.tfrecord.gz
     dir.run(&["tail", "-n", "1", "b.tfrecord.gz"]).prints("record 2, 18 bytes\n  label  int64  12\n");
 }
 
-/// `index` counts over all files, as `get` takes it; `record` counts in the file. No file is scanned to determine `index`.
+/// `index` counts over all files, as `get` takes it; `record` counts in the file. No file is scanned to
+/// determine `index`.
 #[test]
 fn index_and_record_are_two_numbers_of_a_record() {
     let dir = Folder::new();
@@ -429,7 +430,8 @@ fn info_shows_the_fields_of_other_messages() {
     assert_eq!(json["fields_records"], json["records"], "{ran:?}");
 }
 
-/// A file from elsewhere may have a name that clears the screen, hides what follows, or looks like another line.
+/// A file from elsewhere may have a name that clears the screen, hides what follows, or looks like another
+/// line.
 #[test]
 #[cfg(unix)]
 fn names_of_files_control_no_terminal() {

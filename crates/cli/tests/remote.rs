@@ -311,7 +311,8 @@ fn outputs_are_local() {
 const FEATURES: &str = r#"{"type": "tensorflow_datasets.core.features.features_dict.FeaturesDict", "content": {
     "label": {"type": "tensorflow_datasets.core.features.class_label_feature.ClassLabel", "content": {"num_classes": 3}}}}"#;
 
-/// Returns a server and a folder with the data set `tiny`: `train` with the labels 0, 1 and 2 in two shards, `test` with the label 1.
+/// Returns a server and a folder with the data set `tiny`: `train` with the labels 0, 1 and 2 in two shards,
+/// `test` with the label 1.
 fn data_set() -> Served {
     let served = Served::new();
     let folder = "tiny/1.0.0";
@@ -415,7 +416,8 @@ fn a_split_needs_few_requests() {
         assert_eq!(ran.code, 0, "{}", ran.err);
         let counts = served.server.counts();
         let log = served.server.log().split_off(before);
-        // One listing, or a HEAD of each shard; the descriptions, each once; the record, and one for the guess of its kind.
+        // One listing, or a HEAD of each shard; the descriptions, each once; the record, and one for the
+        // guess of its kind.
         assert_eq!((counts.lists, counts.heads), (lists, 2 * (1 - lists)), "{log:#?}");
         let read =
             |name: &str| log.iter().filter(|line| line.starts_with("GET") && line.contains(name)).count();
@@ -747,7 +749,8 @@ fn fetches_that_are_killed_a_hundred_times_go_on() {
     println!("{kills} kills in {fetches} fetches");
 }
 
-/// Fetches a set of this size, kills each run after a number of milliseconds, and returns the number of kills.
+/// Fetches a set of this size, kills each run after a number of milliseconds, and returns the number of
+/// kills.
 fn killed(bytes: usize, after: std::ops::Range<u64>) -> usize {
     let served = Served::new();
     let mut large = std::fs::read(served.dir.path(NAMES[0])).unwrap();

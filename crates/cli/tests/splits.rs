@@ -4,8 +4,8 @@ use crate::common::*;
 use serde_json::{Value, json};
 use std::fs;
 
-/// Writes a data set with the splits `train`, of shards with 3, 0 and 5 records whose labels are their numbers, and `test`, of 4 records with the
-/// labels from 100.
+/// Writes a data set with the splits `train`, of shards with 3, 0 and 5 records whose labels are their
+/// numbers, and `test`, of 4 records with the labels from 100.
 fn tiny() -> Folder {
     let dir = Folder::new();
     fs::create_dir_all(dir.path("tiny/1.0.0")).unwrap();
@@ -134,7 +134,8 @@ fn errors_name_the_file_and_the_record_in_it() {
     }
     // Records that are not selected are not read.
     assert_eq!(dir.run(&["cat", "tiny[train[:7]]"]).code, 0);
-    // Without its damaged records the split has other numbers. A part of a damaged shard is not read in order.
+    // Without its damaged records the split has other numbers. A part of a damaged shard is not read in
+    // order.
     let ran = dir.run(&["cat", "-f", "json", "--damage", "skip", "tiny[train]"]);
     assert_eq!((ran.code, ran.out.lines().count()), (1, 7), "{}", ran.err);
     let ran = dir.run(&["get", "-f", "json", "--damage", "skip", "tiny[train[6:]]", ":"]);

@@ -150,7 +150,8 @@ fn damage_and_misuse() {
     assert_eq!((ran.code, ran.out.as_str()), (0, "0 records\n"));
 }
 
-/// Payloads that are no Examples are described by their fields, plain and compressed, on any number of threads.
+/// Payloads that are no Examples are described by their fields, plain and compressed, on any number of
+/// threads.
 #[test]
 fn fields_of_other_messages() {
     let dir = Folder::new();

@@ -305,7 +305,8 @@ fn info_has_the_steps_and_the_state_of_their_tables() {
     assert!(json["steps"].is_null());
 }
 
-/// A set that is too large to be counted is summarized from its tables alone. Its other file is a hole of 2 GiB.
+/// A set that is too large to be counted is summarized from its tables alone. Its other file is a hole of 2
+/// GiB.
 #[test]
 #[cfg(target_os = "linux")]
 fn info_does_not_count_a_large_set() {

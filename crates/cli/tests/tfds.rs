@@ -4,7 +4,8 @@ use crate::common::*;
 use serde_json::{Value, json};
 use std::fs;
 
-/// Writes a dataset `tiny` with the splits `train`, of shards with 3 and 2 records, and `test`, of one shard with 4 records.
+/// Writes a dataset `tiny` with the splits `train`, of shards with 3 and 2 records, and `test`, of one shard
+/// with 4 records.
 fn tiny() -> Folder {
     let dir = Folder::new();
     fs::create_dir(dir.path("data")).unwrap();
@@ -178,7 +179,8 @@ fn files_that_are_not_used_are_warnings() {
     assert_eq!(dir.run(&["verify", "data"]).err, "");
 }
 
-/// Writes a `features.json` for the dataset of `tiny`, whose labels are 0, 1, .. 8, with names of three classes.
+/// Writes a `features.json` for the dataset of `tiny`, whose labels are 0, 1, .. 8, with names of three
+/// classes.
 fn write_features(dir: &Folder, folder: &str) {
     let class = |name: &str| format!("tensorflow_datasets.core.features.{name}");
     let label = json!({"pythonClassName": class("class_label_feature.ClassLabel"), "classLabel": {"numClasses": "3"}});

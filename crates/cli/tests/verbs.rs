@@ -399,7 +399,8 @@ fn the_demo_runs_and_cleans_up() {
         .fails(2, &["kept: already exists", "--out expects a new or empty folder"]);
 }
 
-/// The sky of a picture follows from `feature0`, its animal from `feature2`, and its bar from `feature3`, from -3 to 3.
+/// The sky of a picture follows from `feature0`, its animal from `feature2`, and its bar from `feature3`,
+/// from -3 to 3.
 #[test]
 fn pictures_of_the_demo_show_the_other_features() {
     let dir = Folder::new();

@@ -8,7 +8,8 @@ use tfseek_arrow::{ByteStrings, Converter, Options};
 use tfseek_tfds::{DecodeOptions, EncodedPictures, Features, LeafClass};
 use tfseek_tools::wildcards::matches;
 
-/// Returns the converter of the features that the options name. Pictures are files, missing values null, and steps lists.
+/// Returns the converter of the features that the options name. Pictures are files, missing values null, and
+/// steps lists.
 pub(crate) fn converter(
     features: &Arc<Features>,
     options: &ExportOptions,

@@ -39,7 +39,8 @@ pub enum ConvertError {
         /// The expected data, and those that were found.
         reason: String,
     },
-    /// A float64 that would change, which [`ImportOptions::round_float64`](crate::ImportOptions::round_float64) allows.
+    /// A float64 that would change, which
+    /// [`ImportOptions::round_float64`](crate::ImportOptions::round_float64) allows.
     Inexact {
         /// Path of the file.
         path: PathBuf,

@@ -12,14 +12,15 @@ use tfseek::{DType, ErrorKind};
 use tfseek_tools::in_order;
 use tfseek_tools::wildcards::matches;
 
-/// Bytes of the records that a thread reads at a time. Decompression of a compressed shard begins anew for each.
+/// Bytes of the records that a thread reads at a time. Decompression of a compressed shard begins anew for
+/// each.
 const CHUNK_BYTES: u64 = 16 << 20;
 
-/// Returns the schema of records, and the number of features without a kind that it loses, with their names. All records are read on this number of threads, because a
-/// later one may have more features or more values.
+/// Returns the schema of records, and the number of features without a kind that it loses, with their names.
+/// All records are read on this number of threads, because a later one may have more features or more values.
 ///
-/// Features that always have one value are scalars, and those that may be missing are optional. All others are lists: an empty list is not
-/// a missing one.
+/// Features that always have one value are scalars, and those that may be missing are optional. All others
+/// are lists: an empty list is not a missing one.
 pub(crate) fn observed(
     records: SelectedRecords<'_>,
     options: &ExportOptions,

@@ -20,8 +20,8 @@ pub enum FileFormat {
     ArrowFile,
     /// An Arrow IPC stream: `.arrows`.
     ArrowStream,
-    /// Payloads that each follow their length as a varint. No suffix states it; [`ImportOptions::format`](crate::ImportOptions::format)
-    /// does.
+    /// Payloads that each follow their length as a varint. No suffix states it;
+    /// [`ImportOptions::format`](crate::ImportOptions::format) does.
     Bare,
 }
 

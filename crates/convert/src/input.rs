@@ -13,7 +13,8 @@ use tfseek_tools::set::SetWriter;
 pub enum ImportInput {
     /// A file.
     File(PathBuf),
-    /// Bytes that are read once, such as standard input. Their format is that of the options, or else JSON lines.
+    /// Bytes that are read once, such as standard input. Their format is the one that the options state, or
+    /// else JSON lines.
     Stream {
         /// Name in messages.
         name: PathBuf,

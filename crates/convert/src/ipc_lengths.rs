@@ -1,4 +1,5 @@
-//! The lengths of decompressed buffers that Arrow IPC messages state. The reader allocates them as they are, so they are checked before.
+//! The lengths of decompressed buffers that Arrow IPC messages state. The reader allocates them as they are,
+//! so they are checked before.
 
 use arrow_ipc::{CompressionType, MessageHeader, RecordBatch, root_as_message};
 use std::io;
@@ -8,7 +9,8 @@ use tfseek_tools::memory::ensure;
 const CONTINUATION: [u8; 4] = [0xff; 4];
 /// Length of a buffer that is stored as it is.
 const STORED: i64 = -1;
-/// Bytes that one byte of the compressed data can stand for at most: in LZ4 a length byte adds 255 bytes; in zstd a block of 4 bytes has up to 128 KiB.
+/// Bytes that one byte of the compressed data can stand for at most: in LZ4 a length byte adds 255 bytes; in
+/// zstd a block of 4 bytes has up to 128 KiB.
 const MOST_LZ4: u64 = 255;
 const MOST_ZSTD: u64 = 1 << 15;
 /// Bytes that a short buffer can have more.
@@ -21,8 +23,8 @@ pub(crate) struct MessageStart<'a> {
 }
 
 impl<'a> MessageStart<'a> {
-    /// Finds the metadata in the first bytes of a message. `None` at the end of a stream, and if there are too few bytes: then `Err` has the number
-    /// of bytes that are needed.
+    /// Finds the metadata in the first bytes of a message. `None` at the end of a stream, and if there are
+    /// too few bytes: then `Err` has the number of bytes that are needed.
     pub(crate) fn parse(bytes: &'a [u8]) -> Result<Option<MessageStart<'a>>, usize> {
         let word = |at: usize| bytes.get(at..)?.first_chunk::<4>().copied();
         let head = if word(0).ok_or(8usize)? == CONTINUATION { 4 } else { 0 };
@@ -36,12 +38,13 @@ impl<'a> MessageStart<'a> {
         Ok(Some(MessageStart { metadata, len: end }))
     }
 
-    /// Checks the buffers of the message, and returns the length of its body. `read` reads 8 bytes of the body at an offset, `None` beyond its end.
-    /// `None` for a message that cannot be parsed: the reader refuses it.
+    /// Checks the buffers of the message, and returns the length of its body. `read` reads 8 bytes of the
+    /// body at an offset, `None` beyond its end. `None` for a message that cannot be parsed: the reader
+    /// refuses it.
     ///
     /// # Errors
-    /// A text about the first buffer that states too many bytes, or about a schema of values that are in another byte order, which the reader does
-    /// not refuse in streams. I/O errors of `read`.
+    /// A text about the first buffer that states too many bytes, or about a schema of values that are in
+    /// another byte order, which the reader does not refuse in streams. I/O errors of `read`.
     pub(crate) fn check(
         &self,
         mut read: impl FnMut(u64) -> io::Result<Option<[u8; 8]>>,

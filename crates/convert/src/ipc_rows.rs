@@ -1,7 +1,7 @@
 //! Arrow IPC files and streams, as inputs.
 //!
-//! The lengths that a file states are compared with its size before memory is allocated for them. Memory for a stream grows with the bytes
-//! that arrive.
+//! The lengths that a file states are compared with its size before memory is allocated for them. Memory for
+//! a stream grows with the bytes that arrive.
 
 use crate::error::ConvertError;
 use crate::guard::guarded;
@@ -21,7 +21,8 @@ use std::sync::Arc;
 const MAGIC: &[u8; 6] = b"ARROW1";
 /// The first bytes of a file in the format before Arrow IPC.
 const FEATHER_1: &[u8; 4] = b"FEA1";
-/// The mark at the end of a stream, which writers may leave out. That of the legacy format is its last four bytes.
+/// The mark at the end of a stream, which writers may leave out. The legacy format's mark is the last four
+/// of these bytes.
 const END: [u8; 8] = [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0];
 /// Number of bytes of a stream that are read at once.
 const CHUNK: u64 = 1 << 20;
@@ -219,8 +220,8 @@ impl StreamRows {
     }
 }
 
-/// Checks the lengths that the messages of a stream state. Little of their bodies is read. Returns false for a stream that ends after a
-/// message, without an end mark.
+/// Checks the lengths that the messages of a stream state. Little of their bodies is read. Returns false for
+/// a stream that ends after a message, without an end mark.
 fn check_stream(file: &mut File, len: u64, path: &Path) -> Result<bool, ConvertError> {
     let io = |e| ConvertError::io(path, e);
     let (mut at, mut need) = (0u64, END.len());

@@ -81,8 +81,8 @@ pub(crate) fn import(
     Ok(())
 }
 
-/// Returns the kinds of the features: those of the schema, or those that the values of files show, which are read for it. `None` if only
-/// records in protobuf's JSON mapping can be read.
+/// Returns the kinds of the features: the schema's kinds, or the kinds that the values of files show, which
+/// are read for it. `None` if only records in protobuf's JSON mapping can be read.
 fn kinds(inputs: &[ImportInput], options: &ImportOptions) -> Result<Option<FeatureKinds>, ConvertError> {
     if let Some(schema) = &options.schema {
         return Ok(Some(FeatureKinds::of(schema)));

@@ -1,7 +1,7 @@
 //! TFRecord files of `tf.train.Example` in other formats, and back.
 //!
-//! [`export`] converts the records of a dataset to a file, [`import`] makes TFRecords of such files. The suffix of a name states its format
-//! ([`FileFormat`]). Outputs get their names when they are complete.
+//! [`export`] converts the records of a dataset to a file, [`import`] makes TFRecords of such files. The
+//! suffix of a name states its format ([`FileFormat`]). Outputs get their names when they are complete.
 //!
 //! | Format | Out | In |
 //! | --- | --- | --- |
@@ -12,12 +12,14 @@
 //!
 //! Parquet and Arrow need the feature `tables`, which is on by default.
 //!
-//! A table has a row per record. Features that always have one value are scalars, and null where they are missing. All others are lists; a
-//! missing one is null, and a list without values is empty. Features without a kind are null. The names of feature lists are in the metadata of
-//! the table, under `tfseek.feature_lists`.
+//! A table has a row per record. Features that always have one value are scalars, and null where they are
+//! missing. All others are lists; a missing one is null, and a list without values is empty. Features without
+//! a kind are null. The names of feature lists are in the metadata of the table, under
+//! `tfseek.feature_lists`.
 //!
-//! The table of a data set of TensorFlow Datasets ([`ExportOptions::data_set`]) has nested columns of decoded values, as
-//! [`Converter::of_features`](tfseek_arrow::Converter::of_features) makes them. [`import_data_set`] makes a data set of such tables.
+//! The table of a data set of TensorFlow Datasets ([`ExportOptions::data_set`]) has nested columns of decoded
+//! values, as [`Converter::of_features`](tfseek_arrow::Converter::of_features) makes them.
+//! [`import_data_set`] makes a data set of such tables.
 //!
 //! ```
 //! # let dir = tempfile::tempdir()?;
@@ -100,8 +102,8 @@ use tfseek::Dataset;
 use tfseek_tools::outputs;
 use tfseek_tools::set::{SetOptions, SetWriter};
 
-/// Converts the records of a dataset to a file. `progress` is called with numbers of records. Where they are read twice, for a table without a
-/// schema, the first pass counts as a third of them.
+/// Converts the records of a dataset to a file. `progress` is called with numbers of records. Where they are
+/// read twice, for a table without a schema, the first pass counts as a third of them.
 ///
 /// # Errors
 /// [`ConvertError`].
@@ -160,7 +162,7 @@ fn export_table(
     Ok((written, table.into_notes()))
 }
 
-/// Returns the progress of reading a schema, and that of writing a table.
+/// Returns the progress of reading a schema, and the progress of writing a table.
 #[cfg(feature = "tables")]
 fn passes<'a>(
     records: SelectedRecords<'_>,
@@ -181,7 +183,8 @@ fn export_table(
     Err(format.missing(out))
 }
 
-/// Writes the records of a dataset as an Arrow IPC stream. The report has the path `-`, and no shards and bytes.
+/// Writes the records of a dataset as an Arrow IPC stream. The report has the path `-`, and no shards and
+/// bytes.
 ///
 /// # Errors
 /// [`ConvertError`]; [`ConvertError::Sink`] for errors of `out`.
@@ -200,8 +203,8 @@ pub fn stream(
     Ok(report(Path::new("-"), FileFormat::ArrowStream, written, table.into_notes()))
 }
 
-/// Makes a TFRecord file, or a set of shards such as `train@8.tfrecord`, of inputs in another format, in their order. `progress` is called with
-/// numbers of bytes of the inputs.
+/// Makes a TFRecord file, or a set of shards such as `train@8.tfrecord`, of inputs in another format, in
+/// their order. `progress` is called with numbers of bytes of the inputs.
 ///
 /// # Errors
 /// [`ConvertError`].
@@ -231,7 +234,8 @@ pub fn import(
     Ok(ConvertReport { shards: set.shards, ..report(&set.path, format, written, TableNotes::default()) })
 }
 
-/// Writes inputs of another format as an uncompressed TFRecord stream. The records before an error remain in `out`.
+/// Writes inputs of another format as an uncompressed TFRecord stream. The records before an error remain in
+/// `out`.
 ///
 /// # Errors
 /// [`ConvertError`]; [`ConvertError::Sink`] for errors of `out`.

@@ -106,7 +106,8 @@ impl ObservedKeys {
         Ok(())
     }
 
-    /// Returns the number of a key. Most records have their keys in one order, so the one after the last is tried first.
+    /// Returns the number of a key. Most records have their keys in one order, so the one after the last is
+    /// tried first.
     fn number(&mut self, name: &str, next: usize) -> Result<usize, ConvertError> {
         if self.keys.get(next).is_some_and(|key| *key.name == *name) {
             return Ok(next);

@@ -22,8 +22,8 @@ use tfseek_tools::memory::ensure;
 const ROW_GROUP: usize = 64 << 20;
 /// Bytes of values that are read at once.
 const BATCH_BYTES: u64 = 32 << 20;
-/// Memory that Parquet's writer and reader take for a batch, in multiples of its bytes. They do not return an error without memory, so it is
-/// requested before they are called.
+/// Memory that Parquet's writer and reader take for a batch, in multiples of its bytes. They do not return an
+/// error without memory, so it is requested before they are called.
 const WRITER_MEMORY: usize = 4;
 const READER_MEMORY: u64 = 2;
 /// Largest number of rows that are read at once.

@@ -15,7 +15,8 @@ impl<'a> PassProgress<'a> {
     /// The share of a first pass in percent, which only reads: it takes about half of the time of the other.
     pub(crate) const FIRST: u64 = 33;
 
-    /// Returns the progress of two passes over this number of records. The first is this share of them, in percent.
+    /// Returns the progress of two passes over this number of records. The first is this share of them, in
+    /// percent.
     pub(crate) fn two(progress: &'a dyn Fn(u64), records: u64, first: u64) -> [PassProgress<'a>; 2] {
         let share = u64::try_from(u128::from(records) * u128::from(first) / 100).unwrap_or(records);
         [share, records.saturating_sub(share)].map(|share| PassProgress {

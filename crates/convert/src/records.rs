@@ -18,7 +18,7 @@ const MOST: u64 = 16 * CHUNK;
 pub(crate) struct SelectedRecords<'a> {
     pub(crate) ds: &'a Dataset,
     pub(crate) only: Option<&'a Subset>,
-    /// The kind that was given. Otherwise that of each shard is guessed.
+    /// The kind that was given. Otherwise each shard's kind is guessed.
     pub(crate) kind: Option<MessageKind>,
 }
 

@@ -13,10 +13,11 @@ use tfseek_tfds::{Features, SetMetadata};
 use tfseek_tools::reshard::ReshardSet;
 use tfseek_tools::set::{DataSetWriter, SetOptions};
 
-/// Makes the folder of a data set that TensorFlow Datasets reads of Parquet or Arrow files, with the features and the description of another data set. Columns
-/// are those that [`export`](crate::export) makes of its features. A file is a split, or a part of one, by its name: `train.parquet`,
-/// `train-00000-of-00004.parquet`. `out` is new, and may end in `@` and the number of shards of each split. `progress` is called with numbers of bytes of
-/// the inputs.
+/// Makes the folder of a data set that TensorFlow Datasets reads of Parquet or Arrow files, with the features
+/// and the description of another data set. Columns are those that [`export`](crate::export) makes of its
+/// features. A file is a split, or a part of one, by its name: `train.parquet`,
+/// `train-00000-of-00004.parquet`. `out` is new, and may end in `@` and the number of shards of each split.
+/// `progress` is called with numbers of bytes of the inputs.
 ///
 /// # Errors
 /// [`ConvertError`].

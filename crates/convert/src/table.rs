@@ -22,7 +22,8 @@ pub(crate) const FEATURE_LISTS: &str = "tfseek.feature_lists";
 pub(crate) struct Table {
     scan: Scan,
     schema: SchemaRef,
-    /// Number of features without a kind that the table does not have, and their names, if its schema is that of the records.
+    /// Number of features without a kind that the table does not have, and their names, if its schema is the
+    /// records' schema.
     kindless: (u64, Vec<String>),
     /// True if its schema was given, so that it may have names that no record has.
     is_given: bool,
@@ -36,7 +37,8 @@ impl Table {
         options.schema.is_none() && options.data_set.is_none()
     }
 
-    /// Returns the table of records. Those that are converted are read once for its schema, unless the options have one.
+    /// Returns the table of records. Those that are converted are read once for its schema, unless the
+    /// options have one.
     pub(crate) fn new(
         records: SelectedRecords<'_>,
         options: &ExportOptions,

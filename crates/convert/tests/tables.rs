@@ -404,7 +404,8 @@ fn files_of_other_writers() {
     fails(&path, &["g.parquet: "]);
 }
 
-/// A stream may end without its mark, after any message. The reader of the crate does not refuse numbers in another byte order.
+/// A stream may end without its mark, after any message. The reader of the crate does not refuse numbers in
+/// another byte order.
 #[test]
 fn the_ends_and_the_byte_order_of_streams() {
     let dir = tempfile::tempdir().unwrap();
@@ -456,7 +457,8 @@ fn the_ends_and_the_byte_order_of_streams() {
     assert!(e.contains("found values in another byte order"), "{e}");
 }
 
-/// The decompressed length that a buffer states is compared with its compressed bytes before memory is allocated for it.
+/// The decompressed length that a buffer states is compared with its compressed bytes before memory is
+/// allocated for it.
 #[test]
 fn a_buffer_that_states_petabytes() {
     let dir = tempfile::tempdir().unwrap();

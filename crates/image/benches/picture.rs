@@ -1,7 +1,8 @@
 //! Decoding and resizing JPEGs: `picture/SIZE/WORK`.
 //!
-//! The pictures are made here, by an encoder of baseline JPEG in 4:2:0 with one set of tables. `decode` gives all pixels, `resize` those of 224 x 224,
-//! and `crop` those of a random rectangle. Before the timing, the pixels are compared with the waves that were encoded.
+//! The pictures are made here, by an encoder of baseline JPEG in 4:2:0 with one set of tables. `decode` gives
+//! all pixels, `resize` those of 224 x 224, and `crop` those of a random rectangle. Before the timing, the
+//! pixels are compared with the waves that were encoded.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
@@ -45,7 +46,8 @@ fn pictures(c: &mut Criterion) {
     }
 }
 
-/// Pictures in a loader beside a bare loop of the decoder over the same records, on one thread: `loader/SIZE/WAY`.
+/// Pictures in a loader beside a bare loop of the decoder over the same records, on one thread:
+/// `loader/SIZE/WAY`.
 fn loader(c: &mut Criterion, file: &[u8], [height, width]: [u32; 2], spec: &ImageSpec) {
     const PICTURES: u64 = 64;
     const PIXELS: usize = 224 * 224 * 3;

@@ -65,7 +65,7 @@ impl<'a> Bmp<'a> {
         Ok(Bmp { height, width, channels, top_down, rows, stride })
     }
 
-    /// Writes the pixels to `out`, with 3 or 4 channels or those of the file.
+    /// Writes the pixels to `out`, with 3 or 4 channels or the file's.
     pub(crate) fn decode<T: Sample>(&self, channels: usize, out: &mut [T]) {
         for (y, out) in out.chunks_exact_mut(self.width * channels).enumerate() {
             let row = if self.top_down { y } else { self.height - 1 - y };

@@ -5,8 +5,8 @@
 pub(crate) trait Work {
     type Output;
 
-    /// Does the work. It is `#[inline(always)]`, and so is all in it that gains from vectors, because what is not inlined is compiled for
-    /// any processor.
+    /// Does the work. It is `#[inline(always)]`, and so is all in it that gains from vectors, because what is
+    /// not inlined is compiled for any processor.
     fn run(self) -> Self::Output;
 }
 

@@ -41,7 +41,8 @@ enum DeclaredFile<'a> {
 }
 
 impl PictureForm {
-    /// Returns the shape of a picture's pixels, from the header of its file, or the blocks of a GIF. At most 100 million pixels in all frames.
+    /// Returns the shape of a picture's pixels, from the header of its file, or the blocks of a GIF. At most
+    /// 100 million pixels in all frames.
     ///
     /// # Errors
     /// What is wrong with the file, a file that the form does not allow, and a form that contradicts itself.
@@ -107,7 +108,8 @@ impl PictureForm {
 }
 
 impl Decoder {
-    /// Decodes a picture to `out`, whose type and number of values are those of the form and of [`PictureForm::shape`].
+    /// Decodes a picture to `out`, which has the form's type and the number of values of
+    /// [`PictureForm::shape`].
     ///
     /// # Errors
     /// As for the shape, and damage of the pixels. `out` then has any values.

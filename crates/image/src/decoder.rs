@@ -37,10 +37,11 @@ pub struct Image<T> {
 /// ```
 #[derive(Default)]
 pub struct Decoder {
-    /// Set from another thread, it ends a decoding between the scans of a JPEG, with [`ImageError::Cancelled`].
+    /// Set from another thread, it ends a decoding between the scans of a JPEG, with
+    /// [`ImageError::Cancelled`].
     pub cancelled: Option<Arc<AtomicBool>>,
-    /// Also refuses a JPEG or a PNG that does not end after its pixels: with data that no pixel has, or without the mark of its end. That finds
-    /// most cut and overwritten files. Default: false.
+    /// Also refuses a JPEG or a PNG that does not end after its pixels: with data that no pixel has, or
+    /// without the mark of its end. That finds most cut and overwritten files. Default: false.
     pub strict: bool,
     jpeg: Jpeg,
     /// Pixels as they are in a file.
@@ -62,7 +63,8 @@ impl Decoder {
         Decoder::default()
     }
 
-    /// Decodes a picture to `out`, which has the `h * w * c` values of the spec. `draw` selects the rectangle of a random crop.
+    /// Decodes a picture to `out`, which has the `h * w * c` values of the spec. `draw` selects the rectangle
+    /// of a random crop.
     pub fn decode_into<T: Sample>(
         &mut self,
         file: &[u8],
@@ -87,7 +89,7 @@ impl Decoder {
         self.finish(file, opened, rect, spec, [h, w], out)
     }
 
-    /// Decodes a picture to new memory. Without a size in the spec the picture has that of the file.
+    /// Decodes a picture to new memory. Without a size in the spec the picture has the file's.
     pub fn decode<T: Sample>(
         &mut self,
         file: &[u8],
@@ -217,7 +219,8 @@ fn open_for(file: &[u8], spec: &ImageSpec) -> Result<Opened, ImageError> {
     Ok(opened)
 }
 
-/// Reads the header of a JPEG or a PNG. Its first bytes tell the format. `expected` is for the error of another one.
+/// Reads the header of a JPEG or a PNG. Its first bytes tell the format. `expected` is for the error of
+/// another one.
 pub(crate) fn open(file: &[u8], expected: &'static str) -> Result<Opened, ImageError> {
     match file {
         [] => Err(ImageError::Format { expected, found: "no bytes" }),

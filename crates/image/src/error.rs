@@ -119,7 +119,8 @@ impl PictureFault {
 }
 
 impl From<ImageError> for tfseek::Error {
-    /// Returns [`ErrorKind::Picture`] for what is wrong with the bytes, and for nothing else: loaders may leave out such records.
+    /// Returns [`ErrorKind::Picture`] for what is wrong with the bytes, and for nothing else: loaders may
+    /// leave out such records.
     #[cold]
     fn from(e: ImageError) -> tfseek::Error {
         match e {

@@ -3,7 +3,8 @@
 use std::fmt;
 use tfseek::tensor::TensorDType;
 
-/// The declared form of a picture, as in data sets prepared by TensorFlow Datasets. [`Decoder::decode_to`](crate::Decoder::decode_to) decodes by it.
+/// The declared form of a picture, as in data sets prepared by TensorFlow Datasets.
+/// [`Decoder::decode_to`](crate::Decoder::decode_to) decodes by it.
 ///
 /// ```
 /// use tfseek_image::{Decoder, PictureForm, PixelsMut};
@@ -18,15 +19,17 @@ use tfseek::tensor::TensorDType;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PictureForm {
-    /// `Some` for the frames of a GIF, with their number if it is declared. `None` for one picture, which a GIF is not.
+    /// `Some` for the frames of a GIF, with their number if it is declared. `None` for one picture, which a
+    /// GIF is not.
     pub frames: Option<Option<u32>>,
     /// Height, if it is declared.
     pub height: Option<u32>,
     /// Width, if it is declared.
     pub width: Option<u32>,
-    /// 1, 3 or 4. `None` for those of the file: 1 to 4.
+    /// 1, 3 or 4. `None` for the file's: 1 to 4.
     pub channels: Option<u8>,
-    /// `UInt8`, `UInt16`, or `Float32` with one channel. The four channels of such a file are the bytes of a float.
+    /// `UInt8`, `UInt16`, or `Float32` with one channel. The four channels of such a file are the bytes of a
+    /// float.
     pub dtype: TensorDType,
 }
 
@@ -40,7 +43,7 @@ impl Default for PictureForm {
 /// The shape of decoded pixels. It prints as in NumPy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PictureShape {
-    /// The number of frames, for those of a GIF.
+    /// The number of frames, for the frames of a GIF.
     pub frames: Option<usize>,
     /// Height in pixels.
     pub height: usize,

@@ -1,7 +1,8 @@
 //! GIF: blocks and frames. The codes of the pixels are decoded by the crate `weezl`.
 //!
-//! Frames are those of TensorFlow: the canvas is as large as the largest frame, black at first, and each frame is painted over the one before,
-//! whatever is to happen with that. The size of the screen and times are not used.
+//! Frames are as in TensorFlow: the canvas is as large as the largest frame, black at first, and each frame
+//! is painted over the one before, whatever is to happen with that. The size of the screen and times are not
+//! used.
 
 use crate::error::{MOST_PIXELS, PictureFault};
 use crate::memory::resize;
@@ -23,7 +24,8 @@ pub(crate) struct Gif<'a> {
 }
 
 impl<'a> Gif<'a> {
-    /// Reads the blocks without the pixels. Frames that have too few bytes for their pixels are an error here already.
+    /// Reads the blocks without the pixels. Frames that have too few bytes for their pixels are an error here
+    /// already.
     pub(crate) fn read(data: &'a [u8]) -> Result<Gif<'a>, PictureFault> {
         let mut blocks = GifBlocks::read(data)?;
         let mut gif = Gif { frames: 0, height: 0, width: 0, blocks };
@@ -209,7 +211,8 @@ impl<'a> GifBlocks<'a> {
     }
 }
 
-/// Returns the sub-block at `at`, and moves `at` behind it. `None` for the one without bytes, which is the last.
+/// Returns the sub-block at `at`, and moves `at` behind it. `None` for the one without bytes, which is the
+/// last.
 fn sub_block<'a>(data: &'a [u8], at: &mut usize) -> Result<Option<&'a [u8]>, PictureFault> {
     let rest = data.get(*at..).unwrap_or_default();
     let (&n, rest) = rest.split_first().ok_or(PictureFault::Truncated)?;

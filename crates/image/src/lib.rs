@@ -1,8 +1,9 @@
 //! Pictures in byte strings as arrays of pixels: decoded, cropped and resized, for training.
 //!
-//! [`Decoder`] reads JPEG and PNG, which it tells apart by their first bytes. An [`ImageSpec`] states the size, the channels, the crop and the
-//! resize; the type of the values is that of the memory: `u8` or `u16`. A [`PictureForm`] is what a data set declares: pictures are decoded as
-//! they are, also BMP, and the frames of a GIF.
+//! [`Decoder`] reads JPEG and PNG, which it tells apart by their first bytes. An [`ImageSpec`] states the
+//! size, the channels, the crop and the resize; the values have the memory's type: `u8` or `u16`. A
+//! [`PictureForm`] is what a data set declares: pictures are decoded as they are, also BMP, and the frames of
+//! a GIF.
 //!
 //! | File | 3 channels | 1 channel | 4 channels | None declared |
 //! | --- | --- | --- | --- | --- |
@@ -15,16 +16,19 @@
 //! | BMP of 24 or 32 bits | alpha is dropped | error | RGB and alpha | 3 or 4 |
 //! | GIF | all frames | error | error | 3 |
 //!
-//! Alpha is that of the file, of its transparent colour, or full. 16 bits become 8 by `>> 8`. 8 bits become 16 by `* 257`, or `* 256` if they
-//! are not those of a PNG. The orientation in EXIF data is ignored. These are the rules of TensorFlow, except that full alpha is 255 also in a PNG of
-//! fewer than 8 bits.
+//! Alpha comes from the file, from its transparent colour, or is full. 16 bits become 8 by `>> 8`. 8 bits
+//! become 16 by `* 257`, or `* 256` if they do not come from a PNG. The orientation in EXIF data is ignored.
+//! These are the rules of TensorFlow, except that full alpha is 255 also in a PNG of fewer than 8 bits.
 //!
-//! **Frames of a GIF** are as large as the largest of them, and black at first. Each is painted over the one before, whatever is to happen with that.
+//! **Frames of a GIF** are as large as the largest of them, and black at first. Each is painted over the one
+//! before, whatever is to happen with that.
 //!
-//! **Pixels of a JPEG** are those of libjpeg-turbo with its accurate transform and smooth upsampling, which Pillow and OpenCV use, bit by bit.
-//! **Damage** is an error as soon as data of a pixel are missing: only the marker at the end may be. A GIF needs it, because frames may precede it.
-//! **Memory** is taken after the header was checked: at most 100 million pixels, and not more than the data can fill. It is kept for the next picture.
-//! **Time** is bounded too: the scans of a progressive JPEG have at most 156 million blocks in all, which are 100 scans of the largest picture.
+//! **Pixels of a JPEG** are the same as from libjpeg-turbo with its accurate transform and smooth upsampling,
+//! which Pillow and OpenCV use, bit by bit. **Damage** is an error as soon as data of a pixel are missing:
+//! only the marker at the end may be. A GIF needs it, because frames may precede it. **Memory** is taken
+//! after the header was checked: at most 100 million pixels, and not more than the data can fill. It is kept
+//! for the next picture. **Time** is bounded too: the scans of a progressive JPEG have at most 156 million
+//! blocks in all, which are 100 scans of the largest picture.
 //!
 //! ```
 //! use tfseek_image::{Crop, Decoder, ImageSpec};

@@ -13,7 +13,7 @@ pub(crate) const FORMAT: &str = "PNG";
 /// The bytes that begin a PNG.
 pub(crate) const SIGNATURE: &[u8] = b"\x89PNG\r\n\x1a\n";
 
-/// Memory for the rows and the texts of a PNG, in addition to that of its pixels.
+/// Memory for the rows and the texts of a PNG, in addition to the memory of its pixels.
 const LIMIT: usize = 64 << 20;
 
 /// Returns height and width. Files that are too short for their pixels are an error here already.
@@ -118,7 +118,8 @@ fn decode_chunks<T: Sample>(
     let mut decoder = png::Decoder::new_with_limits(Cursor::new(data), limits);
     decoder.set_ignore_text_chunk(true);
     decoder.set_ignore_iccp_chunk(true);
-    // Palettes and fewer than 8 bits become plain channels, and a transparent colour becomes an alpha channel.
+    // Palettes and fewer than 8 bits become plain channels, and a transparent colour becomes an alpha
+    // channel.
     decoder.set_transformations(Transformations::EXPAND);
     let mut reader = decoder.read_info().map_err(fault)?;
     let bytes = reader.output_buffer_size().ok_or(ImageError::Memory)?;

@@ -1,7 +1,7 @@
-//! Resizing: each pixel is a weighted mean of those of the source, first of rows, then within them.
+//! Resizing: each pixel is a weighted mean of the source's pixels, first of rows, then within them.
 //!
-//! Pixels are rounded once, at the end, so that they are within 0.52 of exact weights. Sums are added in one order, without fused operations, so
-//! that all machines agree.
+//! Pixels are rounded once, at the end, so that they are within 0.52 of exact weights. Sums are added in one
+//! order, without fused operations, so that all machines agree.
 
 use crate::cpu::{Work, with_vectors};
 use crate::error::PictureFault;
@@ -190,7 +190,8 @@ fn means_within_row<T: Sample, const C: usize>(row: &[f32], axis: &Axis, line: &
     line.resize(out.len() + 4, T::default());
     for (i, (start, weights)) in axis.starts.iter().enumerate() {
         let (values, weights) = (&row[start * C..], &axis.weights[weights.clone()]);
-        // Four values are as fast as one. Those that do not belong to the pixel are overwritten by the next one.
+        // Four values are as fast as one. Those that do not belong to the pixel are overwritten by the next
+        // one.
         let means = if weights.len() > TERMS {
             sum_pixels::<f64, C>(values, weights)
         } else {

@@ -15,7 +15,7 @@ pub(crate) mod sealed {
         const MOST: Self;
         /// Returns samples of 8 bits as such.
         fn as_bytes(samples: &mut [Self]) -> Option<&mut [u8]>;
-        /// Makes samples of those of 8 bits. In 16 bits they are multiplied by `factor`.
+        /// Makes samples from samples of 8 bits. In 16 bits they are multiplied by `factor`.
         fn of_bytes(row: &[u8], factor: u16, out: &mut [Self]);
         /// Makes a sample of one of 8 bits in a PNG.
         fn of_byte(value: u32) -> Self;
@@ -28,7 +28,8 @@ pub(crate) mod sealed {
         fn scratch(scratch: &mut Scratch) -> &mut Vec<Self>;
     }
 
-    /// Rounds a number below 2^22, unlike `as` with the same instructions for several: the last bits of 2^23 and more are whole numbers.
+    /// Rounds a number below 2^22, unlike `as` with the same instructions for several: the last bits of 2^23
+    /// and more are whole numbers.
     #[inline(always)]
     fn round(value: f32) -> u32 {
         (value + 8_388_608.0).to_bits()

@@ -261,7 +261,8 @@ fn a_schema_with_pictures_needs_a_decoder() {
     assert_eq!(loader.next().unwrap().unwrap_err().to_string(), refused);
 }
 
-/// Pictures without a common size are the lines and pixels of a ragged column, also beside bad ones, which are left out.
+/// Pictures without a common size are the lines and pixels of a ragged column, also beside bad ones, which
+/// are left out.
 #[test]
 fn pictures_without_a_size_are_those_of_the_files() {
     let dir = tempfile::tempdir().unwrap();

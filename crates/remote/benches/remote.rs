@@ -1,19 +1,25 @@
-//! Objects over a link of 200 MB/s with 25 MB/s a connection, compared with a bare client of the same server: it requests pieces of 8 MiB, 16 at a time.
+//! Objects over a link of 200 MB/s with 25 MB/s a connection, compared with a bare client of the same server:
+//! it requests pieces of 8 MiB, 16 at a time.
 //!
-//! `TFSEEK_REMOTE=N` sets the size of the large shard in MiB, by default 1024. `TFSEEK_ROUNDS` sets the number of rounds, by default 3. All ways run in
-//! turn in each round, and the table has the medians. Copies are written below `TFSEEK_DIR`, by default the current folder. `TFSEEK_LATENCIES` sets the latencies in ms, by default `5,20,50,100`.
+//! `TFSEEK_REMOTE=N` sets the size of the large shard in MiB, by default 1024. `TFSEEK_ROUNDS` sets the
+//! number of rounds, by default 3. All ways run in turn in each round, and the table has the medians. Copies
+//! are written below `TFSEEK_DIR`, by default the current folder. `TFSEEK_LATENCIES` sets the latencies in
+//! ms, by default `5,20,50,100`.
 //!
-//! Then epochs of loaders over `TFSEEK_EPOCH` MiB in four shards, by default 512: their part of the bare client's rate, and of the rate that 256 requests at a
-//! time allow; the time that a trainer waits which takes 0.8 of the link, after its first batch and after its first window, whose batches need most of its blocks; and the second epoch from a cache on disk, beside
-//! the same loader over local files.
+//! Then epochs of loaders over `TFSEEK_EPOCH` MiB in four shards, by default 512: their part of the bare
+//! client's rate, and of the rate that 256 requests at a time allow; the time that a trainer waits which
+//! takes 0.8 of the link, after its first batch and after its first window, whose batches need most of its
+//! blocks; and the second epoch from a cache on disk, beside the same loader over local files.
 //!
-//! Then the first batch of 1,000 shards of 256 KiB in a block order, from the opening of their pack on, as seconds and as latencies. `TFSEEK_FIRST=0` leaves it out.
+//! Then the first batch of 1,000 shards of 256 KiB in a block order, from the opening of their pack on, as
+//! seconds and as latencies. `TFSEEK_FIRST=0` leaves it out.
 //!
-//! With `TFSEEK_SERVE=1` it serves an object of `TFSEEK_EPOCH` MiB of records of 100 KB, and each record as an object, at the first latency, over a link of
-//! `TFSEEK_LINK` MB/s, by default 200, prints its address, and reads nothing: for `benches/peers/python/remote.py`.
+//! With `TFSEEK_SERVE=1` it serves an object of `TFSEEK_EPOCH` MiB of records of 100 KB, and each record as
+//! an object, at the first latency, over a link of `TFSEEK_LINK` MB/s, by default 200, prints its address,
+//! and reads nothing: for `benches/peers/python/remote.py`.
 //!
-//! Then a set of `TFSEEK_OBJECTS` small shards, by default 100,000: listings, and opening it from a pack, without a limit of the link. The listing of Azure is
-//! that in a row.
+//! Then a set of `TFSEEK_OBJECTS` small shards, by default 100,000: listings, and opening it from a pack,
+//! without a limit of the link. The listing of Azure is that in a row.
 
 #[path = "../tests/server/mod.rs"]
 mod server;
@@ -353,8 +359,8 @@ impl Epochs {
         DatasetOptions::new().index(self.index()).open(self.dir.path().join("data/*")).unwrap()
     }
 
-    /// Reads an epoch. With a `rate` in bytes per second, a trainer takes that much. Returns how long it waited after the first batch,
-    /// and after the first window.
+    /// Reads an epoch. With a `rate` in bytes per second, a trainer takes that much. Returns how long it
+    /// waited after the first batch, and after the first window.
     fn read(&self, ds: &Dataset, shuffle: &Shuffle, rate: Option<u64>) -> [Duration; 2] {
         let mut loader =
             ds.record_loader().batch_size(BATCH).shuffle(shuffle.clone()).seed(3).build().unwrap();

@@ -37,7 +37,7 @@ pub(crate) struct Address<'u> {
     pub(crate) key: &'u str,
 }
 
-/// Returns true if the URL is that of a store in this crate.
+/// Returns true if the URL is the URL of a store in this crate.
 pub(crate) fn is_known(url: &str) -> bool {
     url.split_once("://").is_some_and(|(scheme, _)| kind_of(scheme).is_some())
 }
@@ -80,7 +80,8 @@ impl<'u> Address<'u> {
     }
 }
 
-/// Returns the number of segments of a repository of the hub, with its revision: `datasets/OWNER/NAME@REV`, where REV may be `refs/pr/N`.
+/// Returns the number of segments of a repository of the hub, with its revision: `datasets/OWNER/NAME@REV`,
+/// where REV may be `refs/pr/N`.
 fn repository_segments(rest: &str) -> Result<usize, RequestFailure> {
     let mut segments = rest.split('/');
     let (folder, owner, name) = (segments.next(), segments.next(), segments.next());

@@ -21,7 +21,8 @@ pub(crate) enum Backend {
     Hub(Hub),
 }
 
-/// The backends of a store by the roots of their URLs, and the clients that they share. A client is made when it is needed first.
+/// The backends of a store by the roots of their URLs, and the clients that they share. A client is made when
+/// it is needed first.
 #[derive(Default)]
 pub(crate) struct Backends {
     by_root: HashMap<String, Arc<Backend>>,

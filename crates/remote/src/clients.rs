@@ -209,7 +209,8 @@ impl HttpService for Service {
     }
 }
 
-/// The body of an answer, whose errors are noted. The kind of an error decides if object_store repeats the request.
+/// The body of an answer, whose errors are noted. The kind of an error decides if object_store repeats the
+/// request.
 struct TracedBody {
     body: reqwest::Body,
     pace: Pace,

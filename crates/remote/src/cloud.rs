@@ -180,8 +180,9 @@ impl Lister<'_> {
 /// The most chains of a listing.
 const CHAINS: u64 = 16;
 
-/// Returns names that cut a listing after its first page, which has `page` names and ends with `last`. Names such as `train-00999-of-100000` tell
-/// what follows them. Any cuts are correct: others only make chains of different lengths.
+/// Returns names that cut a listing after its first page, which has `page` names and ends with `last`. Names
+/// such as `train-00999-of-100000` tell what follows them. Any cuts are correct: others only make chains of
+/// different lengths.
 fn cuts(last: &str, page: usize) -> Vec<String> {
     let cuts = || {
         let (before, after) = last.rsplit_once("-of-")?;
@@ -216,7 +217,8 @@ pub(crate) struct Cloud {
     /// Set for a bucket that may be read and not listed. It refuses what does not exist.
     unlisted: AtomicBool,
     opened: Mutex<Option<OpenedBucket>>,
-    /// The versions that a server sent first, by name and listed version in quotes, of objects whose listed version is another.
+    /// The versions that a server sent first, by name and listed version in quotes, of objects whose listed
+    /// version is another.
     sent: Mutex<HashMap<String, Box<str>>>,
     /// The region of a bucket of S3 that its answers named.
     region: Mutex<Option<String>>,
@@ -317,7 +319,8 @@ impl Cloud {
         .map_err(|(failure, _)| failure)
     }
 
-    /// Reads a range of an object of the version in `expected`. The rest of an answer that ends early is asked for again.
+    /// Reads a range of an object of the version in `expected`. The rest of an answer that ends early is
+    /// asked for again.
     pub(crate) async fn read(
         &self,
         key: &str,
@@ -340,8 +343,9 @@ impl Cloud {
         Ok(bytes)
     }
 
-    /// Returns the failure of an object that was replaced, from a server that ignores `If-Match`. Some servers list other versions than they send: at an
-    /// equal time, the version has to be that of the first answer.
+    /// Returns the failure of an object that was replaced, from a server that ignores `If-Match`. Some
+    /// servers list other versions than they send: at an equal time, the version has to be the first
+    /// answer's.
     fn unlike(&self, key: &str, expected: &Stamp, now: &Stamp) -> Option<RequestFailure> {
         let (then, version) = expected.version.as_deref().zip(now.version.as_deref())?;
         if quoted(then) == quoted(version) {
@@ -448,7 +452,8 @@ impl Cloud {
         result.await.map_err(|(failure, _)| failure)
     }
 
-    /// Makes a request, again with a login if the server wants one, and again in another region if the bucket is there.
+    /// Makes a request, again with a login if the server wants one, and again in another region if the bucket
+    /// is there.
     ///
     /// An answer may have at most `limit` bytes.
     async fn call<T, F>(
@@ -777,8 +782,8 @@ fn quoted(version: &str) -> String {
     if version.starts_with('"') { version.to_owned() } else { format!("\"{version}\"") }
 }
 
-/// Returns the failure of a request, whose answers are in the trace. Texts of object_store may have the URL, where there was an answer that
-/// is no success.
+/// Returns the failure of a request, whose answers are in the trace. Texts of object_store may have the URL,
+/// where there was an answer that is no success.
 fn failure(e: object_store::Error, trace: &Trace) -> RequestFailure {
     use object_store::Error;
     let seen = trace.seen();

@@ -1,4 +1,5 @@
-//! Copies of pieces on disk in memory, for small records: one read of the file instead of one for each record.
+//! Copies of pieces on disk in memory, for small records: one read of the file instead of one for each
+//! record.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -7,10 +8,11 @@ use std::sync::{Arc, Mutex, OnceLock};
 pub(crate) const SMALL: u64 = 8 << 10;
 /// The most bytes of memory for all copies of a cache. Records of other pieces are read from the file.
 const MOST: usize = 256 << 20;
-/// Memory of a copy is a multiple of this, so that that of one piece often fits another.
+/// Memory of a copy is a multiple of this, so that the memory of one piece often fits another.
 const STEP: usize = 256 << 10;
 
-/// Memory for copies of the open pieces of a cache. What a piece gives back is used again, because new memory costs more time than the read.
+/// Memory for copies of the open pieces of a cache. What a piece gives back is used again, because new memory
+/// costs more time than the read.
 #[derive(Debug, Default)]
 pub(crate) struct CopyMemory {
     free: Mutex<Vec<Vec<u8>>>,
@@ -60,8 +62,8 @@ impl PieceCopy {
         PieceCopy { bytes: OnceLock::new(), begun: AtomicBool::new(false), memory }
     }
 
-    /// Returns the copy, of `len` bytes. If there is none, makes it by `read` if `is_worth_it`. `None` while another thread makes it, and if this has
-    /// failed.
+    /// Returns the copy, of `len` bytes. If there is none, makes it by `read` if `is_worth_it`. `None` while
+    /// another thread makes it, and if this has failed.
     pub(crate) fn get(
         &self,
         is_worth_it: impl FnOnce() -> bool,

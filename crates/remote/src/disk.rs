@@ -6,10 +6,11 @@
 //!                                          <from>-<to>.<p>.tmp  a process is writing it
 //! ```
 //!
-//! `FOLDER/blocks` has the pieces of versions whose keys had less than what selects an object. They are not read, but count, and go first.
+//! `FOLDER/blocks` has the pieces of versions whose keys had less than what selects an object. They are not
+//! read, but count, and go first.
 //!
-//! A piece is written by rename, so it is whole or not there. No other name is read or deleted. Errors of the disk are not errors of a read: the piece is
-//! then fetched.
+//! A piece is written by rename, so it is whole or not there. No other name is read or deleted. Errors of the
+//! disk are not errors of a read: the piece is then fetched.
 
 use crate::copies::{CopyMemory, PieceCopy, SMALL};
 use crate::wanted::WantedBytes;
@@ -28,7 +29,7 @@ use tfseek::io::{Source, Stamp, check_own_folder};
 const OBJECTS: &str = "objects";
 const EARLIER: &str = "blocks";
 
-/// Bytes of the checksum after those of a piece.
+/// Bytes of the checksum after the bytes of a piece.
 const TRAILER: u64 = 4;
 /// The longest wait for another process, and the time between two looks.
 pub(crate) const LEASE: Duration = Duration::from_secs(2);
@@ -40,7 +41,8 @@ const ABANDONED: Duration = Duration::from_secs(3600);
 /// The time after an error in which nothing is written.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// The most pieces that a process keeps open, and at most a fourth of its descriptors. Those beyond are read into memory.
+/// The most pieces that a process keeps open, and at most a fourth of its descriptors. Those beyond are read
+/// into memory.
 const OPEN: usize = if cfg!(target_os = "linux") { 320 } else { 64 };
 /// The most pieces whose checks are remembered.
 const CHECKS: usize = 1 << 20;
@@ -74,7 +76,8 @@ fn may_open() -> bool {
     OPENED.load(Relaxed) < *limit
 }
 
-/// An open piece, whose checksum was right when this process first read it. Bytes of it are read when they are needed.
+/// An open piece, whose checksum was right when this process first read it. Bytes of it are read when they
+/// are needed.
 #[derive(Clone, Debug)]
 pub(crate) struct DiskPiece(Arc<OpenPiece>);
 
@@ -108,7 +111,7 @@ impl DiskPiece {
     /// Appends the bytes of the piece in a range of the object to `buf`, which has room for them.
     ///
     /// # Errors
-    /// Those of the disk. The piece may have become shorter. `buf` may then have other bytes at its end.
+    /// Errors of the disk. The piece may have become shorter. `buf` may then have other bytes at its end.
     pub(crate) fn append(&self, range: &Range<u64>, buf: &mut Vec<u8>) -> io::Result<()> {
         let OpenPiece { file, range: here, wanted, copy } = &*self.0;
         let at = |at: u64| usize::try_from(at.saturating_sub(here.start)).unwrap_or(usize::MAX);
@@ -158,7 +161,8 @@ static WRITTEN: AtomicU64 = AtomicU64::new(0);
 /// The known bytes of all files.
 #[derive(Debug, Default)]
 struct Used {
-    /// Their bytes at the last look, and those that this process has added since. `None` before the first look.
+    /// Their bytes at the last look, and those that this process has added since. `None` before the first
+    /// look.
     bytes: Option<(u64, u64)>,
     /// Nothing is written until then.
     paused: Option<Instant>,
@@ -184,7 +188,8 @@ struct CachedFile {
     bytes: u64,
 }
 
-/// Returns the name of the folder of the object with this key. `None` if a replaced object would have the same.
+/// Returns the name of the folder of the object with this key. `None` if a replaced object would have the
+/// same.
 pub(crate) fn folder_name(key: &str, stamp: &Stamp) -> Option<String> {
     let version = match (&stamp.version, stamp.modified_ns) {
         (Some(version), _) => version.to_string(),
@@ -239,7 +244,8 @@ impl DiskCache {
         })
     }
 
-    /// Returns a piece that this process has written or checked, and that was not changed since. `None` also if too many are open.
+    /// Returns a piece that this process has written or checked, and that was not changed since. `None` also
+    /// if too many are open.
     pub(crate) fn find_checked(&self, object: &str, range: &Range<u64>) -> Option<DiskPiece> {
         if !may_open() {
             return None;
@@ -305,7 +311,8 @@ impl DiskCache {
         self.path(object, range).exists()
     }
 
-    /// Takes the lease of a piece. `None` if another process has it. Without a file for it, because the folder is read-only or full, all processes have it.
+    /// Takes the lease of a piece. `None` if another process has it. Without a file for it, because the
+    /// folder is read-only or full, all processes have it.
     pub(crate) fn lease(&self, object: &str, range: &Range<u64>) -> Option<Lease> {
         let path = self.path(object, range).with_extension("lease");
         let create = || File::options().write(true).create_new(true).open(&path);
@@ -437,7 +444,8 @@ fn create_folder(path: &Path) -> io::Result<()> {
     builder.recursive(true).create(path)
 }
 
-/// Opens the file of a piece. A link, or what is no regular file, is no piece: opening a FIFO would wait for its writer.
+/// Opens the file of a piece. A link, or what is no regular file, is no piece: opening a FIFO would wait for
+/// its writer.
 fn open_piece(path: &Path) -> Option<File> {
     fs::symlink_metadata(path).ok().filter(Metadata::is_file)?;
     File::open(path).ok()

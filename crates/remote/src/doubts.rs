@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-/// The bytes of an object whose checksum was wrong. A bit may have changed on its way, and then they are right when they come again. If they are wrong
-/// in the store too, asking again and again is of no use.
+/// The bytes of an object whose checksum was wrong. A bit may have changed on its way, and then they are
+/// right when they come again. If they are wrong in the store too, asking again and again is of no use.
 #[derive(Debug, Default)]
 pub(crate) struct Doubts {
     /// Those that are to be fetched from the store, whatever is on disk.
@@ -13,8 +13,8 @@ pub(crate) struct Doubts {
 }
 
 impl Doubts {
-    /// Notes that bytes failed a checksum. Returns false if they came again already: they are wrong in the store. Calls `drop` with them unless
-    /// another thread has noted them, and they are on their way again.
+    /// Notes that bytes failed a checksum. Returns false if they came again already: they are wrong in the
+    /// store. Calls `drop` with them unless another thread has noted them, and they are on their way again.
     pub(crate) fn add(&mut self, range: &Range<u64>, drop: impl FnOnce()) -> bool {
         if self.settled.has(range) {
             return false;

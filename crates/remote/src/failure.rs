@@ -122,12 +122,14 @@ impl Answers {
         }
     }
 
-    /// Returns true if a request that failed would fail again. A request without a descriptor [waits](Answers::waits) for one first.
+    /// Returns true if a request that failed would fail again. A request without a descriptor
+    /// [waits](Answers::waits) for one first.
     pub(crate) fn is_final(&self, e: &reqwest::Error) -> bool {
         has_no_descriptor(e) || e.is_redirect() || e.is_builder() || is_invalid(e)
     }
 
-    /// Returns true if a request that failed gets a descriptor once another one is answered. From then on fewer are made, as after refusals.
+    /// Returns true if a request that failed gets a descriptor once another one is answered. From then on
+    /// fewer are made, as after refusals.
     pub(crate) fn waits(&self, e: &reqwest::Error) -> bool {
         let waits = has_no_descriptor(e) && self.under_way.load(Relaxed) > 0;
         self.refusals.fetch_add(u64::from(waits), Relaxed);
@@ -303,7 +305,8 @@ fn is_invalid(e: &reqwest::Error) -> bool {
         || !e.is_connect() && cause(e).is_some_and(in_body)
 }
 
-/// Returns the code in an error message of S3, Google or Azure. The message itself may repeat parts of the login.
+/// Returns the code in an error message of S3, Google or Azure. The message itself may repeat parts of the
+/// login.
 fn error_code(body: &[u8]) -> Option<&str> {
     let body = std::str::from_utf8(body).ok()?;
     let (code, _) = body.split_once("<Code>")?.1.split_once("</Code>")?;

@@ -239,7 +239,8 @@ impl Hub {
         Ok(at)
     }
 
-    /// Returns the address of an object's bytes. The hub is asked once, and again if the address is the one that was refused.
+    /// Returns the address of an object's bytes. The hub is asked once, and again if the address is the one
+    /// that was refused.
     async fn place(&self, key: &str, expected: &Stamp, refused: Option<&Url>) -> Result<Url, RequestFailure> {
         let cell = {
             let mut all = self.resolved.lock().unwrap_or_else(PoisonError::into_inner);

@@ -2,24 +2,28 @@
 
 use std::time::Duration;
 
-/// Requests at a time of a new store: at least, at most, and the bytes that they have together between these numbers. The first batch often has 32 records,
-/// each in another block.
+/// Requests at a time of a new store: at least, at most, and the bytes that they have together between these
+/// numbers. The first batch often has 32 records, each in another block.
 const FIRST: usize = 8;
 const FIRST_SMALL: usize = 32;
 const FIRST_BYTES: u64 = 16 << 20;
 /// Rounds without growth after a growth that was of no use.
 const REST: u32 = 8;
-/// The longest time in which the requests of a growth begin, and the mean size of answers from which on they do not begin at once.
+/// The longest time in which the requests of a growth begin, and the mean size of answers from which on they
+/// do not begin at once.
 const SPREAD: Duration = Duration::from_secs(1);
 const LARGE: u64 = 2 << 20;
 
-/// How many requests may be under way. The number doubles while this makes the rate grow by a tenth. Later it is doubled from time to time, and taken
-/// back if this is of no use. A server that refuses requests halves it; from then on it grows by one in each round.
+/// How many requests may be under way. The number doubles while this makes the rate grow by a tenth. Later it
+/// is doubled from time to time, and taken back if this is of no use. A server that refuses requests halves
+/// it; from then on it grows by one in each round.
 ///
-/// A round has as many answers as there may be requests. Only rounds count in which more requests could have been made.
+/// A round has as many answers as there may be requests. Only rounds count in which more requests could have
+/// been made.
 ///
-/// Large requests that begin together share the link and end together. If all of a doubling began at once, the next answers would take twice as long, and then
-/// all come at once. So the new ones begin one after the other, in the time of the round before. The round in which they begin does not count.
+/// Large requests that begin together share the link and end together. If all of a doubling began at once,
+/// the next answers would take twice as long, and then all come at once. So the new ones begin one after the
+/// other, in the time of the round before. The round in which they begin does not count.
 #[derive(Debug)]
 pub(crate) struct InFlight {
     limit: usize,
@@ -36,7 +40,7 @@ pub(crate) struct InFlight {
     /// In the round in which the requests of a growth begin.
     spread: Option<Spread>,
     refused: bool,
-    /// Answers until a refusal counts again: those of requests that were under way.
+    /// Answers until a refusal counts again: the answers to requests that were under way.
     deaf: usize,
 }
 
@@ -54,7 +58,7 @@ struct Round {
 struct Spread {
     before: usize,
     start: Duration,
-    /// The time from the begin of one to that of the next.
+    /// The time from the begin of one to the begin of the next.
     step: Duration,
 }
 
@@ -98,7 +102,8 @@ impl InFlight {
         self.limit
     }
 
-    /// Returns the time before a request is made that no thread waits for, while `running` others are under way.
+    /// Returns the time before a request is made that no thread waits for, while `running` others are under
+    /// way.
     pub(crate) fn delay(&self, now: Duration, running: usize) -> Duration {
         let Some(spread) = &self.spread else { return Duration::ZERO };
         let number = running.saturating_add(1).saturating_sub(spread.before);
@@ -188,7 +193,8 @@ impl InFlight {
 mod tests {
     use super::*;
 
-    /// A link of `rate` bytes per second, with a latency and a rate of each connection. Returns the limit after each round.
+    /// A link of `rate` bytes per second, with a latency and a rate of each connection. Returns the limit
+    /// after each round.
     fn rounds(
         state: &mut InFlight,
         size: u64,
@@ -280,7 +286,8 @@ mod tests {
         assert_eq!(delays(&state, ms(80)), [0, 0, 0, 0, 0, 0, 0, 0, 10, 20, 30, 40, 50, 60, 70, 80]);
         assert_eq!(delays(&state, ms(135))[8..], [0, 0, 0, 0, 0, 5, 15, 25]);
         assert_eq!(delays(&state, ms(160)), [0; 16]);
-        // A slow round does not make a reader wait as long. Small requests begin at once, and so do those of a new store.
+        // A slow round does not make a reader wait as long. Small requests begin at once, and so do requests
+        // of a new store.
         assert_eq!(delays(&after(LARGE, ms(100_000)), ms(100_000))[14..], [875, 1000]);
         assert_eq!(delays(&after(LARGE - 1, ms(80)), ms(80)), [0; 16]);
         assert_eq!(delays(&InFlight::new(128), ms(0)), [0; 16]);

@@ -1,5 +1,6 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
-//! TFRecord files in object stores, for [`tfseek`]: a [`RemoteStore`] for [`DatasetOptions::store`](tfseek::DatasetOptions::store).
+//! TFRecord files in object stores, for [`tfseek`]: a [`RemoteStore`] for
+//! [`DatasetOptions::store`](tfseek::DatasetOptions::store).
 //!
 //! | Store | URLs | Settings, as variables |
 //! | --- | --- | --- |
@@ -11,16 +12,23 @@
 //!
 //! [`RemoteOptions::storage_options`] have the same names in lower case, and precede variables.
 //!
-//! * Public buckets need no login. Where variables have a login, it is used at once. Else the first request is anonymous. If it is refused, the
-//!   file of `gcloud auth application-default login` or the metadata server of the cloud is asked, once for each bucket. Profiles in `~/.aws` are not read.
-//! * The version in the listing goes with every request. An object that was replaced is [`Stale`](tfseek::error::IndexError::Stale).
-//! * Requests that fail for a while are repeated: 5xx, 429, connections that break, also in a body. The error has the last answer and the
-//!   number of attempts. It has no credential, and not the query or user of a URL.
-//! * Announced ranges are merged to pieces of at most 8 MiB, fetched in the order of their need, and kept until they are read.
-//! * 8 requests are made at a time, and more as long as this makes reading faster. 429 and 503 halve their number. A piece that a thread waits for
-//!   and that takes twice as long as 99 of the last 100 is requested once more.
-//! * With [`RemoteOptions::cache_dir`], pieces are also kept on disk, up to a limit. All processes of the machine share them.
-//! * A store reads variables when it is made, and asks once for a login, a region and the commit of a revision. A new store asks again.
+//! * Public buckets need no login. Where variables have a login, it is used at once. Else the first request
+//!   is anonymous. If it is refused, the file of `gcloud auth application-default login` or the metadata
+//!   server of the cloud is asked, once for each bucket. Profiles in `~/.aws` are not read.
+//! * The version in the listing goes with every request. An object that was replaced is
+//!   [`Stale`](tfseek::error::IndexError::Stale).
+//! * Requests that fail for a while are repeated: 5xx, 429, connections that break, also in a body. The error
+//!   has the last answer and the number of attempts. It has no credential, and not the query or user of a
+//!   URL.
+//! * Announced ranges are merged to pieces of at most 8 MiB, fetched in the order of their need, and kept
+//!   until they are read.
+//! * 8 requests are made at a time, and more as long as this makes reading faster. 429 and 503 halve their
+//!   number. A piece that a thread waits for and that takes twice as long as 99 of the last 100 is requested
+//!   once more.
+//! * With [`RemoteOptions::cache_dir`], pieces are also kept on disk, up to a limit. All processes of the
+//!   machine share them.
+//! * A store reads variables when it is made, and asks once for a login, a region and the commit of a
+//!   revision. A new store asks again.
 //! * Servers that ignore ranges are an error. Web servers have no listings.
 // No input causes a panic.
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]

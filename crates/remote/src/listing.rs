@@ -69,8 +69,8 @@ pub(crate) fn stamp(size: u64, time: Option<DateTime<Utc>>, version: Option<Stri
     stamp
 }
 
-/// Returns the failure of an object that is not the listed one. Times are compared if there is no version: a listing may have fractions of
-/// seconds, and headers have none.
+/// Returns the failure of an object that is not the listed one. Times are compared if there is no version: a
+/// listing may have fractions of seconds, and headers have none.
 pub(crate) fn changed(expected: &Stamp, now: &Stamp) -> Option<RequestFailure> {
     if expected.size != now.size {
         return Some(RequestFailure::stale(&format!("it had {} bytes and has {}", expected.size, now.size)));

@@ -7,7 +7,8 @@ use tokio::time::{Instant, timeout_at};
 /// Bytes that have to arrive within the time of a [`Pace`].
 pub(crate) const STEP: u64 = 64 << 10;
 
-/// The deadline of an answer: its head, and then each [`STEP`] of its bytes, has this time. A read timeout alone begins anew with each byte.
+/// The deadline of an answer: its head, and then each [`STEP`] of its bytes, has this time. A read timeout
+/// alone begins anew with each byte.
 #[derive(Debug)]
 pub(crate) struct Pace {
     time: Duration,

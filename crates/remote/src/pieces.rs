@@ -1,4 +1,5 @@
-//! Pieces of objects: which bytes are asked for, which are here, and which are needed still. No request is made here.
+//! Pieces of objects: which bytes are asked for, which are here, and which are needed still. No request is
+//! made here.
 
 use crate::disk::DiskPiece;
 use crate::failure::{Cause, RequestFailure};
@@ -14,14 +15,16 @@ use tfseek::io::{Region, Traffic};
 
 /// The most bytes of a piece.
 pub(crate) const PIECE: u64 = 8 << 20;
-/// Wanted ranges are fetched together over a gap of at most a quarter of the bytes wanted so far, between these numbers of bytes.
+/// Wanted ranges are fetched together over a gap of at most a quarter of the bytes wanted so far, between
+/// these numbers of bytes.
 const GAP: [u64; 2] = [64 << 10, 1 << 20];
 
 /// Bytes of other pieces, beside those that a reader makes room for.
 const IN_FLIGHT: u64 = 64 << 20;
 
-/// Returns the pieces of wanted ranges, in the order in which they are needed first. With `joins` they are fetched together over gaps, else only if they
-/// are adjacent: a piece in a cache has the same range in the next epoch.
+/// Returns the pieces of wanted ranges, in the order in which they are needed first. With `joins` they are
+/// fetched together over gaps, else only if they are adjacent: a piece in a cache has the same range in the
+/// next epoch.
 pub(crate) fn merge(ranges: &[Range<u64>], len: u64, joins: bool) -> Vec<Range<u64>> {
     let ranges = ranges.iter().enumerate().map(|(k, range)| (range.start..range.end.min(len), k));
     let mut sorted: Vec<(Range<u64>, usize)> = ranges.filter(|(range, _)| range.start < range.end).collect();
@@ -236,7 +239,8 @@ impl<O: HasPieces> Pieces<O> {
         self.forget(id, std::slice::from_ref(range))
     }
 
-    /// Drops the pieces in a range of an object that are on their way and not needed. Returns their requests, whose results are dropped.
+    /// Drops the pieces in a range of an object that are on their way and not needed. Returns their requests,
+    /// whose results are dropped.
     fn abandon(&mut self, id: u64, range: &Range<u64>) -> Vec<u64> {
         let (mut starts, mut requests) = (Vec::new(), Vec::new());
         let Some(object) = self.objects.get_mut(&id) else { return requests };
@@ -450,7 +454,8 @@ impl<O: HasPieces> Pieces<O> {
         self.clear(*id, range);
     }
 
-    /// Asks once more for pieces of a range that a thread waits for, if they are slow. Returns the time at which to look again.
+    /// Asks once more for pieces of a range that a thread waits for, if they are slow. Returns the time at
+    /// which to look again.
     pub(crate) fn hurry(&mut self, id: u64, range: &Range<u64>, now: Duration) -> Option<Duration> {
         let (slow, again) = (&self.slow, &mut self.again);
         let mut next: Option<Duration> = None;
@@ -495,7 +500,8 @@ impl<O: HasPieces> Pieces<O> {
         self.urgent.extend(urgent);
     }
 
-    /// Returns the range if one piece has all of it and is here. Like [`begin`](Pieces::begin) and [`take`](Pieces::take) of it.
+    /// Returns the range if one piece has all of it and is here. Like [`begin`](Pieces::begin) and
+    /// [`take`](Pieces::take) of it.
     pub(crate) fn take_one(&mut self, id: u64, range: &Range<u64>) -> Option<PiecePart> {
         let object = self.objects.get_mut(&id)?;
         let (&start, piece) = object.pieces.range_mut(..=range.start).next_back()?;
@@ -875,7 +881,7 @@ mod tests {
         let request = next(&mut pieces).unwrap();
         assert!(pieces.give_up(1, &(0..10)).is_empty());
         assert_eq!(pieces.forget(1, &[0..10]), [request.number]);
-        // Wanted again, they are asked for again. The end of the first request is not that of the second.
+        // Wanted again, they are asked for again. The end of the first request is not the end of the second.
         pieces.begin(1, object, &(0..10));
         let again = next(&mut pieces).unwrap();
         pieces.done(&request, Err(RequestFailure::cancelled()), Duration::ZERO, From::Server);

@@ -12,8 +12,8 @@ use tfseek::io::bare_url;
 /// The beginnings of the names of regions in which a bucket may have the name of a bucket elsewhere.
 const PARTITIONS: [&str; 5] = ["cn-", "us-gov-", "us-iso", "eu-iso", "eusc-"];
 
-/// Selects the objects of a store besides their URLs, without secrets: a server, an account, and a user or a region where two may have other
-/// buckets of one name. Empty for the services themselves.
+/// Selects the objects of a store besides their URLs, without secrets: a server, an account, and a user or a
+/// region where two may have other buckets of one name. Empty for the services themselves.
 pub(crate) struct Places {
     s3: String,
     google: String,

@@ -1,4 +1,5 @@
-//! The pieces of an object that are open on disk. Records are read from them without the lock of the store's pieces.
+//! The pieces of an object that are open on disk. Records are read from them without the lock of the store's
+//! pieces.
 
 use crate::disk::DiskPiece;
 use std::ops::Range;
@@ -6,13 +7,15 @@ use std::sync::{PoisonError, RwLock, RwLockWriteGuard};
 
 /// The pieces of an object that are open on disk, each with its first byte, by which they are sorted.
 ///
-/// A reader does not wait for the lock, because a forked child may have a copy that is held for ever. Without it, it asks the store.
+/// A reader does not wait for the lock, because a forked child may have a copy that is held for ever. Without
+/// it, it asks the store.
 #[derive(Debug, Default)]
 pub(crate) struct ReadyPieces(RwLock<Vec<(u64, DiskPiece)>>);
 
 impl ReadyPieces {
-    /// Appends a range of the object to `buf`, if one piece has all of it. Returns the number of wanted bytes of the piece that are left. `None`, and `buf` is
-    /// unchanged, if there is no such piece, or if the disk failed.
+    /// Appends a range of the object to `buf`, if one piece has all of it. Returns the number of wanted bytes
+    /// of the piece that are left. `None`, and `buf` is unchanged, if there is no such piece, or if the disk
+    /// failed.
     pub(crate) fn append(&self, range: &Range<u64>, buf: &mut Vec<u8>) -> Option<u64> {
         let (piece, before) = (self.find(range)?, buf.len());
         let len = range.end.checked_sub(range.start)?;
@@ -49,7 +52,8 @@ impl ReadyPieces {
         }
     }
 
-    /// Removes the pieces that have bytes of a range, in a forked child: a copy of a lock that is held is not waited for.
+    /// Removes the pieces that have bytes of a range, in a forked child: a copy of a lock that is held is not
+    /// waited for.
     pub(crate) fn remove_in_child(&self, range: &Range<u64>) {
         if let Ok(mut pieces) = self.0.try_write() {
             pieces.retain(|(_, piece)| piece.range().end <= range.start || range.end <= piece.range().start);

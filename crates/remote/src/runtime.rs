@@ -13,7 +13,8 @@ use tokio::task::AbortHandle;
 /// Largest number of threads that read and write the cache on disk.
 const DISK_THREADS: usize = 8;
 
-/// A thread `tfseek-io` with the runtime of the requests. It ends when this value is dropped, and its requests with it.
+/// A thread `tfseek-io` with the runtime of the requests. It ends when this value is dropped, and its
+/// requests with it.
 #[derive(Debug)]
 pub(crate) struct IoThread {
     handle: Handle,

@@ -11,23 +11,27 @@ use std::time::Duration;
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct RemoteOptions {
-    /// Options of the stores by their names in lower case, e.g. `aws_access_key_id` or `endpoint`. They precede variables.
+    /// Options of the stores by their names in lower case, e.g. `aws_access_key_id` or `endpoint`. They
+    /// precede variables.
     pub storage_options: Vec<(String, String)>,
-    /// The variables to read. By default those of the process, when the store is made.
+    /// The variables to read. By default the variables of the process, when the store is made.
     pub variables: Option<Vec<(String, String)>>,
-    /// The largest number of requests at a time that fetch announced bytes. 256 by default. A store begins with 8 of 2 MiB, or up
-    /// to 32 smaller ones, and makes more while this makes reading faster. Each has a connection.
+    /// The largest number of requests at a time that fetch announced bytes. 256 by default. A store begins
+    /// with 8 of 2 MiB, or up to 32 smaller ones, and makes more while this makes reading faster. Each has a
+    /// connection.
     pub requests: usize,
     /// The largest number of announced bytes that are kept until they are read. 256 MiB by default.
     pub memory: u64,
     /// How often a request is repeated that fails for a while. 10 by default, in at most three minutes.
     pub retries: usize,
-    /// How long to wait for the next bytes of an answer. 10 seconds by default. The head of an answer, and then each 64 KiB, may take three times as long.
+    /// How long to wait for the next bytes of an answer. 10 seconds by default. The head of an answer, and
+    /// then each 64 KiB, may take three times as long.
     pub read_timeout: Duration,
-    /// A folder for bytes of objects, which all processes of the machine share. By default the variable `TFSEEK_CACHE_DIR`, or none. Objects without a
-    /// time and a version are not kept.
+    /// A folder for bytes of objects, which all processes of the machine share. By default the variable
+    /// `TFSEEK_CACHE_DIR`, or none. Objects without a time and a version are not kept.
     pub cache_dir: Option<PathBuf>,
-    /// The largest number of bytes in that folder, which is needed with it. By default the variable `TFSEEK_CACHE_BYTES`, such as `500000000000`.
+    /// The largest number of bytes in that folder, which is needed with it. By default the variable
+    /// `TFSEEK_CACHE_BYTES`, such as `500000000000`.
     pub cache_bytes: Option<u64>,
 }
 
@@ -66,7 +70,8 @@ impl fmt::Debug for RemoteOptions {
 const CACHE_DIR: &str = "TFSEEK_CACHE_DIR";
 const CACHE_BYTES: &str = "TFSEEK_CACHE_BYTES";
 
-/// Variables with one meaning, without `AWS_`: an option of a group stands for all of it, whatever their order among themselves is.
+/// Variables with one meaning, without `AWS_`: an option of a group stands for all of it, whatever their
+/// order among themselves is.
 const GROUPS: [&[&str]; 3] = [
     &["endpoint", "endpoint_url", "endpoint_url_s3"],
     &["region", "default_region"],
@@ -172,7 +177,8 @@ impl Settings {
         self.options.keys().map(String::as_str)
     }
 
-    /// Returns the variables whose names begin with `prefix`, in lower case, and then the options, which precede them.
+    /// Returns the variables whose names begin with `prefix`, in lower case, and then the options, which
+    /// precede them.
     pub(crate) fn all(&self, prefix: &str) -> impl Iterator<Item = (String, &str)> {
         let variables = self.variables.iter().filter(move |(name, _)| name.starts_with(prefix));
         let variables = variables.map(|(name, value)| (name.to_ascii_lowercase(), value.as_str()));
@@ -208,7 +214,8 @@ mod tests {
         assert!(!format!("{settings:?}").contains("from-"));
     }
 
-    /// A session's token belongs to the keys beside it, and the endpoint of S3 precedes that of all services.
+    /// A session's token belongs to the keys beside it, and the endpoint of S3 precedes the endpoint of all
+    /// services.
     #[test]
     fn an_option_replaces_the_variables_of_its_group() {
         const ALL: [&str; 7] = [

@@ -45,9 +45,10 @@ impl Slow {
         })
     }
 
-    /// Returns the time after which a request for `len` bytes is slow, at least [`LEAST`]. It is twice the time that one of the last hundred exceeded:
-    /// on a full link, requests take up to twice as long when more are under way. Shorter requests count with the time that they would have taken for
-    /// `len` bytes. `None` if too few are known.
+    /// Returns the time after which a request for `len` bytes is slow, at least [`LEAST`]. It is twice the
+    /// time that one of the last hundred exceeded: on a full link, requests take up to twice as long when
+    /// more are under way. Shorter requests count with the time that they would have taken for `len` bytes.
+    /// `None` if too few are known.
     pub(crate) fn limit(&self, len: u64) -> Option<Duration> {
         if self.last.len() < KNOWN {
             return None;

@@ -27,8 +27,9 @@ use tokio::task::AbortHandle;
 
 /// Objects of S3, Google Cloud Storage, Azure, HTTP servers and the Hugging Face hub.
 ///
-/// All requests are made by one thread, `tfseek-io`, which starts with the first. A forked process makes a new store of the same options.
-/// No message and no `Debug` output has a credential, or the query or user of a URL.
+/// All requests are made by one thread, `tfseek-io`, which starts with the first. A forked process makes a
+/// new store of the same options. No message and no `Debug` output has a credential, or the query or user of
+/// a URL.
 ///
 /// ```no_run
 /// use std::sync::Arc;
@@ -51,12 +52,13 @@ struct SharedStore {
     first: Generation,
     /// Number of objects that were opened.
     opened: AtomicU64,
-    /// The URLs of objects that were listed with a query or a user, by the names that are shown, and by their keys. `None` for a name of several.
+    /// The URLs of objects that were listed with a query or a user, by the names that are shown, and by their
+    /// keys. `None` for a name of several.
     named: Mutex<NamedUrls>,
 }
 
-/// The state of the store in one process. A forked child has a copy of its parent's state, without the thread and with locks that may be held for
-/// ever. So it uses the next one.
+/// The state of the store in one process. A forked child has a copy of its parent's state, without the thread
+/// and with locks that may be held for ever. So it uses the next one.
 struct Generation {
     process: u32,
     live: Mutex<Option<Arc<Live>>>,
@@ -127,7 +129,8 @@ impl Drop for Generation {
 }
 
 impl SharedStore {
-    /// Returns the names of objects. `None` in a forked process if a thread held the lock that it does not have.
+    /// Returns the names of objects. `None` in a forked process if a thread held the lock that it does not
+    /// have.
     fn named(&self) -> Option<MutexGuard<'_, NamedUrls>> {
         match self.first.process == process::id() {
             true => Some(self.named.lock().unwrap_or_else(PoisonError::into_inner)),
@@ -288,8 +291,8 @@ enum Found {
     Lease(Option<Lease>),
 }
 
-/// Looks for a piece in the cache. Waits a while for another process that is fetching it. With `again` a piece is deleted, also one that was being
-/// written.
+/// Looks for a piece in the cache. Waits a while for another process that is fetching it. With `again` a
+/// piece is deleted, also one that was being written.
 async fn find(cache: &Arc<DiskCache>, folder: &str, range: &Range<u64>, again: bool) -> Found {
     let since = Instant::now();
     loop {
@@ -424,7 +427,8 @@ impl RemoteStore {
         }))
     }
 
-    /// Returns the URL of an object, with the query and the user that it was listed with. Names of shards have none.
+    /// Returns the URL of an object, with the query and the user that it was listed with. Names of shards
+    /// have none.
     fn full_url<'u>(&self, url: &'u str) -> Result<Cow<'u, str>, RequestFailure> {
         let name = if bare_url(url) == url { Box::from(url) } else { self.key(url) };
         match self.known_url(&name) {
@@ -438,7 +442,8 @@ impl RemoteStore {
         }
     }
 
-    /// Returns the URL of the object of this name or key, if it was listed, and `Some(None)` for a name of several.
+    /// Returns the URL of the object of this name or key, if it was listed, and `Some(None)` for a name of
+    /// several.
     fn known_url(&self, name: &str) -> Option<Option<Box<str>>> {
         self.0.named()?.get(name).cloned()
     }
@@ -500,7 +505,8 @@ impl Store for RemoteStore {
         if *full != *prefix
             && let Some(object) = objects.iter_mut().find(|object| *object.url == *full)
         {
-            // It was asked for by its name. Its URL, which identifies it, comes first, unless it has another beginning.
+            // It was asked for by its name. Its URL, which identifies it, comes first, unless it has another
+            // beginning.
             let named = Object { url: prefix.into(), stamp: object.stamp.clone() };
             if full.starts_with(prefix) {
                 objects.push(named);
@@ -610,7 +616,7 @@ impl RemoteObject {
         let (backend, doubts) = (live.backend(address)?, Mutex::default());
         let remote = Arc::new(Remote { backend, key, stamp, cached, ready, doubts });
         if let Some(known) = &mut known {
-            // That of the parent is not dropped: its clients have the parent's thread.
+            // The parent's object is not dropped: its clients have the parent's thread.
             std::mem::forget(known.replace(KnownObject {
                 process,
                 live: live.clone(),
@@ -769,7 +775,7 @@ impl Source for RemoteObject {
 
     fn distrust(&self, range: &Range<u64>) -> bool {
         let Ok((live, remote)) = self.live() else { return false };
-        // A request that ends takes this lock before that of the pieces, and waits here.
+        // A request that ends takes this lock before the lock of the pieces, and waits here.
         let mut pieces = live.pieces();
         remote.doubts().add(range, || {
             if let (Some(cache), Some(folder)) = (&live.cache, &remote.cached) {

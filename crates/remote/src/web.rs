@@ -30,7 +30,7 @@ pub(crate) struct Attempts {
     left: usize,
     pause: Duration,
     since: Instant,
-    /// That of the last answer.
+    /// The pace of the last answer.
     pace: Pace,
     under_way: Option<UnderWay>,
 }
@@ -272,7 +272,8 @@ impl From<RequestFailure> for NoRange {
     }
 }
 
-/// Refuses a body of `len` bytes that is compressed on its way, although no request accepts that. A compressed file may have the same header.
+/// Refuses a body of `len` bytes that is compressed on its way, although no request accepts that. A
+/// compressed file may have the same header.
 fn check_encoding(headers: &HeaderMap, len: u64) -> Result<(), RequestFailure> {
     let is_encoded = headers.get(CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity");
     if is_encoded && length(headers) != Some(len) {

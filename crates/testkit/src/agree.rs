@@ -1,4 +1,5 @@
-//! Properties that hold for any bytes: the views agree with the naive twins. Each function panics if they do not.
+//! Properties that hold for any bytes: the views agree with the naive twins. Each function panics if they do
+//! not.
 
 use super::twin::{self, Frame, Key, Refused, Rules};
 use std::collections::BTreeMap;
@@ -100,8 +101,8 @@ fn features(
 
 /// Returns the expected result of a lookup of one key (R4). `decode_key` decodes only the values of that key.
 ///
-/// For a well-formed payload the result is that of the whole payload. For a malformed payload R4 also allows an error; tfseek returns
-/// exactly the result of `decode_key`.
+/// For a well-formed payload the result is that of the whole payload. For a malformed payload R4 also allows
+/// an error; tfseek returns exactly the result of `decode_key`.
 fn lazy<V: Clone + PartialEq + std::fmt::Debug>(
     whole: &twin::Result<twin::DecodedMap<V>>,
     key: &str,
@@ -154,7 +155,8 @@ fn kind(feature: &twin::Feature) -> &'static str {
     }
 }
 
-/// Checks that printing does not panic. Only every eighth payload is printed, because printing costs as much as all other checks.
+/// Checks that printing does not panic. Only every eighth payload is printed, because printing costs as much
+/// as all other checks.
 fn print(view: &dyn std::fmt::Debug, payload: &[u8]) {
     if payload.len().is_multiple_of(8) {
         assert!(!format!("{view:?}").is_empty());
@@ -227,7 +229,8 @@ fn feature_list(view: FeatureList<'_>, want: &[twin::Feature]) {
     }
 }
 
-/// Returns a sample of indices, also beyond the end. Not all indices are used, because `get` is linear for some lists.
+/// Returns a sample of indices, also beyond the end. Not all indices are used, because `get` is linear for
+/// some lists.
 fn sample_indices(len: usize) -> impl Iterator<Item = usize> {
     let far = [len / 2, len.saturating_sub(2), len.saturating_sub(1), len, len + 1, usize::MAX];
     (0..len.min(20)).chain(far)
@@ -303,8 +306,8 @@ fn bytes<'a>(list: List<'a, &'a [u8]>, want: &[Vec<u8>]) {
 
 /// Checks that the records of a slice agree with the twin and cover the slice without gaps.
 ///
-/// The first record starts at 0, and each other record at the end of its predecessor. Without damage, the last record ends at the end
-/// of the slice.
+/// The first record starts at 0, and each other record at the end of its predecessor. Without damage, the
+/// last record ends at the end of the slice.
 pub fn frames(file: &[u8]) {
     let want = twin::frames(file);
     let mut frames = frame::frames(file);

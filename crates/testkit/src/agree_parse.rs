@@ -1,4 +1,5 @@
-//! Property of the batch parser: a parse gives the same arrays as the naive twin, or an error in the same row.
+//! Property of the batch parser: a parse gives the same arrays as the naive twin, or an error in the same
+//! row.
 
 use super::arrays::Arrays;
 use super::rng::Rng;
@@ -20,7 +21,8 @@ pub enum Outcome {
     Same,
     /// An error in the same row, of this category.
     Refused(Category),
-    /// An error in a row that is malformed in a part that the schema does not use. Such a row may be refused (R4).
+    /// An error in a row that is malformed in a part that the schema does not use. Such a row may be refused
+    /// (R4).
     RefusedElsewhere,
     /// A success for more rows in one record than the twin supports.
     Large,
@@ -103,7 +105,8 @@ impl Want {
                 let malformed = self.rows[row] == DecodedRow::Malformed;
                 let elsewhere = matches!(self.rows[row], DecodedRow::Elsewhere(_));
                 let expected = fault.any_of.contains(&category)
-                    // The twin cannot read a malformed payload to its end, so it does not know the other faults of the row.
+                    // The twin cannot read a malformed payload to its end, so it does not know the other
+                    // faults of the row.
                     || malformed && category != Category::TooLarge && category != Category::BadSpec
                     || elsewhere && category == Category::MalformedProto;
                 if expected { Ok(Outcome::Refused(category)) } else { Err(wrong()) }
@@ -121,7 +124,8 @@ impl Want {
     }
 }
 
-/// Returns true if two errors have the same category, reason and location. What a message says of other records depends on those before.
+/// Returns true if two errors have the same category, reason and location. What a message says of other
+/// records depends on those before.
 pub fn same_error(a: &Error, b: &Error) -> bool {
     let place = |e: &Error| {
         let at = e.location();
@@ -158,7 +162,8 @@ impl Input {
     /// A schema with arrays in byte strings, of Examples.
     pub const ARRAYS: u8 = 64;
 
-    /// Maximum number of rows: more than a block of the parser, but few enough that large results stay within the limit together.
+    /// Maximum number of rows: more than a block of the parser, but few enough that large results stay within
+    /// the limit together.
     const MAX_ROWS: usize = 80;
 
     pub fn schema(&self) -> Schema {
@@ -194,8 +199,8 @@ impl Input {
     }
 }
 
-/// Checks that the parser and its twin agree on the batch that these bytes describe. The batch is parsed twice, because the second
-/// parse uses the key order learned in the first.
+/// Checks that the parser and its twin agree on the batch that these bytes describe. The batch is parsed
+/// twice, because the second parse uses the key order learned in the first.
 pub fn parse(data: &[u8]) {
     let input = Input::read(data);
     let has = |option| input.options & option != 0;
@@ -224,7 +229,8 @@ pub fn parse(data: &[u8]) {
     }
 }
 
-/// Parses the rows in batches on a number of threads that share the parser. The error is that of the first batch that fails.
+/// Parses the rows in batches on a number of threads that share the parser. The error is that of the first
+/// batch that fails.
 pub fn parse_batches<R: PayloadRow + Sync>(
     parser: &BatchParser,
     rows: &[R],

@@ -1,4 +1,5 @@
-//! Records that resemble each other, as those of one writer, and deviate from the usual encoding with a probability.
+//! Records that resemble each other, as those of one writer, and deviate from the usual encoding with a
+//! probability.
 
 use super::rng::Rng;
 use tfseek::schema::{DType, FeatureSpec, Schema};
@@ -137,7 +138,8 @@ fn entry(rng: &mut Rng, key: &str, values: Values, odd: u8, short: bool) -> Vec<
     field(0x0a, &body, extra(rng))
 }
 
-/// Returns a record with all features. Each deviation from the usual encoding has the probability `odd` / 256.
+/// Returns a record with all features. Each deviation from the usual encoding has the probability `odd` /
+/// 256.
 pub fn record(rng: &mut Rng, features: &[(String, Values)], odd: u8) -> Vec<u8> {
     record_of(rng, features, odd, false)
 }

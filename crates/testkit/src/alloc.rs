@@ -1,8 +1,10 @@
-//! An allocator that counts the requests and the allocated bytes of each thread, and refuses requests above a limit.
+//! An allocator that counts the requests and the allocated bytes of each thread, and refuses requests above a
+//! limit.
 //!
 //! A test binary that measures allocations installs it:
 //! `#[global_allocator] static ALLOCATOR: tfseek_testkit::alloc::Counting = tfseek_testkit::alloc::Counting;`.
-//! All counts and the limit belong to the calling thread, so the tests of one binary do not affect each other.
+//! All counts and the limit belong to the calling thread, so the tests of one binary do not affect each
+//! other.
 
 #![allow(unsafe_code)]
 
@@ -15,7 +17,8 @@ pub struct Counting;
 thread_local! {
     // The thread locals are `const` and have no destructor, so an access allocates nothing.
     static REQUESTS: Cell<Requests> = const { Cell::new(Requests { times: 0, bytes: 0 }) };
-    // Bytes that this thread allocated minus the bytes that it freed. Below 0 if it freed memory of other threads.
+    // Bytes that this thread allocated minus the bytes that it freed. Below 0 if it freed memory of other
+    // threads.
     static HELD: Cell<i64> = const { Cell::new(0) };
     static MOST_HELD: Cell<i64> = const { Cell::new(0) };
     static LONGEST: Cell<usize> = const { Cell::new(0) };
@@ -48,8 +51,9 @@ fn exceeds_limit(bytes: usize) -> bool {
     bytes > LIMIT.get()
 }
 
-// SAFETY: each call is passed on to `System` unchanged, so `System` keeps the contract of `GlobalAlloc`. The counting functions neither
-// allocate nor unwind, because they only use constant-initialised thread locals. The contract allows a null pointer as a result.
+// SAFETY: each call is passed on to `System` unchanged, so `System` keeps the contract of `GlobalAlloc`. The
+// counting functions neither allocate nor unwind, because they only use constant-initialised thread locals.
+// The contract allows a null pointer as a result.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if exceeds_limit(layout.size()) {
@@ -110,7 +114,8 @@ pub fn longest<T>(f: impl FnOnce() -> T) -> (T, usize) {
     (value, LONGEST.get())
 }
 
-/// Calls `f`. Returns its result and the peak of the bytes that this thread held during the call, minus the bytes it held before.
+/// Calls `f`. Returns its result and the peak of the bytes that this thread held during the call, minus the
+/// bytes it held before.
 ///
 /// A single request of more than `limit` bytes ends the process, like a request without enough memory.
 pub fn most_held<T>(limit: usize, f: impl FnOnce() -> T) -> (T, u64) {

@@ -1,4 +1,5 @@
-//! Columns in a form that does not depend on the parser. Two columns are equal if their types, shapes and bits are equal.
+//! Columns in a form that does not depend on the parser. Two columns are equal if their types, shapes and
+//! bits are equal.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -42,7 +43,8 @@ pub enum Neutral {
     },
 }
 
-/// All columns of a parse. `features` are the outputs of TensorFlow for Examples, and the context for SequenceExamples.
+/// All columns of a parse. `features` are the outputs of TensorFlow for Examples, and the context for
+/// SequenceExamples.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Arrays {
     pub features: BTreeMap<String, Neutral>,

@@ -1,5 +1,5 @@
-//! A store in memory that behaves as a bucket would: no inodes, a clock of its own or none, listings by prefix, reads of ranges after a
-//! delay. A replaced object has another version.
+//! A store in memory that behaves as a bucket would: no inodes, a clock of its own or none, listings by
+//! prefix, reads of ranges after a delay. A replaced object has another version.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -25,7 +25,8 @@ impl Manners {
     pub const BUCKET: Manners =
         Manners { times: true, versions: true, writable: true, latency: Duration::from_micros(200) };
 
-    /// A bucket, a hub that has versions and no times, and a server that has times only and cannot be written to.
+    /// A bucket, a hub that has versions and no times, and a server that has times only and cannot be written
+    /// to.
     pub const ALL: [Manners; 3] = [
         Manners::BUCKET,
         Manners { times: false, ..Manners::BUCKET },

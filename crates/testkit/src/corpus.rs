@@ -14,7 +14,8 @@ pub fn numbered(seeds: impl IntoIterator<Item = Vec<u8>>) -> Vec<(String, Vec<u8
     seeds.into_iter().enumerate().map(|(k, seed)| (format!("seed-{k:02}"), seed)).collect()
 }
 
-/// Runs a target on all files of its corpus, on its seeds with their names, and on no bytes. `TFSEEK_WRITE_SEEDS=1` writes the seeds first.
+/// Runs a target on all files of its corpus, on its seeds with their names, and on no bytes.
+/// `TFSEEK_WRITE_SEEDS=1` writes the seeds first.
 pub fn replay(name: &str, seeds: &[(String, Vec<u8>)], target: impl Fn(&[u8]) + RefUnwindSafe) {
     let dir = folder(name);
     if env::var_os("TFSEEK_WRITE_SEEDS").is_some() {

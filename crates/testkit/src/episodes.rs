@@ -82,7 +82,8 @@ type Rows = Vec<List>;
 #[derive(Clone, Debug)]
 pub struct Decoded {
     pub steps: usize,
-    /// `None` for a feature that the record does not have, and the reason if it cannot be divided among the steps.
+    /// `None` for a feature that the record does not have, and the reason if it cannot be divided among the
+    /// steps.
     pub rows: BTreeMap<String, Result<Option<Rows>, String>>,
 }
 
@@ -331,7 +332,8 @@ pub fn steps_key(name: &str, kind: DType, width: u32) -> EpisodeKey {
     EpisodeKey { name: name.into(), kind, values: EpisodeValues::Steps { width } }
 }
 
-/// Returns features of each kind and division, some of them lengths of others. The first has a known number of values.
+/// Returns features of each kind and division, some of them lengths of others. The first has a known number
+/// of values.
 pub fn keys(rng: &mut Rng) -> Vec<EpisodeKey> {
     let key = |name: &str, kind, values| EpisodeKey { name: name.into(), kind, values };
     let kind = |rng: &mut Rng| rng.pick(&[DType::Float32, DType::Int64, DType::Bytes]);
@@ -493,7 +495,8 @@ fn feature(rng: &mut Rng, list: &List, odd: u8) -> Vec<u8> {
     out
 }
 
-/// Encodes an episode, with `odd` / 256 of the features in other encodings, with earlier entries of their key, and among several `features`.
+/// Encodes an episode, with `odd` / 256 of the features in other encodings, with earlier entries of their
+/// key, and among several `features`.
 pub fn encode(rng: &mut Rng, lists: &[(String, List)], odd: u8) -> Vec<u8> {
     let (mut out, mut features) = (Vec::new(), Vec::new());
     let mut lists: Vec<_> = lists.iter().collect();
@@ -546,7 +549,8 @@ pub fn section(file: &[u8], kind: usize) -> Option<(usize, usize)> {
     Some((u32_at(file, entry + 8)?, u32_at(file, entry + 16)?))
 }
 
-/// Recomputes the checksums of a file of tables of fewer than 1024 records, as far as its parts are inside of it.
+/// Recomputes the checksums of a file of tables of fewer than 1024 records, as far as its parts are inside of
+/// it.
 pub fn repair(file: &mut [u8]) -> Option<()> {
     for k in 0..4 {
         let entry = 128 + 32 * k;

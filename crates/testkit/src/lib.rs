@@ -1,7 +1,7 @@
 //! Shared code of the tests, benches and fuzz targets of tfseek.
 //!
-//! It has seeded random numbers, generators of messages in unusual encodings, naive reference implementations ("twins"), properties
-//! that compare views with twins, a counting allocator, and data for benches.
+//! It has seeded random numbers, generators of messages in unusual encodings, naive reference implementations
+//! ("twins"), properties that compare views with twins, a counting allocator, and data for benches.
 
 #![allow(missing_docs, reason = "not published; read with the tests that use it")]
 #![allow(clippy::len_without_is_empty, reason = "no caller needs it")]
@@ -35,8 +35,8 @@ pub mod twin_parse;
 
 use std::io::Write;
 
-/// Says that a test, or a part of it, is skipped because it needs something. `make test` counts these lines, from the file that `TFSEEK_SKIPPED`
-/// names. The harness does not capture what is written to the handle.
+/// Says that a test, or a part of it, is skipped because it needs something. `make test` counts these lines,
+/// from the file that `TFSEEK_SKIPPED` names. The harness does not capture what is written to the handle.
 pub fn skipped(needs: &str) {
     let line = format!("skipped: needs {needs}\n");
     let _ = std::io::stderr().write_all(line.as_bytes());
@@ -46,7 +46,8 @@ pub fn skipped(needs: &str) {
     }
 }
 
-/// Returns the name of `test` in the module `module_path!()` for the test harness. A test uses it to run itself in a new process.
+/// Returns the name of `test` in the module `module_path!()` for the test harness. A test uses it to run
+/// itself in a new process.
 pub fn test_name(module_path: &str, test: &str) -> String {
     match module_path.split_once("::") {
         Some((_, module)) => format!("{module}::{test}"),

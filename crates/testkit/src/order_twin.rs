@@ -39,7 +39,8 @@ pub fn absorb(words: &[u64]) -> u64 {
     h
 }
 
-/// PRP1 with any number of rounds. The library uses 8. Tests of quality use fewer rounds to show that they detect a weak permutation.
+/// PRP1 with any number of rounds. The library uses 8. Tests of quality use fewer rounds to show that they
+/// detect a weak permutation.
 pub struct Feistel {
     n: u64,
     keys: Vec<u64>,
@@ -85,7 +86,8 @@ pub fn prp(n: u64, seed: u64, epoch: u64, stream: u64) -> Feistel {
     Feistel::new(8, n, seed, epoch, stream)
 }
 
-/// Returns the block order as a table: the records of the shuffled blocks, window by window, with each window shuffled.
+/// Returns the block order as a table: the records of the shuffled blocks, window by window, with each window
+/// shuffled.
 pub fn block_order(n: u64, block: u64, window: u64, seed: u64, epoch: u64, stream: u64) -> Vec<u64> {
     let blocks = prp(n.div_ceil(block), seed, epoch, stream + 1).all();
     let mut order = Vec::new();
@@ -97,7 +99,8 @@ pub fn block_order(n: u64, block: u64, window: u64, seed: u64, epoch: u64, strea
     order
 }
 
-/// Returns the order of balanced classes in blocks: of each window the first samples of a mixture of its classes.
+/// Returns the order of balanced classes in blocks: of each window the first samples of a mixture of its
+/// classes.
 pub fn balanced_blocks(classes: &[i64], block: u64, window: u64, seed: u64, epoch: u64) -> Vec<u64> {
     let n = classes.len() as u64;
     let blocks = prp(n.div_ceil(block), seed, epoch, 1).all();
@@ -121,7 +124,8 @@ pub fn balanced_blocks(classes: &[i64], block: u64, window: u64, seed: u64, epoc
     order
 }
 
-/// Returns the first cycles of a mixture: the components of each cycle, shuffled, each with its samples in order.
+/// Returns the first cycles of a mixture: the components of each cycle, shuffled, each with its samples in
+/// order.
 pub fn mixture(weights: &[u64], seed: u64, cycles: u64) -> Vec<(usize, u64)> {
     let mut given = vec![0; weights.len()];
     mixture_after(&mut given, weights, seed, cycles)

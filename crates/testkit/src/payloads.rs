@@ -12,8 +12,9 @@ pub fn canonical_sequence(rng: &mut Rng) -> Vec<u8> {
     Generator { rng, odd: 0, bad: 0 }.sequence()
 }
 
-/// Returns a well-formed Example in an unusual encoding that protobuf allows: lists that are not packed or have many chunks, repeated
-/// and missing keys and values, members of the oneof that replace each other, unknown fields and groups, over-long varints.
+/// Returns a well-formed Example in an unusual encoding that protobuf allows: lists that are not packed or
+/// have many chunks, repeated and missing keys and values, members of the oneof that replace each other,
+/// unknown fields and groups, over-long varints.
 pub fn odd_example(rng: &mut Rng) -> Vec<u8> {
     let odd = rng.pick(&[10, 30, 80]);
     Generator { rng, odd, bad: 0 }.example()
@@ -25,7 +26,8 @@ pub fn odd_sequence(rng: &mut Rng) -> Vec<u8> {
     Generator { rng, odd, bad: 0 }.sequence()
 }
 
-/// Returns a damaged payload. Some are damaged in an inner message, with correct lengths around it; some have changed bytes.
+/// Returns a damaged payload. Some are damaged in an inner message, with correct lengths around it; some have
+/// changed bytes.
 pub fn mutated(rng: &mut Rng, sequence: bool) -> Vec<u8> {
     let (odd, bad) = (rng.pick(&[0, 10, 30, 80]), rng.pick(&[0, 0, 2, 8]));
     let mut generator = Generator { rng, odd, bad };
@@ -222,8 +224,8 @@ impl Generator<'_> {
         out
     }
 
-    /// Returns a list of `count` numbers, packed in one chunk in the usual encoding. `write_number` writes the k-th number, and
-    /// `wire_type` is the wire type of a number that is not packed.
+    /// Returns a list of `count` numbers, packed in one chunk in the usual encoding. `write_number` writes
+    /// the k-th number, and `wire_type` is the wire type of a number that is not packed.
     pub(super) fn numbers(
         &mut self,
         wire_type: u8,
@@ -264,8 +266,8 @@ impl Generator<'_> {
         }
     }
 
-    /// Sometimes writes a field that the message does not have, or has with another wire type. `known` are the numbers of the message's
-    /// own fields, which must not be length-delimited here.
+    /// Sometimes writes a field that the message does not have, or has with another wire type. `known` are
+    /// the numbers of the message's own fields, which must not be length-delimited here.
     pub(super) fn unknown(&mut self, out: &mut Vec<u8>, known: &[u32]) {
         if self.bad > 0 && self.rng.chance(self.bad) {
             return self.malformed(out);
@@ -315,7 +317,8 @@ impl Generator<'_> {
 
     fn malformed(&mut self, out: &mut Vec<u8>) {
         let bad: &[u8] = self.rng.pick(&[
-            // field number 0; wire types 6 and 7; a group end without a start, with another number, and a missing group end
+            // field number 0; wire types 6 and 7; a group end without a start, with another number, and a
+            // missing group end
             &[0x00, 0x00],
             &[0x26],
             &[0x27],

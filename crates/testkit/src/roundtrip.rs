@@ -10,8 +10,8 @@ use tfseek::{
 
 const ORDERS: [KeyOrder; 2] = [KeyOrder::Python, KeyOrder::Bytes];
 
-/// Checks that a payload that decodes is encoded to bytes with the same meaning, and that these bytes are encoded to themselves. The
-/// owned message and the builder must give the same bytes.
+/// Checks that a payload that decodes is encoded to bytes with the same meaning, and that these bytes are
+/// encoded to themselves. The owned message and the builder must give the same bytes.
 pub fn roundtrip(payload: &[u8]) {
     if let Ok(buf) = example(payload) {
         for order in ORDERS {

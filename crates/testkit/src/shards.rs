@@ -33,7 +33,8 @@ pub fn set_mtime(path: &Path, ns: u64) {
     File::options().write(true).open(path).unwrap().set_modified(time).unwrap();
 }
 
-/// Makes the files of an index folder newer than all changes of the shards, so that size and time tell that a shard is the same.
+/// Makes the files of an index folder newer than all changes of the shards, so that size and time tell that a
+/// shard is the same.
 pub fn trust(folder: &Path) {
     let later = SystemTime::now() + Duration::from_secs(3600);
     for file in fs::read_dir(folder).unwrap() {

@@ -1,5 +1,5 @@
-//! A naive twin of the tensor parser. Each element is a separate byte string. The twin reports only *that* a message is refused, not
-//! the reason.
+//! A naive twin of the tensor parser. Each element is a separate byte string. The twin reports only *that* a
+//! message is refused, not the reason.
 
 use super::twin::{Refused, Result, Value, fields, take, varint};
 use tfseek::ErrorKind;
@@ -27,8 +27,9 @@ pub fn tensor(bytes: &[u8], dtype: TensorDType) -> Result<Elements> {
     Ok((shape, elements))
 }
 
-/// Parses a tensor of numbers as the array of a column: the byte of a bool may be any, and there must be a value unless the shape is
-/// empty. The elements are `None` if filling in the missing ones is too much for the twin.
+/// Parses a tensor of numbers as the array of a column: the byte of a bool may be any, and there must be a
+/// value unless the shape is empty. The elements are `None` if filling in the missing ones is too much for
+/// the twin.
 pub fn array(bytes: &[u8], dtype: TensorDType) -> Result<Elements<Option<Vec<Vec<u8>>>>> {
     let Fields { shape, n, content, values } = read(bytes, dtype)?;
     let elements = if content.is_empty() {
@@ -191,7 +192,8 @@ pub fn borrows(tensor: &Tensor<'_>, bytes: &[u8]) -> bool {
     }
 }
 
-/// Checks that parser and twin agree, and that a parsed tensor is unchanged after it is written and parsed again.
+/// Checks that parser and twin agree, and that a parsed tensor is unchanged after it is written and parsed
+/// again.
 pub fn agree(bytes: &[u8], dtype: TensorDType) {
     let parsed = parse_tensor_within(bytes, dtype, LIMIT);
     let (shape, elements) = match (&parsed, tensor(bytes, dtype)) {

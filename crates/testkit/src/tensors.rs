@@ -1,4 +1,5 @@
-//! Seeded serialized tensors: as TensorFlow writes them, in other encodings that protobuf allows, and damaged.
+//! Seeded serialized tensors: as TensorFlow writes them, in other encodings that protobuf allows, and
+//! damaged.
 
 use super::payloads::mutate;
 use super::rng::Rng;
@@ -68,8 +69,8 @@ pub fn canonical(rng: &mut Rng, dtype: TensorDType) -> Vec<u8> {
     [dtype_field(dtype).to_vec(), shape(&dims), values(rng, dtype, n)].concat()
 }
 
-/// Returns a tensor in an unusual encoding: typed fields, packed and not, some of other dtypes; merged shapes; names; repeated content;
-/// strings as content; unknown fields; any order of fields.
+/// Returns a tensor in an unusual encoding: typed fields, packed and not, some of other dtypes; merged
+/// shapes; names; repeated content; strings as content; unknown fields; any order of fields.
 pub fn odd(rng: &mut Rng, dtype: TensorDType) -> Vec<u8> {
     let dims = dims(rng);
     let n = dims.iter().product::<i64>() as usize;
@@ -107,8 +108,8 @@ pub fn odd(rng: &mut Rng, dtype: TensorDType) -> Vec<u8> {
     fields.concat()
 }
 
-/// Returns a tensor of this shape: as TensorFlow writes it, or with typed values, which may be fewer or more than the elements. The bytes of
-/// bools are any.
+/// Returns a tensor of this shape: as TensorFlow writes it, or with typed values, which may be fewer or more
+/// than the elements. The bytes of bools are any.
 pub fn shaped(rng: &mut Rng, dtype: TensorDType, dims: &[i64]) -> Vec<u8> {
     let n = dims.iter().product::<i64>() as usize;
     let values = match rng.below(6) {

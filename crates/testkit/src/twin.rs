@@ -1,7 +1,8 @@
-//! Naive twins of the decoders: owned, slow and obviously correct. Their results define the meaning of the bytes.
+//! Naive twins of the decoders: owned, slow and obviously correct. Their results define the meaning of the
+//! bytes.
 //!
-//! The decoder implements protobuf's rules (W1 to W13 of docs/format.md) directly: a message is first split into all its fields, then
-//! decoded. It reports only *that* a payload is refused, not the reason.
+//! The decoder implements protobuf's rules (W1 to W13 of docs/format.md) directly: a message is first split
+//! into all its fields, then decoded. It reports only *that* a payload is refused, not the reason.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -43,7 +44,8 @@ pub struct Sequence {
 pub struct Rules<'k> {
     /// Ignore unknown fields in map entries. Otherwise they are refused (R6).
     pub lenient: bool,
-    /// Decode only the values of this key, as a lazy lookup does (R4). All entries must still be framed, and keys need not be UTF-8.
+    /// Decode only the values of this key, as a lazy lookup does (R4). All entries must still be framed, and
+    /// keys need not be UTF-8.
     pub only: Option<&'k [u8]>,
 }
 
@@ -68,8 +70,8 @@ pub fn sequence(payload: &[u8], rules: Rules<'_>) -> Result<Sequence> {
     Ok(Sequence { context: example(payload, rules)?, lists: feature_lists(payload, rules)? })
 }
 
-/// A function that merges a value's message into the value that its entry has so far. The number is the depth of the message below
-/// the payload.
+/// A function that merges a value's message into the value that its entry has so far. The number is the depth
+/// of the message below the payload.
 type Merge<'f, V> = &'f dyn Fn(&[u8], &mut V, usize) -> Result<()>;
 
 fn map_field<V: Clone + Default>(

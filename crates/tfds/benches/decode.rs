@@ -1,7 +1,8 @@
 //! Values of data sets: `tfds/SET/WORK`.
 //!
-//! `record` decodes all values of single records, `batch` those of 64 records at once, and `stored` parses the stored values of 64 records without
-//! decoding them. The records are made here. Before the timing, the values of a batch are compared with those of its records.
+//! `record` decodes all values of single records, `batch` those of 64 records at once, and `stored` parses
+//! the stored values of 64 records without decoding them. The records are made here. Before the timing, the
+//! values of a batch are compared with those of its records.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;

@@ -4,7 +4,8 @@ use std::ops::Range;
 use tfseek::batch::{ArrayBits, ArrayValues, BytesColumn, RowSplits, SharedPool, Values};
 use tfseek::{Error, ErrorKind, Result, TensorDType};
 
-/// Numbers of one type, to which others are appended. Numbers of the types that lists have are of these, and all others by their bits.
+/// Numbers of one type, to which others are appended. Numbers of the types that lists have are of these, and
+/// all others by their bits.
 pub(crate) struct Numbers {
     dtype: TensorDType,
     bits: NumberBits,
@@ -31,7 +32,7 @@ pub(crate) struct NumberPools {
 }
 
 impl NumberPools {
-    /// Returns memory for numbers of a type, which is not that of strings.
+    /// Returns memory for numbers of a type other than `String`.
     pub(crate) fn take(&self, dtype: TensorDType) -> Numbers {
         let bits = match (dtype, dtype.size()) {
             (TensorDType::Int64, _) => NumberBits::Int64(self.int64.take()),
@@ -88,7 +89,8 @@ impl Numbers {
         &mut self.bits
     }
 
-    /// Appends integers of a list: cut to the width of the type, and bools by whether they are 0. They are for a type of integers or bools.
+    /// Appends integers of a list: cut to the width of the type, and bools by whether they are 0. They are
+    /// for a type of integers or bools.
     pub(crate) fn push_int64(&mut self, values: &[i64]) -> Result<()> {
         let is_bool = self.dtype == TensorDType::Bool;
         match &mut self.bits {
@@ -115,7 +117,8 @@ impl Numbers {
         }
     }
 
-    /// Appends numbers by their bytes, lowest first, a whole number of them. A byte of a bool that is not 0 becomes 1.
+    /// Appends numbers by their bytes, lowest first, a whole number of them. A byte of a bool that is not 0
+    /// becomes 1.
     pub(crate) fn push_bytes(&mut self, bytes: &[u8]) -> Result<()> {
         let is_bool = self.dtype == TensorDType::Bool;
         match &mut self.bits {
@@ -189,7 +192,8 @@ impl Array {
         self.len() == 0
     }
 
-    /// Returns the memory of the values, and the number of the first one in it. Arrays of steps share their memory.
+    /// Returns the memory of the values, and the number of the first one in it. Arrays of steps share their
+    /// memory.
     pub fn values(&self) -> (&Values, usize) {
         (&self.values, self.start)
     }

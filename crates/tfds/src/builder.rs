@@ -32,7 +32,8 @@ pub struct BuilderOptions {
     pub version: Option<String>,
     /// Options for opening shards. With a [`store`](DatasetOptions::store) the folder may be a URL.
     pub dataset: DatasetOptions,
-    /// Opens shards in place of [`DatasetOptions::open`], for example through maps. It gets the options `dataset`, with a store that knows the folder.
+    /// Opens shards in place of [`DatasetOptions::open`], for example through maps. It gets the options
+    /// `dataset`, with a store that knows the folder.
     pub opener: Option<Arc<Opener>>,
 }
 
@@ -46,11 +47,13 @@ impl fmt::Debug for BuilderOptions {
 
 /// A data set that TensorFlow Datasets prepared: the folder of one version, with its splits.
 ///
-/// Opening checks that all shards exist, and that those with an index have as many records as `dataset_info.json` states. No shard is read.
-/// A split is opened when it is first selected. Missing indexes are built then, and the records of its other shards are compared.
+/// Opening checks that all shards exist, and that those with an index have as many records as
+/// `dataset_info.json` states. No shard is read. A split is opened when it is first selected. Missing indexes
+/// are built then, and the records of its other shards are compared.
 ///
-/// The folder may be a URL of the [`store`](DatasetOptions::store) in the options. It is listed once, and no shard is asked for on its own. Indexes are then
-/// found, and records compared, when a split is opened. A store without listings needs the folder of the version, whose shards are assumed to exist.
+/// The folder may be a URL of the [`store`](DatasetOptions::store) in the options. It is listed once, and no
+/// shard is asked for on its own. Indexes are then found, and records compared, when a split is opened. A
+/// store without listings needs the folder of the version, whose shards are assumed to exist.
 ///
 /// ```no_run
 /// use tfseek_tfds::{Builder, BuilderOptions};
@@ -123,8 +126,8 @@ impl Builder {
     ///
     /// # Errors
     /// - [`TfdsErrorKind::Folder`] for a folder without a data set or with several, and for missing shards
-    /// - [`TfdsErrorKind::Info`] for a `dataset_info.json` with another content, a format other than TFRecord, and for shards with an index of
-    ///   another number of records
+    /// - [`TfdsErrorKind::Info`] for a `dataset_info.json` with another content, a format other than
+    ///   TFRecord, and for shards with an index of another number of records
     /// - Errors of [`Features::read`]
     /// - I/O errors
     pub fn open(folder: impl AsRef<Path>, options: &BuilderOptions) -> Result<Builder> {
@@ -143,10 +146,11 @@ impl Builder {
         Features::find(&self.folder)?.ok_or_else(|| missing_features(&self.folder))
     }
 
-    /// Opens a data set like [`open`](Builder::open), without its features. Its records are those of plain datasets.
+    /// Opens a data set like [`open`](Builder::open), without its features. Its records are as in plain
+    /// datasets.
     ///
     /// # Errors
-    /// Errors of [`open`](Builder::open), except those of the features.
+    /// Errors of [`open`](Builder::open), except errors of the features.
     pub fn open_records(folder: impl AsRef<Path>, options: &BuilderOptions) -> Result<Builder> {
         let (config, version) = (options.config.as_deref(), options.version.as_deref());
         let found = version_folder(SetFolder::new(folder.as_ref(), &options.dataset)?, config, version)?;
@@ -222,7 +226,8 @@ impl Builder {
         &self.warnings
     }
 
-    /// Returns the records that a specification such as `train[:80%]+test` selects. `docs/tfds.md` has the grammar.
+    /// Returns the records that a specification such as `train[:80%]+test` selects. `docs/tfds.md` has the
+    /// grammar.
     ///
     /// # Errors
     /// - [`TfdsErrorKind::Split`]
@@ -241,11 +246,13 @@ impl Builder {
         Ok(opened.selection(&ranges))
     }
 
-    /// Divides the selected records into `parts` parts of equal size, each part of the specification by itself. The first ones get one record
-    /// more each if there is a remainder, which `drop_remainder` leaves out.
+    /// Divides the selected records into `parts` parts of equal size, each part of the specification by
+    /// itself. The first ones get one record more each if there is a remainder, which `drop_remainder` leaves
+    /// out.
     ///
     /// # Errors
-    /// Errors of [`select`](Builder::select). [`TfdsErrorKind::Options`] for no parts, and for more than 2^20.
+    /// Errors of [`select`](Builder::select). [`TfdsErrorKind::Options`] for no parts, and for more than
+    /// 2^20.
     pub fn even_splits(&self, spec: &str, parts: u64, drop_remainder: bool) -> Result<Vec<SplitSelection>> {
         let (opened, ranges) = self.resolve(spec, Rounding::Closest)?;
         let parts = even_splits(&ranges, parts, drop_remainder)?;
@@ -296,8 +303,8 @@ impl Builder {
         Ok(opened.entry(splits).or_insert(dataset).clone())
     }
 
-    /// Compares the numbers of records of the shards from `first` with those of `dataset_info.json`. A shard may have fewer if a warning says
-    /// that some are left out.
+    /// Compares the numbers of records of the shards from `first` with the numbers in `dataset_info.json`. A
+    /// shard may have fewer if a warning says that some are left out.
     fn check_counts(
         &self,
         split: &Split,
@@ -318,8 +325,8 @@ impl Builder {
         Ok(())
     }
 
-    /// Compares the records of the shards that have an index. Nothing is scanned. In a store each index is a request, so they are compared when their split
-    /// is opened.
+    /// Compares the records of the shards that have an index. Nothing is scanned. In a store each index is a
+    /// request, so they are compared when their split is opened.
     fn check_indexed(&self) -> Result<()> {
         if self.folder.is_remote() {
             return Ok(());

@@ -1,6 +1,7 @@
 //! Record counts and names of shards, compared with the `dataset_info.json` of their folder.
 //!
-//! The file lies in the folder of the shards, or in the folder above it if the template of its names contains folders.
+//! The file lies in the folder of the shards, or in the folder above it if the template of its names contains
+//! folders.
 
 use crate::error::Result;
 use crate::info::{DatasetInfo, SplitInfo};
@@ -75,7 +76,8 @@ impl SplitCheck {
         SplitCheck { store, ..SplitCheck::default() }
     }
 
-    /// Adds a file with its number of records, if they could be counted. Returns the split that the file belongs to by its name.
+    /// Adds a file with its number of records, if they could be counted. Returns the split that the file
+    /// belongs to by its name.
     pub fn add(&mut self, path: &Path, records: Option<u64>) -> Option<FileSplit> {
         let folder = path.parent()?;
         let above = folder.parent().filter(|above| *above != folder);
@@ -92,7 +94,8 @@ impl SplitCheck {
         self.load(folder);
     }
 
-    /// Returns the shards that are missing in a folder, one message for each split that lacks some. Files that exist are not missing.
+    /// Returns the shards that are missing in a folder, one message for each split that lacks some. Files
+    /// that exist are not missing.
     pub fn missing(&self, folder: &Path) -> Vec<String> {
         let Some(checked) = self.folders.get(folder).copied().flatten().and_then(|k| self.infos.get(k))
         else {
@@ -228,7 +231,7 @@ pub(crate) fn wrong_count(expected: u64, found: u64, shard: u64, split: &str) ->
 /// million.
 const MAX_MISSING: u64 = 1000;
 
-/// Returns a message with those of the given shards of a split that do not exist. `n` is the number of all shards.
+/// Returns a message with the missing ones of the given shards of a split. `n` is the number of all shards.
 pub(crate) fn missing_shards(
     folder: &SetFolder,
     split: &SplitInfo,

@@ -1,4 +1,4 @@
-//! The columns of a batch: stored values become those of the features, for all rows of a column at once.
+//! The columns of a batch: stored values become the features' values, for all rows of a column at once.
 
 use crate::array::{NumberPools, splits_of};
 use crate::compile::{DecodePlan, Item, Leaf, Node};
@@ -53,7 +53,7 @@ fn of_all(e: Error) -> Refused {
     (None, e)
 }
 
-/// The rows of a column as splits: each partitions the elements of the next, the last those of the items.
+/// The rows of a column as splits: each partitions the elements of the next, the last the items' elements.
 struct Arrangement {
     rows: usize,
     /// Lengths of the sequences of a dense column: none, or one.
@@ -201,7 +201,8 @@ fn decoded(
     Ok(arranged(leaf, values, splits, &shape, usize::try_from(count).unwrap_or_default()))
 }
 
-/// Returns the row splits of arrays with `before` in front of their open dimension. `splits` has the sizes of that dimension, one for each row.
+/// Returns the row splits of arrays with `before` in front of their open dimension. `splits` has the sizes of
+/// that dimension, one for each row.
 fn with_outer(before: &[usize], splits: Vec<RowSplits>) -> tfseek::Result<Vec<RowSplits>> {
     let Some(open) = splits.first().filter(|_| !before.is_empty()).map(splits_of) else { return Ok(splits) };
     let mut found = Vec::new();
@@ -278,7 +279,8 @@ fn row_of(splits: &[RowSplits], level: usize, element: usize) -> usize {
     })
 }
 
-/// Returns a column of `count` items. Sequences with a stated number of items are dimensions, if all sequences in them are.
+/// Returns a column of `count` items. Sequences with a stated number of items are dimensions, if all
+/// sequences in them are.
 fn arranged(
     leaf: &Leaf,
     values: Values,

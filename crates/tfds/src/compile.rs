@@ -13,14 +13,16 @@ const MAX_OPTIONAL: usize = 1 << 24;
 /// Options of a [`Decoder`](crate::Decoder).
 #[derive(Clone, Debug, Default)]
 pub struct DecodeOptions {
-    /// The features to read, by their paths. A path of a dict selects all features below it. `None`: all features.
+    /// The features to read, by their paths. A path of a dict selects all features below it. `None`: all
+    /// features.
     pub select: Option<Vec<String>>,
     /// The pictures and videos that are left as the bytes of their files.
     pub encoded: EncodedPictures,
-    /// If true, an optional feature that a record lacks has no value. If false it has the value that TFDS uses: the lowest of the type, `False` or
-    /// `b""`.
+    /// If true, an optional feature that a record lacks has no value. If false it has the value that TFDS
+    /// uses: the lowest of the type, `False` or `b""`.
     pub missing_none: bool,
-    /// If true, batches have the features of steps as those of a sequence, with an item for each step. If false, batches refuse them.
+    /// If true, batches have the features of steps as features of a sequence, with an item for each step. If
+    /// false, batches refuse them.
     pub batch_steps: bool,
     /// Height and width of pictures that are resized with linear weights, by their paths.
     pub resized: Vec<(String, [u32; 2])>,
@@ -34,7 +36,7 @@ pub enum EncodedPictures {
     None,
     /// All of them.
     All,
-    /// Those of these paths.
+    /// The ones with these paths.
     These(Vec<String>),
 }
 
@@ -42,7 +44,7 @@ pub enum EncodedPictures {
 #[derive(Clone, Debug)]
 pub(crate) struct DecodePlan {
     pub(crate) schema: Schema,
-    /// Columns with another name than their feature, which is that of a leaf.
+    /// Columns with another name than their feature, which is a leaf's feature.
     pub(crate) renamed: Vec<(String, String)>,
     pub(crate) leaves: Vec<Leaf>,
     pub(crate) root: Node,
@@ -52,7 +54,8 @@ pub(crate) struct DecodePlan {
     pub(crate) warnings: Vec<String>,
 }
 
-/// A node of the tree of a [`Decoder`](crate::Decoder)'s values. Sequences have no nodes, because the values of their items are arrays.
+/// A node of the tree of a [`Decoder`](crate::Decoder)'s values. Sequences have no nodes, because the values
+/// of their items are arrays.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Node {
@@ -68,11 +71,13 @@ pub enum Node {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LeafColumn {
-    /// The sizes of the sequences around the leaf, and then its shape. `None`: any size. The dimension of the rows is not among them.
+    /// The sizes of the sequences around the leaf, and then its shape. `None`: any size. The dimension of the
+    /// rows is not among them.
     pub shape: Vec<Option<usize>>,
     /// True if a row may have no value: an optional feature, with [`DecodeOptions::missing_none`].
     pub nullable: bool,
-    /// The name of the column with the stored shapes of the arrays, one after the other. An array without values has its sizes only there.
+    /// The name of the column with the stored shapes of the arrays, one after the other. An array without
+    /// values has its sizes only there.
     pub shapes: Option<Box<str>>,
 }
 
@@ -135,7 +140,8 @@ impl Leaf {
         self.shape().iter().flatten().fold(1, |all, size| usize::saturating_mul(all, *size))
     }
 
-    /// Returns true if a record that lacks the leaf has no value, and not a default, where missing values are none.
+    /// Returns true if a record that lacks the leaf has no value, and not a default, where missing values are
+    /// none.
     pub(crate) fn may_be_none(&self) -> bool {
         self.feature.optional && self.levels.is_empty()
     }
@@ -413,7 +419,8 @@ fn is_dimension(levels: &[SequenceLevel]) -> bool {
     matches!(levels, [] | [SequenceLevel { length: Some(_), steps: false }])
 }
 
-/// Returns the spec of a column of items of this shape in sequences, and true if its rows have different lengths.
+/// Returns the spec of a column of items of this shape in sequences, and true if its rows have different
+/// lengths.
 fn spec(
     name: &str,
     shape: &[Option<usize>],
@@ -457,7 +464,8 @@ fn spec(
     Ok((spec, true))
 }
 
-/// Returns the values of an optional feature that a record lacks, as they would be stored: the lowest of its type.
+/// Returns the values of an optional feature that a record lacks, as they would be stored: the lowest of its
+/// type.
 fn missing(feature: &LeafFeature) -> Option<FeatureBuf> {
     use TensorDType as T;
     if !feature.optional {

@@ -23,10 +23,11 @@ pub struct CopySource {
 }
 
 impl CopySource {
-    /// Opens a folder, or that of a URL in `store`. `None` if it has no `dataset_info.json`.
+    /// Opens a folder, or the folder of a URL in `store`. `None` if it has no `dataset_info.json`.
     ///
     /// # Errors
-    /// - [`TfdsErrorKind::Info`] for a `dataset_info.json` with another content, and for another format than TFRecord
+    /// - [`TfdsErrorKind::Info`] for a `dataset_info.json` with another content, and for another format than
+    ///   TFRecord
     /// - [`TfdsErrorKind::Folder`] for missing shards
     /// - I/O errors
     pub fn open(folder: &Path, store: Option<&Arc<dyn Store>>) -> Result<Option<CopySource>> {
@@ -61,18 +62,20 @@ impl CopySource {
         self.splits.iter().flat_map(|split| &split.shards).cloned().collect()
     }
 
-    /// Returns the paths of `count` shards of a split, relative to the folder of a copy. `None` if its names have no number of a shard, and
-    /// there are several.
+    /// Returns the paths of `count` shards of a split, relative to the folder of a copy. `None` if its names
+    /// have no number of a shard, and there are several.
     pub fn shard_paths(&self, split: usize, count: u64) -> Option<Vec<PathBuf>> {
         let split = self.metadata.info.splits.get(split)?;
         let is_named = count <= 1 || split.template().is_numbered();
         is_named.then(|| (0..count).map(|shard| split.shard_path(shard, count)).collect())
     }
 
-    /// Compares the dataset of all shards with `dataset_info.json`. Returns the number of records up to the end of each split.
+    /// Compares the dataset of all shards with `dataset_info.json`. Returns the number of records up to the
+    /// end of each split.
     ///
     /// # Errors
-    /// [`TfdsErrorKind::Info`] for a shard with another number of records. If damage is skipped, it may have fewer.
+    /// [`TfdsErrorKind::Info`] for a shard with another number of records. If damage is skipped, it may have
+    /// fewer.
     pub fn ends(&self, ds: &Dataset) -> Result<Vec<u64>> {
         let (mut shards, mut end, mut ends) = (ds.shards(), 0u64, Vec::new());
         for split in &self.splits {
@@ -99,8 +102,8 @@ impl CopySource {
         Ok(ends)
     }
 
-    /// Returns the records that a specification such as `train[:80%]+test` selects, as numbers of splits and of records in them. No shard is opened: the
-    /// numbers of records are those of `dataset_info.json`.
+    /// Returns the records that a specification such as `train[:80%]+test` selects, as numbers of splits and
+    /// of records in them. No shard is opened: the numbers of records come from `dataset_info.json`.
     ///
     /// # Errors
     /// [`TfdsErrorKind::Split`]. [`TfdsErrorKind::Info`] for a part of a split without numbers of records.
@@ -119,8 +122,9 @@ impl CopySource {
         Ok(ranges.into_iter().map(|range| (range.split, range.records)).collect())
     }
 
-    /// Returns the text of a `dataset_info.json` for other shards, one entry per split in the order of the source. A split that is `None` is left out. All other fields are
-    /// those of the source, except for the statistics of a split whose number of records differs.
+    /// Returns the text of a `dataset_info.json` for other shards, one entry per split in the order of the
+    /// source. A split that is `None` is left out. All other fields are the source's, except for the
+    /// statistics of a split whose number of records differs.
     pub fn info_text(&self, splits: &[Option<WrittenSplit>]) -> String {
         let mut fields = self.metadata.fields.clone();
         let mut entries =

@@ -24,7 +24,8 @@ impl Decoder {
     /// Compiles features.
     ///
     /// # Errors
-    /// [`TfdsErrorKind::Features`](crate::TfdsErrorKind::Features) for features that cannot be read, and [`TfdsErrorKind::Options`](crate::TfdsErrorKind::Options) for paths that are no features.
+    /// [`TfdsErrorKind::Features`](crate::TfdsErrorKind::Features) for features that cannot be read, and
+    /// [`TfdsErrorKind::Options`](crate::TfdsErrorKind::Options) for paths that are no features.
     pub fn new(features: &Features, options: &DecodeOptions) -> Result<Decoder> {
         let plan = DecodePlan::new(features, options)?;
         let renamed = plan.renamed.iter().map(|(key, name)| (key.as_str(), name.as_str()));
@@ -47,7 +48,8 @@ impl Decoder {
         &self.0.plan.root
     }
 
-    /// Returns the path and the feature of a leaf. The shape is that of an item: without the sequences around it, and of a video without its frames.
+    /// Returns the path and the feature of a leaf. The shape is an item's shape: without the sequences around
+    /// it, and of a video without its frames.
     pub fn leaf(&self, number: usize) -> Option<(&str, &LeafFeature)> {
         self.0.plan.leaves.get(number).map(|leaf| (&*leaf.path, &leaf.feature))
     }
@@ -74,15 +76,18 @@ impl Decoder {
     /// Reads a record: finds the stored values of all selected features in one pass. None is decoded yet.
     ///
     /// # Errors
-    /// The first feature that is missing, of another kind, or has another number of values, with the location of the record.
+    /// The first feature that is missing, of another kind, or has another number of values, with the location
+    /// of the record.
     pub fn record<R: Row>(&self, row: &R) -> tfseek::Result<Record> {
         Record::read(&self.0, row)
     }
 
-    /// Returns a parser for batches. Its columns have the paths of the features as names, and their decoded values.
+    /// Returns a parser for batches. Its columns have the paths of the features as names, and their decoded
+    /// values.
     ///
     /// # Errors
-    /// [`TfdsErrorKind::Options`](crate::TfdsErrorKind::Options) if a selected feature is of an unknown class, or in steps without [`DecodeOptions::batch_steps`].
+    /// [`TfdsErrorKind::Options`](crate::TfdsErrorKind::Options) if a selected feature is of an unknown
+    /// class, or in steps without [`DecodeOptions::batch_steps`].
     pub fn parser(&self) -> Result<BatchParser> {
         let plan = &self.0.plan;
         if let Some(leaf) = plan.steps().filter(|_| !plan.batch_steps) {

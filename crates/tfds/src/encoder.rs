@@ -7,9 +7,11 @@ use std::collections::HashMap;
 use std::io::Write;
 use tfseek::{Error, ExampleBuilder, FeatureBuf, TensorDType};
 
-/// An encoder of nested values, compiled from features once. It makes the records that a [`Decoder`](crate::Decoder) of the features reads.
+/// An encoder of nested values, compiled from features once. It makes the records that a
+/// [`Decoder`](crate::Decoder) of the features reads.
 ///
-/// The values of a record are set leaf by leaf, as the lists that they are in and their scalars. Pictures and videos are the bytes of their files.
+/// The values of a record are set leaf by leaf, as the lists that they are in and their scalars. Pictures and
+/// videos are the bytes of their files.
 ///
 /// ```
 /// use tfseek_tfds::{Encoder, Features, Scalars};
@@ -27,7 +29,8 @@ use tfseek::{Error, ExampleBuilder, FeatureBuf, TensorDType};
 #[derive(Clone, Debug)]
 pub struct Encoder {
     plan: DecodePlan,
-    /// The numbers of the classes of each label by their names. Empty for labels without a file of names, and for other leaves.
+    /// The numbers of the classes of each label by their names. Empty for labels without a file of names, and
+    /// for other leaves.
     classes: Vec<Classes>,
     features: Vec<(String, FeatureBuf)>,
     /// The leaves of the record that have a value, or none that is not an error.
@@ -37,7 +40,8 @@ pub struct Encoder {
 /// The numbers of classes by their names.
 type Classes = HashMap<Box<str>, i64>;
 
-/// The scalars of a value, row-major. Numbers are converted one by one, so that none but the stored ones take memory.
+/// The scalars of a value, row-major. Numbers are converted one by one, so that none but the stored ones take
+/// memory.
 pub enum Scalars<'a> {
     /// Integers, and bools as 0 and 1. Numbers of a label's classes too.
     Integers(&'a mut dyn ExactSizeIterator<Item = i128>),
@@ -71,7 +75,8 @@ impl Encoder {
     /// Compiles features.
     ///
     /// # Errors
-    /// The errors of [`Decoder::new`](crate::Decoder::new), and [`TfdsErrorKind::Options`] for a feature of an unknown class.
+    /// The errors of [`Decoder::new`](crate::Decoder::new), and [`TfdsErrorKind::Options`] for a feature of
+    /// an unknown class.
     pub fn new(features: &Features) -> Result<Encoder> {
         let options = DecodeOptions { encoded: EncodedPictures::All, ..DecodeOptions::default() };
         let plan = DecodePlan::new(features, &options)?;
@@ -89,13 +94,14 @@ impl Encoder {
         self.plan.leaves.iter().position(|leaf| *leaf.path == *path)
     }
 
-    /// Sets the value of a leaf in the current record. `lengths` has the lengths of its lists, outermost first: of one list,
-    /// of its items, and so on, for the sequences around the leaf and then for the dimensions of its shape. Inner ones of stated sizes may be left out: the
-    /// last lists then have all of their scalars.
+    /// Sets the value of a leaf in the current record. `lengths` has the lengths of its lists, outermost
+    /// first: of one list, of its items, and so on, for the sequences around the leaf and then for the
+    /// dimensions of its shape. Inner ones of stated sizes may be left out: the last lists then have all of
+    /// their scalars.
     ///
     /// # Errors
-    /// The value has another type or shape than the feature, or a number that its type or its classes do not have. The record is then
-    /// without it.
+    /// The value has another type or shape than the feature, or a number that its type or its classes do not
+    /// have. The record is then without it.
     pub fn set(&mut self, number: usize, lengths: &[Vec<usize>], scalars: Scalars<'_>) -> tfseek::Result<()> {
         let (Some(leaf), Some(classes)) = (self.plan.leaves.get(number), self.classes.get(number)) else {
             return Ok(());
@@ -111,7 +117,8 @@ impl Encoder {
     /// Encodes the current record and begins the next one.
     ///
     /// # Errors
-    /// A feature without a value that is neither optional nor has any size, and a record of more than 2^31 - 1 bytes.
+    /// A feature without a value that is neither optional nor has any size, and a record of more than 2^31 -
+    /// 1 bytes.
     pub fn finish(&mut self) -> tfseek::Result<Vec<u8>> {
         let features = std::mem::take(&mut self.features);
         let mut missing = None;
@@ -184,7 +191,8 @@ fn stored(
     Ok(found)
 }
 
-/// Returns the lengths of all lists. The last given ones may be of lists that have the scalars of several sequences and dimensions of stated sizes.
+/// Returns the lengths of all lists. The last given ones may be of lists that have the scalars of several
+/// sequences and dimensions of stated sizes.
 fn expanded(leaf: &Leaf, lengths: &[Vec<usize>]) -> tfseek::Result<Vec<Vec<usize>>> {
     let sequences = leaf.levels.iter().map(|level| level.length.and_then(|n| usize::try_from(n).ok()));
     let sizes: Vec<Option<usize>> = sequences.chain(leaf.shape().iter().copied()).collect();
@@ -247,7 +255,7 @@ impl ItemShapes {
         let mut count = 1usize;
         for (lists, size) in lists.iter_mut().zip(leaf.shape()) {
             let mut sizes = lists.by_ref().take(count);
-            // Without a list, the size is that of the schema.
+            // Without a list, the size is the schema's.
             let first = sizes.next().copied().unwrap_or(size.unwrap_or(0));
             if sizes.any(|other| *other != first) {
                 return Err(refused("lists of different lengths".to_owned()));
@@ -271,7 +279,7 @@ impl ItemShapes {
     }
 }
 
-/// Collects values. Their number is that of a record.
+/// Collects values, as many as a record has.
 fn collected<T>(values: impl ExactSizeIterator<Item = tfseek::Result<T>>) -> tfseek::Result<Vec<T>> {
     let mut all = Vec::new();
     all.try_reserve_exact(values.len())?;
@@ -343,7 +351,7 @@ fn quoted(name: &[u8]) -> String {
     format!("\"{}\"", name.get(..40).unwrap_or(name).escape_ascii())
 }
 
-/// Returns an integer as it is stored: that of a uint64 by its bits.
+/// Returns an integer as it is stored: a uint64 by its bits.
 fn integer(dtype: TensorDType, value: i128) -> tfseek::Result<i64> {
     use TensorDType as T;
     let range = match dtype {
@@ -401,7 +409,8 @@ fn is_float(dtype: TensorDType) -> bool {
     matches!(dtype, T::Float16 | T::BFloat16 | T::Float32 | T::Float64)
 }
 
-/// Returns true if a number may be stored as the one that its type has in its place: the same one or, with `round`, any but infinity.
+/// Returns true if a number may be stored as the one that its type has in its place: the same one or, with
+/// `round`, any but infinity.
 fn is_kept(stored: f64, value: f64, round: bool) -> bool {
     stored == value || value.is_nan() || round && stored.is_finite()
 }

@@ -12,7 +12,8 @@ use tfseek::schema::DType;
 use tfseek::steps::{self, EpisodeFile, EpisodeKey, EpisodeKeys, EpisodeOptions, EpisodeStep, EpisodeValues};
 use tfseek::{Dataset, DatasetOptions, Result as CoreResult};
 
-/// The steps of a data set whose records are episodes: those with a `Dataset` feature. A clone increments a counter.
+/// The steps of a data set whose records are episodes: those with a `Dataset` feature. A clone increments a
+/// counter.
 ///
 /// ```no_run
 /// use tfseek_tfds::Episodes;
@@ -40,7 +41,7 @@ pub(crate) struct EpisodeParts {
 /// A value of steps or of an episode.
 #[derive(Clone, Debug)]
 pub(crate) struct EpisodeLeaf {
-    /// Path in the record. That of a value of steps begins with the path of the steps.
+    /// Path in the record. The path of a value of steps begins with the path of the steps.
     pub(crate) path: String,
     pub(crate) feature: LeafFeature,
     pub(crate) of_steps: bool,
@@ -57,7 +58,7 @@ pub(crate) struct StoredColumn {
     pub(crate) kind: DType,
     /// Number of values of an item.
     pub(crate) width: usize,
-    /// Number of sequences around it, with that of the steps.
+    /// Number of sequences around it, with the sequence of the steps.
     pub(crate) levels: usize,
 }
 
@@ -156,7 +157,8 @@ fn is_below(leaf: &str, path: &str) -> bool {
 }
 
 impl Features {
-    /// Returns the paths of the features whose items are steps: one, usually `steps`, for a data set of episodes, and none for others.
+    /// Returns the paths of the features whose items are steps: one, usually `steps`, for a data set of
+    /// episodes, and none for others.
     pub fn paths_of_steps(&self) -> Vec<String> {
         let mut found = Vec::new();
         sequences(&self.root, "", &mut found);
@@ -228,10 +230,12 @@ impl EpisodeParts {
 }
 
 impl Episodes {
-    /// Finds the steps of a dataset with these features. `steps` is the path of the feature whose items are steps, if there are several.
+    /// Finds the steps of a dataset with these features. `steps` is the path of the feature whose items are
+    /// steps, if there are several.
     ///
     /// # Errors
-    /// [`TfdsErrorKind::Options`](crate::TfdsErrorKind::Options) for features without steps, and [`TfdsErrorKind::Error`](crate::TfdsErrorKind::Error), the errors of [`steps::Episodes::open`].
+    /// [`TfdsErrorKind::Options`](crate::TfdsErrorKind::Options) for features without steps, and
+    /// [`TfdsErrorKind::Error`](crate::TfdsErrorKind::Error), the errors of [`steps::Episodes::open`].
     pub fn new(
         dataset: &Dataset,
         features: &Features,
@@ -255,7 +259,8 @@ impl Episodes {
         Episodes::new(&dataset, features, None, &EpisodeOptions::default())
     }
 
-    /// Returns the steps of no records: for [`Windows::append_of`](steps::Windows::append_of), which makes windows of records that are read elsewhere.
+    /// Returns the steps of no records: for [`Windows::append_of`](steps::Windows::append_of), which makes
+    /// windows of records that are read elsewhere.
     ///
     /// # Errors
     /// [`TfdsErrorKind::Options`](crate::TfdsErrorKind::Options) for features without steps.
@@ -267,7 +272,8 @@ impl Episodes {
     /// Searches for the files with the tables of a dataset's shards: [`steps::Episodes::files`].
     ///
     /// # Errors
-    /// [`TfdsErrorKind::Options`](crate::TfdsErrorKind::Options) for features without steps, and errors of reading the index of a shard.
+    /// [`TfdsErrorKind::Options`](crate::TfdsErrorKind::Options) for features without steps, and errors of
+    /// reading the index of a shard.
     pub fn files(dataset: &Dataset, features: &Features, steps: Option<&str>) -> Result<Vec<EpisodeFile>> {
         Ok(steps::Episodes::files(dataset, &EpisodeParts::new(features, steps)?.keys()?)?)
     }
@@ -321,7 +327,8 @@ impl fmt::Debug for EpisodeParts {
 }
 
 impl<'e> StepValues<'e> {
-    /// Returns the byte string of a feature, such as the file of a picture. It borrows from the map of a mapped dataset.
+    /// Returns the byte string of a feature, such as the file of a picture. It borrows from the map of a
+    /// mapped dataset.
     ///
     /// # Errors
     /// Errors of [`EpisodeStep::bytes`].

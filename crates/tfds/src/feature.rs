@@ -69,7 +69,8 @@ pub enum LeafClass {
         /// True if a record has the bytes of a file instead of samples.
         lazy: bool,
     },
-    /// `BBoxFeature`: four floats. The text is the sequence of the sides, such as `REL_YXYX`, and may be empty.
+    /// `BBoxFeature`: four floats. The text is the sequence of the sides, such as `REL_YXYX`, and may be
+    /// empty.
     Box(Box<str>),
     /// A class that is not known. A record has its stored values.
     Unknown(Box<str>),
@@ -107,7 +108,8 @@ pub struct Features {
 }
 
 impl Labels {
-    /// Returns the name of a class. Without a file with names it is the number itself. `None` for a number that is no class.
+    /// Returns the name of a class. Without a file with names it is the number itself. `None` for a number
+    /// that is no class.
     pub fn name(&self, class: i64) -> Option<String> {
         let number = u64::try_from(class).ok()?;
         match &self.names {

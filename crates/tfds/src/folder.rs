@@ -21,8 +21,8 @@ pub(crate) struct VersionFolder {
     pub(crate) chose_version: bool,
 }
 
-/// Returns the folder of a version: `folder` itself, its highest version, or that of one of its configurations. In a store without listings it is
-/// `folder` itself.
+/// Returns the folder of a version: `folder` itself, its highest version, or the highest version of one of
+/// its configurations. In a store without listings it is `folder` itself.
 ///
 /// # Errors
 /// [`TfdsErrorKind::Folder`] with what the folder has.
@@ -77,8 +77,9 @@ fn is_among(version: &[u64; 3], pattern: &str) -> bool {
     parts.len() == version.len() && parts.contains(&"*") && version.iter().zip(&parts).all(is_part)
 }
 
-/// Returns true if a folder belongs to a prepared data set: it is the folder of a version, of versions, or of configurations. Opens no file. A URL is one
-/// of `store`, and is assumed to belong to a data set if the store has no listings.
+/// Returns true if a folder belongs to a prepared data set: it is the folder of a version, of versions, or of
+/// configurations. Opens no file. A URL is one of `store`, and is assumed to belong to a data set if the
+/// store has no listings.
 pub fn is_prepared(folder: &Path, store: Option<&Arc<dyn Store>>) -> bool {
     let leads_to_versions = |found: &Listed| {
         let inside = |(_, name): &([u64; 3], String)| Listed::read(found.folder.below(name));
@@ -142,7 +143,8 @@ impl Listed {
         TfdsError::from(TfdsErrorKind::Folder { reason }).at(self.folder.path())
     }
 
-    /// Returns the names of folders that may be configurations. In a store each costs a request, so they are the first ones.
+    /// Returns the names of folders that may be configurations. In a store each costs a request, so they are
+    /// the first ones.
     fn possible_configs(&self) -> impl Iterator<Item = &String> {
         self.others.iter().take(if self.folder.is_remote() { MAX_NAMED } else { usize::MAX })
     }

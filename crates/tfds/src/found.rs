@@ -28,7 +28,8 @@ pub struct FoundFeatures {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct StoredFeature<'a> {
-    /// The name of its values in a record, such as `objects/bbox`, or `objects/ids/ragged_flat_values` in nested sequences.
+    /// The name of its values in a record, such as `objects/bbox`, or `objects/ids/ragged_flat_values` in
+    /// nested sequences.
     pub name: String,
     /// The path of the feature.
     pub path: String,
@@ -39,8 +40,9 @@ pub struct StoredFeature<'a> {
 }
 
 impl FoundFeatures {
-    /// Finds the `features.json` of files: in the folder of each file, or in the folder above it if the `dataset_info.json` there names shards in folders.
-    /// Each is read once. Nothing is an error, because the files can be read without features. URLs are those of `store`.
+    /// Finds the `features.json` of files: in the folder of each file, or in the folder above it if the
+    /// `dataset_info.json` there names shards in folders. Each is read once. Nothing is an error, because the
+    /// files can be read without features. URLs are in `store`.
     pub fn of_files<'p>(
         paths: impl IntoIterator<Item = &'p Path>,
         store: Option<&Arc<dyn Store>>,
@@ -87,18 +89,19 @@ impl FoundFeatures {
         labels.filter_map(|(stored, labels)| Some((stored, labels.names.clone()?))).collect()
     }
 
-    /// Returns a condition that knows the names of classes: [`Features::filter`]. Without features it is the same.
+    /// Returns a condition that knows the names of classes: [`Features::filter`]. Without features it is the
+    /// same.
     ///
     /// # Errors
-    /// Those of [`Features::filter`].
+    /// Errors of [`Features::filter`].
     pub fn filter(&self, filter: &Filter) -> tfseek::Result<Filter> {
         self.features.as_ref().map_or_else(|| Ok(filter.clone()), |features| features.filter(filter))
     }
 }
 
 impl Features {
-    /// Returns a condition on records that compares class labels with the names of their classes too: `label == "horse"`. Labels without a file of
-    /// names have none.
+    /// Returns a condition on records that compares class labels with the names of their classes too:
+    /// `label == "horse"`. Labels without a file of names have none.
     ///
     /// # Errors
     /// [`ErrorKind::Filter`](tfseek::ErrorKind::Filter) for the name of no class.
@@ -241,7 +244,7 @@ mod tests {
         FoundFeatures::of_files(files.iter().map(PathBuf::as_path), None)
     }
 
-    /// The names are those of the columns that a decoder reads.
+    /// A decoder reads the columns with these names.
     #[test]
     fn stored_names_are_those_of_the_decoder() {
         let features = Features::parse(FEATURES.as_bytes()).unwrap();
@@ -299,7 +302,7 @@ mod tests {
         assert!(bad.features.is_none() && bad.warnings[0].contains("features.json"), "{bad:?}");
     }
 
-    /// A folder below that of the features belongs to them if shards are in folders.
+    /// A folder below the features' folder belongs to them if shards are in folders.
     #[test]
     fn features_may_be_above_the_shards() {
         let dir = tempfile::tempdir().unwrap();

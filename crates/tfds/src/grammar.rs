@@ -1,7 +1,7 @@
 //! The reader of `features.json`: one grammar for the three forms that TensorFlow Datasets has written.
 //!
-//! A node has its class and its *content*. The content is that of the old form, or the JSON of a protobuf message, which the levels of one
-//! file may have in turn.
+//! A node has its class and its *content*. The content is the old form's, or the JSON of a protobuf message,
+//! which the levels of one file may have in turn.
 
 use crate::error::{Result, TfdsError, TfdsErrorKind};
 use crate::feature::{
@@ -381,7 +381,8 @@ impl<'a> Content<'a> {
         Ok(FeatureTree::Leaf(Box::new(leaf)))
     }
 
-    /// Returns a shape: of a message an object with dimensions, where -1 is any size, and else a list, where null is any size.
+    /// Returns a shape: of a message an object with dimensions, where -1 is any size, and else a list, where
+    /// null is any size.
     fn shape(&self) -> Result<Option<Vec<Option<usize>>>> {
         let Some(shape) = self.field("shape") else { return Ok(None) };
         let sizes = match shape {
@@ -459,7 +460,8 @@ impl<'a> Content<'a> {
         Ok(Labels { classes, names: None })
     }
 
-    /// Returns the labels of the pixels of a picture: a message has a class label, and the old form a number or the names.
+    /// Returns the labels of the pixels of a picture: a message has a class label, and the old form a number
+    /// or the names.
     fn picture_labels(&self) -> Result<Labels> {
         match self.field(if self.message.is_some() { "label" } else { "labels" }) {
             None => Ok(Labels { classes: None, names: None }),

@@ -7,7 +7,8 @@ use crate::template::Template;
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 
-/// The content of a `dataset_info.json`, as far as it concerns the folder, the shards and the roles of features.
+/// The content of a `dataset_info.json`, as far as it concerns the folder, the shards and the roles of
+/// features.
 ///
 /// ```
 /// use tfseek_tfds::DatasetInfo;
@@ -31,7 +32,8 @@ pub struct DatasetInfo {
     pub module: Option<String>,
     /// Format of the shards: `tfrecord`, `array_record`, `riegeli` ..
     pub file_format: String,
-    /// The features that a model takes and predicts, as a rule an input and a target. `None` if the file has none, or nested ones.
+    /// The features that a model takes and predicts, as a rule an input and a target. `None` if the file has
+    /// none, or nested ones.
     pub supervised_keys: Option<Vec<String>>,
     /// True if the file has `supervisedKeys` in dicts or nested tuples.
     pub(crate) has_nested_keys: bool,

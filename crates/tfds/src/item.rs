@@ -10,7 +10,8 @@ use tfseek::Result;
 /// Maximum bytes of the numbers of one item.
 const MAX_ITEM: u64 = 4 << 30;
 
-/// Decodes one item to the end of `out`, and returns its shape. `stored` is the shape that the record has, for items that have one.
+/// Decodes one item to the end of `out`, and returns its shape. `stored` is the shape that the record has,
+/// for items that have one.
 pub(crate) fn decode(
     leaf: &Leaf,
     string: &[u8],
@@ -63,7 +64,7 @@ fn sizes(leaf: &Leaf, stored: Option<&[i64]>) -> Result<Vec<Option<usize>>> {
     if stored.len() != leaf.shape().len() {
         return Err(wrong(found()));
     }
-    // Other sizes are those of the schema, whatever the record states.
+    // Other sizes are the schema's, whatever the record states.
     let size = |(size, stored): (&Option<usize>, &i64)| match size {
         Some(size) => Ok(Some(*size)),
         None => usize::try_from(*stored).map(Some).map_err(|_| wrong(found())),

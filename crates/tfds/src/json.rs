@@ -1,4 +1,5 @@
-//! JSON of protobuf messages: fields in camelCase or snake_case, 64-bit integers as strings or numbers. `null` is an absent field.
+//! JSON of protobuf messages: fields in camelCase or snake_case, 64-bit integers as strings or numbers.
+//! `null` is an absent field.
 
 use serde_json::{Map, Value};
 
@@ -10,7 +11,8 @@ pub(crate) fn field<'v>(fields: &'v Map<String, Value>, name: &str) -> Option<&'
     fields.get(name).or_else(|| fields.get(&snake_case(name))).filter(|value| !value.is_null())
 }
 
-/// Returns the name that a field has: in camelCase, as given, or in snake_case. `None` if there is no such field.
+/// Returns the name that a field has: in camelCase, as given, or in snake_case. `None` if there is no such
+/// field.
 pub(crate) fn field_name(fields: &Map<String, Value>, name: &str) -> Option<String> {
     [name.to_owned(), snake_case(name)].into_iter().find(|name| fields.contains_key(name))
 }

@@ -12,7 +12,8 @@ use tfseek::io::Store;
 pub(crate) const FILE_NAME: &str = "features.json";
 
 impl Features {
-    /// Reads the `features.json` of a folder, or that of a URL in `store`, and the names of all labels. Also returns warnings about names that do not fit.
+    /// Reads the `features.json` of a folder or of a URL in `store`, and the names of all labels. Also
+    /// returns warnings about names that do not fit.
     ///
     /// # Errors
     /// [`TfdsErrorKind::Folder`] if there is no such file, and the errors of [`Features::parse`].

@@ -1,8 +1,11 @@
-//! Data sets that TensorFlow Datasets (TFDS) prepared as TFRecord files, without TensorFlow and without protobuf. `docs/tfds.md` has the meaning of all files.
+//! Data sets that TensorFlow Datasets (TFDS) prepared as TFRecord files, without TensorFlow and without
+//! protobuf. `docs/tfds.md` has the meaning of all files.
 //!
-//! * A [`Builder`] opens the folder of a data set, and selects records with specifications such as `train[:80%]`.
-//! * [`Features`] are those of `features.json`, with the names of labels.
-//! * A [`Decoder`] is compiled from features once. It makes nested values of a record, decoded when they are asked for, and columns of batches.
+//! * A [`Builder`] opens the folder of a data set, and selects records with specifications such as
+//!   `train[:80%]`.
+//! * [`Features`] are the features in `features.json`, with the names of labels.
+//! * A [`Decoder`] is compiled from features once. It makes nested values of a record, decoded when they are
+//!   asked for, and columns of batches.
 //! * An [`Encoder`] makes records of nested values.
 //! * [`Episodes`] are the steps of a data set of episodes, and [`EpisodeWindows`] records of several steps.
 //!

@@ -1,4 +1,5 @@
-//! The files of a prepared data set other than its shards, and `dataset_info.json` for shards that were written.
+//! The files of a prepared data set other than its shards, and `dataset_info.json` for shards that were
+//! written.
 
 use crate::builder::check_info;
 use crate::error::{Result, TfdsError, TfdsErrorKind};
@@ -19,7 +20,8 @@ const MAX_DEPTH: usize = 16;
 /// The format of shards that are written.
 const FORMAT: &str = "tfrecord";
 
-/// The files of a prepared data set other than its shards: `dataset_info.json`, `features.json`, names of labels, and others. The shards may be missing.
+/// The files of a prepared data set other than its shards: `dataset_info.json`, `features.json`, names of
+/// labels, and others. The shards may be missing.
 #[derive(Clone, Debug)]
 pub struct SetMetadata {
     folder: SetFolder,
@@ -40,11 +42,13 @@ pub struct WrittenSplit {
 }
 
 impl SetMetadata {
-    /// Opens the folder of a version, or of versions, as [`Builder::open`](crate::Builder::open) does. A URL is one of `store`.
+    /// Opens the folder of a version, or of versions, as [`Builder::open`](crate::Builder::open) does. A URL
+    /// is one of `store`.
     ///
     /// # Errors
     /// - [`TfdsErrorKind::Folder`] for a folder without a data set or with several
-    /// - [`TfdsErrorKind::Info`] for a `dataset_info.json` with another content, and for another format than TFRecord
+    /// - [`TfdsErrorKind::Info`] for a `dataset_info.json` with another content, and for another format than
+    ///   TFRecord
     /// - I/O errors
     pub fn find(folder: &Path, store: Option<&Arc<dyn Store>>) -> Result<SetMetadata> {
         let found = version_folder(SetFolder::new(folder, &with_store(store))?, None, None)?.folder;
@@ -83,10 +87,12 @@ impl SetMetadata {
         self.folder.join(DatasetInfo::FILE_NAME)
     }
 
-    /// Returns the start of the names of the shards that are written for a split: `mnist-train.tfrecord`. `-00000-of-00001` follows.
+    /// Returns the start of the names of the shards that are written for a split: `mnist-train.tfrecord`.
+    /// `-00000-of-00001` follows.
     ///
     /// # Errors
-    /// [`TfdsErrorKind::Split`] for a name that no split can have, or whose files would lie in another folder.
+    /// [`TfdsErrorKind::Split`] for a name that no split can have, or whose files would lie in another
+    /// folder.
     pub fn shard_stem(&self, split: &str) -> Result<String> {
         let refused = |reason: String| {
             TfdsError::from(TfdsErrorKind::Split { spec: split.chars().take(200).collect(), reason })
@@ -102,8 +108,8 @@ impl SetMetadata {
         Ok(format!("{}-{split}.{FORMAT}", self.info.name))
     }
 
-    /// Returns the text of a `dataset_info.json` for other splits, with names of shards by [`shard_stem`](SetMetadata::shard_stem). All other fields are
-    /// those of this data set.
+    /// Returns the text of a `dataset_info.json` for other splits, with names of shards by
+    /// [`shard_stem`](SetMetadata::shard_stem). All other fields are this data set's.
     pub fn info_text(&self, splits: &[WrittenSplit]) -> String {
         let mut fields = self.fields.clone();
         let texts = |lengths: &[u64]| lengths.iter().map(u64::to_string).collect::<Vec<_>>();
@@ -124,8 +130,9 @@ impl SetMetadata {
         json_text(fields)
     }
 
-    /// Returns the other files of the folder and of the folders in it, relative to it, with their sizes in bytes: features, names of labels, and all that
-    /// are neither hidden nor shards. A link counts as a file if it leads to one in the folder.
+    /// Returns the other files of the folder and of the folders in it, relative to it, with their sizes in
+    /// bytes: features, names of labels, and all that are neither hidden nor shards. A link counts as a file
+    /// if it leads to one in the folder.
     ///
     /// # Errors
     /// I/O errors. [`TfdsErrorKind::Folder`] for what is neither a file nor a folder, for other links, and

@@ -63,7 +63,8 @@ pub struct Steps {
     len: usize,
 }
 
-/// The place of a value in the columns: the element `index` of the sequences at `depth`. Depth 0 has one element, the record.
+/// The place of a value in the columns: the element `index` of the sequences at `depth`. Depth 0 has one
+/// element, the record.
 #[derive(Clone, Copy)]
 struct ElementAt {
     depth: usize,
@@ -105,7 +106,8 @@ impl Record {
         self.node(&self.0.parts.plan.root, ElementAt { depth: 0, index: 0 })
     }
 
-    /// Returns the value of a feature, such as `objects/bbox`. `None` if no selected feature has this path. Features of steps are in the steps.
+    /// Returns the value of a feature, such as `objects/bbox`. `None` if no selected feature has this path.
+    /// Features of steps are in the steps.
     ///
     /// # Errors
     /// The value cannot be decoded.
@@ -190,7 +192,7 @@ impl Record {
             return self.decoded(leaf, column, items, sequences, splits);
         }
         let (per_item, shape) = if leaf.levels.is_empty() && leaf.ragged {
-            // The items are those of the open dimension.
+            // The items are the open dimension's.
             let shape = leaf.shape().iter().map(|size| size.unwrap_or(items.len())).collect();
             let values = column.values().len();
             if leaf.values_of_item() == 0 && values > 0 {
@@ -287,7 +289,8 @@ pub(crate) fn uneven(one: (&str, usize), other: (&str, usize)) -> Error {
     ))
 }
 
-/// Returns the items of a leaf at a place, and the row splits of the sequences in it, without those of the outermost one.
+/// Returns the items of a leaf at a place, and the row splits of the sequences in it, except the outermost
+/// one.
 fn items_at(leaf: &Leaf, column: &Column, place: ElementAt) -> Result<(Range<usize>, Vec<Vec<i64>>)> {
     let ragged = match column {
         Column::Ragged(ragged) => ragged,

@@ -1,4 +1,4 @@
-//! `SetFolder`: a folder of a data set, which is that of a path or of a URL in a store.
+//! `SetFolder`: a folder of a data set, at a path or at a URL in a store.
 
 use crate::error::{Result, TfdsError, TfdsErrorKind};
 use std::collections::HashMap;
@@ -57,8 +57,9 @@ impl SetFolder {
     /// Returns a folder, which need not exist. A URL is one of the store in `options`.
     ///
     /// # Errors
-    /// [`PathsError::NotLocal`](tfseek::error::PathsError::NotLocal) for a URL without a store. [`TfdsErrorKind::Folder`] for a URL with a query or
-    /// a user: they may be secret, and the URLs of the files in it would have them.
+    /// [`PathsError::NotLocal`](tfseek::error::PathsError::NotLocal) for a URL without a store.
+    /// [`TfdsErrorKind::Folder`] for a URL with a query or a user: they may be secret, and the URLs of the
+    /// files in it would have them.
     pub(crate) fn new(folder: &Path, options: &DatasetOptions) -> Result<SetFolder> {
         let (Some(store), Some(url)) = (options.store_of(folder)?, folder.to_str()) else {
             return Ok(SetFolder { path: folder.to_path_buf(), store: None });
@@ -78,7 +79,7 @@ impl SetFolder {
         &self.path
     }
 
-    /// Returns true if the folder is that of a URL.
+    /// Returns true if it is the folder of a URL.
     pub(crate) fn is_remote(&self) -> bool {
         self.store.is_some()
     }
@@ -112,7 +113,7 @@ impl SetFolder {
         SetFolder { path: self.join(relative), store: self.store.clone() }
     }
 
-    /// Checks that a path is that of a folder.
+    /// Checks that a path is a folder's path.
     ///
     /// # Errors
     /// [`TfdsErrorKind::Folder`] for a file; I/O errors.
@@ -158,8 +159,8 @@ impl SetFolder {
         Ok(Some(objects.chain(folders).collect()))
     }
 
-    /// Returns the kind of an entry of this folder, or of one below it. `None` if there is none. In a store the folder of the entry is listed, once for
-    /// all of its entries.
+    /// Returns the kind of an entry of this folder, or of one below it. `None` if there is none. In a store
+    /// the folder of the entry is listed, once for all of its entries.
     ///
     /// # Errors
     /// Errors of the listing.
@@ -179,10 +180,11 @@ impl SetFolder {
         Ok(object.or_else(|| is_folder().then_some(EntryKind::Folder)))
     }
 
-    /// Reads a file of the folder. `None` if there is none. `fault` makes the error of a file of another type or size.
+    /// Reads a file of the folder. `None` if there is none. `fault` makes the error of a file of another type
+    /// or size.
     ///
     /// # Errors
-    /// Those of `fault`, and I/O errors. They have the path.
+    /// Errors of `fault`, and I/O errors. They have the path.
     pub(crate) fn read(&self, name: &str, fault: impl Fn(String) -> TfdsError) -> Result<Option<Vec<u8>>> {
         let path = self.join(name);
         let Some(store) = &self.store else { return read_file(&path, &fault).map_err(|e| e.at(&path)) };
@@ -334,7 +336,8 @@ fn is_kind(e: &Error, kind: io::ErrorKind) -> bool {
     matches!(e.kind(), ErrorKind::Io(io) if io.kind() == kind)
 }
 
-/// Returns true for a file that may not be read. Without a right to list objects, those that do not exist are refused.
+/// Returns true for a file that may not be read. Without a right to list objects, those that do not exist are
+/// refused.
 pub(crate) fn is_denied(e: &TfdsError) -> bool {
     matches!(e.kind(), TfdsErrorKind::Error(e) if is_kind(e, io::ErrorKind::PermissionDenied))
 }

@@ -25,8 +25,9 @@ pub enum Rounding {
     /// The nearest number, and the even one of two. `train[:50%]` and `train[50%:]` are all of `train`.
     #[default]
     Closest,
-    /// As many times one percent, rounded down. All percents have the same number of records, and the remainder is left out of `train[:100%]`. A split
-    /// of fewer than 100 records is an error. TFDS calls it `pct1_dropremainder`.
+    /// As many times one percent, rounded down. All percents have the same number of records, and the
+    /// remainder is left out of `train[:100%]`. A split of fewer than 100 records is an error. TFDS calls it
+    /// `pct1_dropremainder`.
     Pct1DropRemainder,
 }
 
@@ -34,8 +35,8 @@ pub enum Rounding {
 const MAX_SPEC_PARTS: usize = 1 << 20;
 
 impl DatasetInfo {
-    /// Returns the records that a specification selects: for each of its parts the number of the split in [`splits`](DatasetInfo::splits), and record
-    /// numbers in the split.
+    /// Returns the records that a specification selects: for each of its parts the number of the split in
+    /// [`splits`](DatasetInfo::splits), and record numbers in the split.
     ///
     /// ```
     /// use tfseek_tfds::{DatasetInfo, Rounding};
@@ -47,7 +48,8 @@ impl DatasetInfo {
     /// ```
     ///
     /// # Errors
-    /// [`TfdsErrorKind::Split`]. [`TfdsErrorKind::Info`] for a split without `shardLengths`, or with 2^64 records or more.
+    /// [`TfdsErrorKind::Split`]. [`TfdsErrorKind::Info`] for a split without `shardLengths`, or with 2^64
+    /// records or more.
     pub fn select(&self, spec: &str, rounding: Rounding) -> Result<Vec<(usize, Range<u64>)>> {
         let spec = Spec::parse(spec, self.splits.iter().map(|split| split.name.as_str()))?;
         for number in spec.splits() {
@@ -164,7 +166,8 @@ impl<'s> Spec<'s> {
     /// Returns the records of each part. `lengths` returns the numbers of records of the shards of a split.
     ///
     /// # Errors
-    /// [`TfdsErrorKind::Split`] for ends outside of a split, and for a split too small for [`Rounding::Pct1DropRemainder`].
+    /// [`TfdsErrorKind::Split`] for ends outside of a split, and for a split too small for
+    /// [`Rounding::Pct1DropRemainder`].
     pub(crate) fn ranges<'l>(
         &self,
         lengths: impl Fn(usize) -> &'l [u64],
@@ -191,8 +194,8 @@ pub(crate) fn is_split_name(name: &str) -> bool {
     !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-')
 }
 
-/// Divides each range into `parts` ranges of equal size. The first ones get one record more each if there is a remainder, which
-/// `drop_remainder` leaves out. Returns the ranges of each part.
+/// Divides each range into `parts` ranges of equal size. The first ones get one record more each if there is
+/// a remainder, which `drop_remainder` leaves out. Returns the ranges of each part.
 ///
 /// # Errors
 /// [`TfdsErrorKind::Options`] for no parts, and for more than 2^20.
@@ -236,7 +239,7 @@ impl Selected {
         if from.is_empty() && to.is_empty() {
             return Err(bad());
         }
-        // The unit of the first end that has one is that of both.
+        // The unit of the first end that has one applies to both.
         let common = unit(from).or(unit(to));
         let number = |end: &'_ str| end.strip_suffix(unit(end).unwrap_or_default()).unwrap_or(end).to_owned();
         fn each<T>(text: &str, parse: impl Fn(&str) -> Option<T>) -> std::result::Result<Option<T>, ()> {
@@ -300,7 +303,7 @@ impl Selected {
                     let shard = usize::try_from(shard).unwrap_or(lengths.len());
                     total(lengths.get(..shard).unwrap_or(lengths))
                 };
-                // An end of 0 is that of the last shard, so that `[-1shard]` is `[-1shard:0shard]`.
+                // An end of 0 is the end of the last shard, so that `[-1shard]` is `[-1shard:0shard]`.
                 let last = |to: i128| if to <= 0 { shards.saturating_add(to) } else { to };
                 Ok((from.map_or(0, before), to.map_or(n, |to| before(last(to)))))
             }

@@ -1,4 +1,5 @@
-//! `StepStatistics`: mean, deviation, range and quantiles of values over steps, as robot policies normalize with.
+//! `StepStatistics`: mean, deviation, range and quantiles of values over steps, as robot policies normalize
+//! with.
 
 use crate::episodes::Episodes;
 use crate::error::{Result, refused_option};
@@ -69,14 +70,15 @@ pub struct StepStatistics {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StatisticsStyle {
-    /// That of OpenVLA: `q01`, `q99`, and `proprio`, of zeros if there is none.
+    /// OpenVLA's form: `q01`, `q99`, and `proprio`, of zeros if there is none.
     OpenVla,
-    /// That of Octo: `p01`, `p99`, and `proprio` if there is one.
+    /// Octo's form: `p01`, `p99`, and `proprio` if there is one.
     Octo,
 }
 
 impl Episodes {
-    /// Returns the paths of the features of a step that are numbers of a known shape: `Tensor` and `Scalar`, but not booleans.
+    /// Returns the paths of the features of a step that are numbers of a known shape: `Tensor` and `Scalar`,
+    /// but not booleans.
     pub fn numbers(&self) -> Vec<String> {
         let features = self.step_features();
         let is_numbers = |leaf: &LeafFeature| {
@@ -90,12 +92,14 @@ impl Episodes {
         leaves.filter(|(path, leaf)| is_numbers(leaf) && one(path)).map(|(path, _)| path).collect()
     }
 
-    /// Returns statistics of values of steps. Reads only their lists, several times: for the moments and for each digit of the quantiles.
+    /// Returns statistics of values of steps. Reads only their lists, several times: for the moments and for
+    /// each digit of the quantiles.
     ///
     /// They are exact, in double precision, in memory that does not grow with the number of steps.
     ///
     /// # Errors
-    /// [`TfdsErrorKind::Options`](crate::TfdsErrorKind::Options) for keys that have no numbers of a known shape; NaN, unless they are skipped; errors of reading.
+    /// [`TfdsErrorKind::Options`](crate::TfdsErrorKind::Options) for keys that have no numbers of a known
+    /// shape; NaN, unless they are skipped; errors of reading.
     pub fn statistics(&self, keys: &[&str], options: &StatisticsOptions) -> Result<StepStatistics> {
         let offsets = keys.iter().map(|key| (*key, Offsets::One(0)));
         let windows = WindowOptions { anchors: options.anchors.clone(), ..WindowOptions::default() };
@@ -252,7 +256,7 @@ type Ranks = [RankedValue; 2 * QUANTILES.len()];
 
 /// Moments and exact quantiles of the dimensions of a value, of rows that are passed several times.
 ///
-/// Each pass counts a digit of 16 bits of the values whose higher digits are those of a wanted rank.
+/// Each pass counts a digit of 16 bits of the values whose higher digits are a wanted rank's.
 pub(crate) struct Reducer {
     skip_nan: bool,
     dimensions: Vec<Moments>,
@@ -261,7 +265,7 @@ pub(crate) struct Reducer {
     group: Range<usize>,
     /// Number of digits that are known.
     digits: u32,
-    /// Counters of each dimension of the group: those of distinct prefixes.
+    /// Counters of each dimension of the group, for each distinct prefix.
     counts: Vec<Vec<(u64, Vec<u32>)>>,
 }
 

@@ -9,7 +9,8 @@ pub(crate) const DEFAULT: &str = "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}"
 /// The least number of digits in the numbers of shards.
 const MIN_DIGITS: usize = 5;
 
-/// Maximum number of bytes of a template, and of its text with the names of dataset and split: the longest path of Linux.
+/// Maximum number of bytes of a template, and of its text with the names of dataset and split: the longest
+/// path of Linux.
 const MAX_BYTES: usize = 4096;
 
 /// A template of the paths of a split's shards, relative to the folder of the dataset.
@@ -28,7 +29,8 @@ enum Piece {
 }
 
 impl Template {
-    /// Parses a template. `None` is the default one. The other arguments are the values of the variables that do not depend on the shard.
+    /// Parses a template. `None` is the default one. The other arguments are the values of the variables that
+    /// do not depend on the shard.
     ///
     /// # Errors
     /// The expected and the found text.
@@ -104,7 +106,8 @@ impl Template {
         path.into()
     }
 
-    /// Returns the number of the shard with a path of this form. Other numbers of the path may have any value.
+    /// Returns the number of the shard with a path of this form. Other numbers of the path may have any
+    /// value.
     pub(crate) fn shard(&self, path: &str) -> Option<u64> {
         let (mut rest, mut shard) = (path, None);
         let mut number = |text: &mut &str, is_shard: bool| {
@@ -137,7 +140,7 @@ impl Template {
         self.0.iter().any(|piece| matches!(piece, Piece::Shard | Piece::ShardOfShards))
     }
 
-    /// Returns true if the shards are in folders below that of the dataset.
+    /// Returns true if the shards are in folders below the dataset's folder.
     pub(crate) fn has_folders(&self) -> bool {
         let parent = self.path(0, 1);
         parent.parent().is_some_and(|parent| parent != Path::new(""))

@@ -18,7 +18,8 @@ use tfseek::{Filter, TensorDType};
 pub enum Offsets {
     /// One step. The value has the shape that it has in a step.
     One(i64),
-    /// Steps in this order. Their number is the first dimension, and a column `KEY_is_pad` tells which are outside of the episode.
+    /// Steps in this order. Their number is the first dimension, and a column `KEY_is_pad` tells which are
+    /// outside of the episode.
     Many(Vec<i64>),
 }
 
@@ -44,7 +45,7 @@ impl WindowOptions {
     }
 }
 
-/// Windows over the steps of episodes: records whose values are those of several steps.
+/// Windows over the steps of episodes: records with the values of several steps.
 #[derive(Clone, Debug)]
 pub struct EpisodeWindows {
     windows: Windows,
@@ -90,13 +91,16 @@ fn in_sequences(leaf: &LeafFeature, lengths: &[Option<u64>]) -> FeatureTree {
 }
 
 impl Episodes {
-    /// Returns windows with these values. A key is the path of a value of steps, or of the episode with offset 0.
+    /// Returns windows with these values. A key is the path of a value of steps, or of the episode with
+    /// offset 0.
     ///
-    /// A window is a record of flat features: a value for each key, `KEY_is_pad` for each key with several offsets, and the numbers `_episode` and
-    /// `_step` of its anchor. With [`Pad::Zero`] pictures that are decoded must have a known size.
+    /// A window is a record of flat features: a value for each key, `KEY_is_pad` for each key with several
+    /// offsets, and the numbers `_episode` and `_step` of its anchor. With [`Pad::Zero`] pictures that are
+    /// decoded must have a known size.
     ///
     /// # Errors
-    /// [`TfdsErrorKind::Options`](crate::TfdsErrorKind::Options) for keys that are no values, for offsets of values of the episode, and for values without zeros of a known size.
+    /// [`TfdsErrorKind::Options`](crate::TfdsErrorKind::Options) for keys that are no values, for offsets of
+    /// values of the episode, and for values without zeros of a known size.
     pub fn windows(
         &self,
         keys: impl IntoIterator<Item = (impl AsRef<str>, Offsets)>,
@@ -175,7 +179,8 @@ impl Episodes {
         Ok(EpisodeWindows { windows: builder.build()?, features, decode })
     }
 
-    /// Returns the episodes with steps that satisfy a condition, ascending. If it compares values of episodes only, nothing else is read of them.
+    /// Returns the episodes with steps that satisfy a condition, ascending. If it compares values of episodes
+    /// only, nothing else is read of them.
     ///
     /// # Errors
     /// Errors of the condition, as of [`Dataset::select`](tfseek::Dataset::select), and of reading.
@@ -258,7 +263,7 @@ fn of_steps(
         let name = renamed(&column.name, &leaf.path, options.name(key));
         let to = StoredNames::new(&name, levels);
         let pad = match options.pad {
-            // Lists have as many items as those of the first step.
+            // Lists have as many items as the first step's lists.
             Pad::Zero if column.levels > 1 && matches!(leaf.item, Item::Shaped { .. }) => {
                 PadRow::ZerosOfFirst
             }
@@ -269,7 +274,8 @@ fn of_steps(
             _ => PadRow::Zeros,
         };
         builder = builder.rows(&column.values(), &to.values(), offsets, pad);
-        // Without the dimension of steps, the numbers of items of the first level are those of all.
+        // Without the dimension of steps, the numbers of items of the first level are the numbers of all
+        // items.
         let skipped = usize::from(single);
         for (level, from) in column.lengths().iter().enumerate().skip(skipped) {
             builder = builder.rows(from, &to.row_lengths(level - skipped), offsets, PadRow::First);

@@ -1,6 +1,7 @@
 //! Compares records of data sets with the recorded values of TensorFlow Datasets, one by one and in batches.
 //!
-//! The folder with the cases is named by `TFSEEK_TFDS_CASES`: `sets/NAME/..`, and `golden/NAME.json` and `.npz`. Without it nothing is compared.
+//! The folder with the cases is named by `TFSEEK_TFDS_CASES`: `sets/NAME/..`, and `golden/NAME.json` and
+//! `.npz`. Without it nothing is compared.
 
 #[path = "target/nested.rs"]
 mod nested;
@@ -198,7 +199,8 @@ fn records_have_the_values_of_tensorflow_datasets() {
     assert!(records > 0);
 }
 
-/// A loader delivers the values of the records, in every order and with any number of threads. Records with errors are skipped.
+/// A loader delivers the values of the records, in every order and with any number of threads. Records with
+/// errors are skipped.
 #[test]
 fn a_loader_has_the_values_of_the_records() {
     let Some(sets) = sets() else { return };

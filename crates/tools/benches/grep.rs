@@ -1,8 +1,9 @@
-//! Searches on one core: records per second of conditions on small records, and bytes per second of texts in large ones, beside the system's
-//! `grep -c -F -a` on the same file.
+//! Searches on one core: records per second of conditions on small records, and bytes per second of texts in
+//! large ones, beside the system's `grep -c -F -a` on the same file.
 //!
-//! `cargo bench -p tfseek-tools --bench grep`. The file cache must be warm, so each search runs once before the rounds. `TFSEEK_ROUNDS`
-//! sets the number of rounds, by default 5. All ways run in turn in each round, and the table has the medians.
+//! `cargo bench -p tfseek-tools --bench grep`. The file cache must be warm, so each search runs once before
+//! the rounds. `TFSEEK_ROUNDS` sets the number of rounds, by default 5. All ways run in turn in each round,
+//! and the table has the medians.
 
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};

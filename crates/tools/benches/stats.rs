@@ -1,7 +1,8 @@
-//! `stats/file/SHAPE`: statistics on one thread compared with verification of the same file, in records and bytes per second.
+//! `stats/file/SHAPE`: statistics on one thread compared with verification of the same file, in records and
+//! bytes per second.
 //!
-//! `TFSEEK_ROUNDS` sets the number of rounds, by default 3. Both ways run in turn in each round, and the table has the best. Arguments choose
-//! shapes by name.
+//! `TFSEEK_ROUNDS` sets the number of rounds, by default 3. Both ways run in turn in each round, and the
+//! table has the best. Arguments choose shapes by name.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};

@@ -27,7 +27,7 @@ pub enum ToolsError {
     },
     /// The splits of a dataset.
     Split(SplitReason),
-    /// A name is not that of a file of the job.
+    /// A name is not the name of a file of the job.
     TaskName {
         /// The job.
         job: String,
@@ -221,7 +221,7 @@ pub enum OptionsReason {
 pub enum PathReason {
     /// It is not in UTF-8.
     NotUtf8,
-    /// It is that of a folder.
+    /// It is a folder's path.
     Folder,
     /// The dataset is split, and the path has no `{split}`.
     NoSplit,
@@ -601,7 +601,7 @@ pub enum FetchReason {
         /// The file.
         path: PathBuf,
     },
-    /// The folder is that of another fetch.
+    /// The folder belongs to another fetch.
     OtherFetch {
         /// The folder.
         folder: PathBuf,

@@ -1,18 +1,25 @@
 //! The functions of the `tfseek` command, for other programs.
 //!
-//! * [`verify`] verifies all checksums of a stream and decodes its records, [`VerifyOptions::run`] those of many files.
+//! * [`verify`] verifies all checksums of a stream and decodes its records, [`VerifyOptions::run`] does so
+//!   for many files.
 //! * [`RecordChecks`] finds faults in pictures and in the steps of episodes that checksums do not tell.
-//! * [`Content`] is a decoded record with sorted keys, [`FeatureSelection`] keeps some of its features. The module [`digest`] computes digests of it.
+//! * [`Content`] is a decoded record with sorted keys, [`FeatureSelection`] keeps some of its features. The
+//!   module [`digest`] computes digests of it.
 //! * [`NpzWriter`] writes batches to a NumPy archive.
-//! * The module [`unpack`] decompresses files to plain ones. [`outputs`] checks the paths of files before they are written.
+//! * The module [`unpack`] decompresses files to plain ones. [`outputs`] checks the paths of files before
+//!   they are written.
 //! * The module [`grep`] searches for records in [`units`] of work. [`in_order`] divides work among threads.
-//! * The module [`sizes`] parses sizes such as `200MB`, [`times`] finds numbers that are times, [`wildcards`] matches names with patterns.
+//! * The module [`sizes`] parses sizes such as `200MB`, [`times`] finds numbers that are times, [`wildcards`]
+//!   matches names with patterns.
 //! * The module [`sample`] draws records at random in one pass.
-//! * The module [`reshard`](mod@reshard) writes a dataset again: in other shards, shuffled, sorted, split, or with fewer features.
-//! * The module [`set`] writes records that arrive one after the other as a set of shards, also in several processes.
+//! * The module [`reshard`](mod@reshard) writes a dataset again: in other shards, shuffled, sorted, split, or
+//!   with fewer features.
+//! * The module [`set`] writes records that arrive one after the other as a set of shards, also in several
+//!   processes.
 //! * The module [`fetch`] copies shards from a store.
 //! * The module [`damage`] finds the damaged ranges of a file, and [`salvage`] copies the sound records.
-//! * The module [`record_json`] writes records as JSON, [`proto_json`] in protobuf's form, and [`encode`] makes records from JSON. [`bare`] reads and writes payloads without TFRecord's framing.
+//! * The module [`record_json`] writes records as JSON, [`proto_json`] in protobuf's form, and [`encode`]
+//!   makes records from JSON. [`bare`] reads and writes payloads without TFRecord's framing.
 //! * The module [`fields`] shows the fields of protobuf messages of unknown types.
 //! * The module [`validate`] compares records with a schema, of tfseek or of TensorFlow Metadata ([`tfx`]).
 //! * The module [`stats`] computes statistics of records and features.
@@ -21,7 +28,8 @@
 //! * [`KindedStream`] is a stream of records of one kind, which is given, or guessed from the first records.
 //! * [`ToolsError`] is the error of this work, with kinds.
 //!
-//! The crate uses only the public interface of `tfseek`. It prints nothing and is independent of the command line.
+//! The crate uses only the public interface of `tfseek`. It prints nothing and is independent of the command
+//! line.
 //!
 //! ```
 //! use tfseek::ExampleBuilder;

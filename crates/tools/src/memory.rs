@@ -29,8 +29,9 @@ pub(crate) fn push<T>(to: &mut Vec<T>, item: T) -> Result<(), TryReserveError> {
     Ok(())
 }
 
-/// Checks that there are this many bytes of memory: requests and frees them. For code that cannot return an error without memory, such as
-/// that of other crates and many small allocations. A check of less than 64 KiB always succeeds.
+/// Checks that there are this many bytes of memory: requests and frees them. For code that cannot return an
+/// error without memory, such as other crates' code and many small allocations. A check of less than 64 KiB
+/// always succeeds.
 ///
 /// # Errors
 /// There is not enough memory.

@@ -6,7 +6,8 @@ const LAST: [&str; 4] = ["ts", "epoch", "created", "updated"];
 /// Seconds from 1970 to 1980 and to 2103: a number outside of them is a duration, or something else.
 const RANGE: (f64, f64) = (3.2e8, 4.2e9);
 
-/// Returns the time that a number of seconds since 1970, or of thousandths, millionths or billionths of them, is under this name: `2019-10-18 21:27:47 UTC`.
+/// Returns the time that a number of seconds since 1970, or of thousandths, millionths or billionths of them,
+/// is under this name: `2019-10-18 21:27:47 UTC`.
 ///
 /// ```
 /// assert_eq!(tfseek_tools::times::time_of("created_at", 1_571_434_067_250.0).unwrap(), "2019-10-18 21:27:47.25 UTC");
@@ -32,7 +33,8 @@ fn utc(seconds: f64) -> String {
     format!("{year}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}{part} UTC")
 }
 
-/// Returns the date of a day since 1970, by the algorithm of H. Hinnant ("chrono-Compatible Low-Level Date Algorithms").
+/// Returns the date of a day since 1970, by the algorithm of H. Hinnant ("chrono-Compatible Low-Level Date
+/// Algorithms").
 fn date(day: u64) -> (u64, u64, u64) {
     let day = day + 719_468;
     let (era, of_era) = (day / 146_097, day % 146_097);

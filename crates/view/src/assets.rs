@@ -1,24 +1,29 @@
 //! The files of the page. They are part of the program, so nothing else can be requested.
 //!
 //! `app.js` is the shell: head, views, keys and dialogs. Each view is a module that exports
-//! `mount(root, context) -> { update(state), unmount(), keys: { "j": () => .. }, title }`. `root` is an empty element. `update` is called
-//! after `mount`, and after each change of the state (the address) while the view stays the same; it may return a promise of its first
-//! content. The context has, for the life of a view:
+//! `mount(root, context) -> { update(state), unmount(), keys: { "j": () => .. }, title }`. `root` is an empty
+//! element. `update` is called after `mount`, and after each change of the state (the address) while the view
+//! stays the same; it may return a promise of its first content. The context has, for the life of a view:
 //!
-//! * `dataset`, `set`: the answer of `/api/dataset` for the set on show, and "0" or "1" (the set of `--baseline`);
+//! * `dataset`, `set`: the answer of `/api/dataset` for the set on show, and "0" or "1" (the set of
+//!   `--baseline`);
 //! * `state()`, `go(changes, { replace })`: the state; `roles()`: the roles in force (`roles.js`);
-//! * `list`: the list of records on show; `listView()`: "grid" or "table", the view for the records of the set;
+//! * `list`: the list of records on show; `listView()`: "grid" or "table", the view for the records of the
+//!   set;
 //! * `records`, `pixels`: `recordCache` (`api.js`), and the drawing of images of numbers (`media.js`);
 //! * `tools`: an element of the head for the buttons of the view; `dialog(title, submit, ...content)`;
-//! * `announce(text)` for screen readers, `copy(text, what)` to the clipboard; `command(verb, argument)`: a line for the shell.
+//! * `announce(text)` for screen readers, `copy(text, what)` to the clipboard; `command(verb, argument)`: a
+//!   line for the shell.
 //!
-//! A list (`find.js`) is all records, or numbers of records: matches that grow while the scan continues, or a sample. It has `length`,
-//! `at(i)` (a record number), `position(id)` (of the first entry that is not before `id`), `more` (true while it grows), and `onGrow(f)`, which
-//! returns a function that ends it.
+//! A list (`find.js`) is all records, or numbers of records: matches that grow while the scan continues, or a
+//! sample. It has `length`, `at(i)` (a record number), `position(id)` (of the first entry that is not before
+//! `id`), `more` (true while it grows), and `onGrow(f)`, which returns a function that ends it.
 //!
-//! Grid and table share `listView` (`scroll.js`): the elements on the screen of a list of any length, their records, and one that is
-//! selected. `holder` gets the scroll bar, `blank` the words for an empty list, and `list()` is the list now. Of the hooks, `make(position, id)`
-//! gives an item `{ element }`; `fill(item, record)` and `fail(item, message)` come once; `place(item, row)` puts it `row` rows below the top.
+//! Grid and table share `listView` (`scroll.js`): the elements on the screen of a list of any length, their
+//! records, and one that is selected. `holder` gets the scroll bar, `blank` the words for an empty list, and
+//! `list()` is the list now. Of the hooks, `make(position, id)` gives an item `{ element }`;
+//! `fill(item, record)` and `fail(item, message)` come once; `place(item, row)` puts it `row` rows below the
+//! top.
 
 use crate::http::{Request, Response};
 use flate2::{Compression, write::GzEncoder};

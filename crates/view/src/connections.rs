@@ -1,4 +1,5 @@
-//! The open connections of a server: their number, the one to close when there are too many, and the end of all.
+//! The open connections of a server: their number, the one to close when there are too many, and the end of
+//! all.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -27,7 +28,7 @@ struct Open {
     since: Instant,
 }
 
-/// The phase of a connection. Those of the first phase are closed first.
+/// The phase of a connection. Connections in the first phase are closed first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Phase {
     /// Between two requests.

@@ -91,7 +91,8 @@ fn wait_for_client(connection: &Connection) -> io::Result<()> {
     }
 }
 
-/// Ends the output, and reads what still arrives. Closing a connection with unread bytes would delete the response on its way.
+/// Ends the output, and reads what still arrives. Closing a connection with unread bytes would delete the
+/// response on its way.
 fn linger(connection: &Connection, limits: &Limits) -> io::Result<()> {
     connection.begin(Phase::Idle);
     let mut stream = connection.stream();
@@ -136,7 +137,8 @@ struct Input {
 }
 
 impl Input {
-    /// Reads the next head. Returns `None` if the connection ends before its first byte, or if it is idle for too long.
+    /// Reads the next head. Returns `None` if the connection ends before its first byte, or if it is idle for
+    /// too long.
     fn head(&mut self, connection: &Connection, limits: &Limits) -> Result<Option<Parsed>, Failure> {
         let mut begun = Instant::now();
         if let Some(parsed) = self.parse()? {

@@ -5,11 +5,12 @@ use serde_json::{Map, Value, json};
 use tfseek::TensorDType;
 use tfseek_tfds::{Encoding, FoundFeatures, LeafClass, LeafFeature, StoredFeature};
 
-/// Replaces guessed roles by those of declared features. A guess stays if its feature is declared as fit for the role, or if no other is.
+/// Replaces guessed roles by the roles of declared features. A guess stays if its feature is declared as fit
+/// for the role, or if no other is.
 pub(crate) fn add_to(roles: &mut Map<String, Value>, found: &FoundFeatures) {
     let Some(features) = &found.features else { return };
     let stored = features.stored();
-    // The fewest sequences first: the feature of a record before those of its objects.
+    // The fewest sequences first: the feature of a record before its objects' features.
     let of_class = |fits: &dyn Fn(&LeafClass) -> bool| {
         let mut fit: Vec<_> = stored.iter().filter(|one| fits(&one.leaf.class)).collect();
         fit.sort_by_key(|one| one.sequences.len());
@@ -58,7 +59,8 @@ fn choose(roles: &mut Map<String, Value>, role: &str, fit: &[&StoredFeature<'_>]
     }
 }
 
-/// Returns the role of boxes, with the label beside them. `None` for an order of sides that the page does not draw.
+/// Returns the role of boxes, with the label beside them. `None` for an order of sides that the page does not
+/// draw.
 fn boxes(one: &StoredFeature<'_>, stored: &[StoredFeature<'_>]) -> Option<Value> {
     let LeafClass::Box(order) = &one.leaf.class else { return None };
     let order = match order.strip_prefix("REL_").unwrap_or(order) {
@@ -91,7 +93,8 @@ fn pixels(one: &StoredFeature<'_>) -> Option<Value> {
     Some(json!({ "feature": one.name, "height": height, "width": width, "depth": depth }))
 }
 
-/// Returns the shape and the type of a tensor that is stored as bytes, or as the numbers of several dimensions. A side that varies is null.
+/// Returns the shape and the type of a tensor that is stored as bytes, or as the numbers of several
+/// dimensions. A side that varies is null.
 fn array(one: &StoredFeature<'_>) -> Option<Value> {
     let LeafFeature { class: LeafClass::Tensor, dtype, shape, encoding, .. } = one.leaf else { return None };
     let is_bytes = *encoding != Encoding::None;

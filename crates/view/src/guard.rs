@@ -1,4 +1,5 @@
-//! The rules that decide which requests are answered: names of hosts, the access token, and the sites that requests come from.
+//! The rules that decide which requests are answered: names of hosts, the access token, and the sites that
+//! requests come from.
 
 use crate::http::{Parsed, Response};
 use std::fmt::Write;
@@ -7,7 +8,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The largest number of tickets that were not used. A program that opens more browsers loses the oldest ones.
+/// The largest number of tickets that were not used. A program that opens more browsers loses the oldest
+/// ones.
 const MAX_TICKETS: usize = 16;
 
 /// The rules of one server.
@@ -31,8 +33,8 @@ pub(crate) enum Admission {
 }
 
 impl Guard {
-    /// Makes the rules of a server that listens on `port`, with a new token. Requests may name a loopback address, `localhost`, or one
-    /// of `allowed`. A ticket is valid for `ticket_life`.
+    /// Makes the rules of a server that listens on `port`, with a new token. Requests may name a loopback
+    /// address, `localhost`, or one of `allowed`. A ticket is valid for `ticket_life`.
     pub(crate) fn new(port: u16, allowed: &[String], ticket_life: Duration) -> io::Result<Guard> {
         Ok(Guard {
             token: Secret::new()?,
@@ -48,8 +50,8 @@ impl Guard {
         &self.token.0
     }
 
-    /// Returns a ticket, which replaces the token once. Other users of this machine see the arguments of its processes, so a browser is
-    /// started with a ticket. It is worth nothing after the browser has used it.
+    /// Returns a ticket, which replaces the token once. Other users of this machine see the arguments of its
+    /// processes, so a browser is started with a ticket. It is worth nothing after the browser has used it.
     pub(crate) fn ticket(&self) -> io::Result<String> {
         let secret = Secret::new()?;
         let ticket = secret.0.clone();
@@ -63,8 +65,8 @@ impl Guard {
 
     /// Decides about a request.
     pub(crate) fn admit(&self, parsed: &Parsed) -> Admission {
-        // Another site may let its own name lead to this machine, and its script then counts as coming from here. Its name remains in
-        // this header.
+        // Another site may let its own name lead to this machine, and its script then counts as coming from
+        // here. Its name remains in this header.
         let host = parsed.host.as_deref();
         if !host.is_some_and(|host| names_server(host, &self.allowed)) {
             let message = match host {
@@ -91,7 +93,8 @@ impl Guard {
 
     fn admit_to_data(&self, parsed: &Parsed) -> Admission {
         let refused = |message| Admission::Answer(Response::error(403, message));
-        // Old browsers send no such header. Another port of this machine is the same site, but not the same origin.
+        // Old browsers send no such header. Another port of this machine is the same site, but not the same
+        // origin.
         if !matches!(parsed.fetch_site.as_deref(), None | Some("same-origin" | "none")) {
             return refused("this request comes from another site");
         }
@@ -114,7 +117,8 @@ impl Guard {
     }
 }
 
-/// Returns whether a `Host` header names this machine or an allowed host. Every port is right, because tunnels change it.
+/// Returns whether a `Host` header names this machine or an allowed host. Every port is right, because
+/// tunnels change it.
 pub(crate) fn names_server(host: &str, allowed: &[Name]) -> bool {
     Name::of_header(host).is_some_and(|name| match &name {
         Name::Text(text) if text == "localhost" => true,
@@ -138,8 +142,8 @@ impl Secret {
         Ok(Secret(digits))
     }
 
-    /// Compares without stopping at the first difference, so that the time does not depend on the number of right digits. The length is
-    /// no secret. `black_box` keeps the compiler from stopping early.
+    /// Compares without stopping at the first difference, so that the time does not depend on the number of
+    /// right digits. The length is no secret. `black_box` keeps the compiler from stopping early.
     fn equals(&self, other: &str) -> bool {
         let pairs = self.0.bytes().zip(other.bytes());
         let difference = pairs.fold(0, |all, (a, b)| std::hint::black_box(all | (a ^ b)));

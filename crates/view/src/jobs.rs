@@ -85,7 +85,8 @@ impl<T> Default for Jobs<T> {
 }
 
 impl<T: Default + Send + 'static> Jobs<T> {
-    /// Returns the job of a key. Without one, or if it was stopped, a thread starts `run`. A panic of `run` ends the job, and `failed` records it.
+    /// Returns the job of a key. Without one, or if it was stopped, a thread starts `run`. A panic of `run`
+    /// ends the job, and `failed` records it.
     pub(crate) fn ask(
         &self,
         key: &str,
@@ -95,7 +96,8 @@ impl<T: Default + Send + 'static> Jobs<T> {
         let mut jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(at) = jobs.iter().position(|(other, _)| other == key) {
             let (key, job) = jobs.remove(at);
-            // A job that was stopped before its end has a part of the result. One that came to its end keeps its result.
+            // A job that was stopped before its end has a part of the result. One that came to its end keeps
+            // its result.
             let is_complete = job.ended.load(Relaxed) && !job.stopped.load(Relaxed);
             if is_complete || !job.is_stopped() {
                 job.ask();

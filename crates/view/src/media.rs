@@ -1,6 +1,7 @@
 //! The types of images, audio and video that the page shows, by their first bytes.
 //!
-//! All other bytes are downloads. The list has only formats in which a browser runs no script, so neither SVG nor HTML nor PDF.
+//! All other bytes are downloads. The list has only formats in which a browser runs no script, so neither SVG
+//! nor HTML nor PDF.
 
 use base64::Engine;
 use base64::engine::DecodePaddingMode;
@@ -39,13 +40,14 @@ const VIDEO_BRANDS: [&[u8; 4]; 13] = [
     b"MSNV", b"dash",
 ];
 
-/// Returns the type of an image, an audio file or a video, and `None` for all other bytes. `bytes` are the whole value, or at least its first
-/// 4,096 bytes.
+/// Returns the type of an image, an audio file or a video, and `None` for all other bytes. `bytes` are the
+/// whole value, or at least its first 4,096 bytes.
 pub(crate) fn payload_type(bytes: &[u8]) -> Option<&'static str> {
     FORMATS.iter().find(|(_, accepts)| accepts(bytes)).map(|(name, _)| *name)
 }
 
-/// Returns whether byte strings are the elements of an array: eight or more of one byte each, some of them no text.
+/// Returns whether byte strings are the elements of an array: eight or more of one byte each, some of them no
+/// text.
 pub(crate) fn is_one_array(list: List<'_, &[u8]>) -> bool {
     list.len() >= 8
         && list.iter().all(|value| value.len() == 1)
@@ -57,7 +59,8 @@ const ENCODED: [&[u8]; 5] = [b"/9j/", b"_9j_", b"iVBORw0KGgo", b"R0lGOD", b"UklG
 /// Largest text in base64 that is decoded.
 const MAX_ENCODED: usize = 64 << 20;
 
-/// Returns the image that a text in base64 holds, in either alphabet and also as a `data:` URL; all other bytes as they are.
+/// Returns the image that a text in base64 holds, in either alphabet and also as a `data:` URL; all other
+/// bytes as they are.
 pub(crate) fn decoded(bytes: &[u8]) -> Cow<'_, [u8]> {
     const CONFIG: GeneralPurposeConfig =
         GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
@@ -77,7 +80,8 @@ pub(crate) fn decoded(bytes: &[u8]) -> Cow<'_, [u8]> {
     }
 }
 
-/// Returns the type of an image that browsers show, and its bytes, which a text in base64 may hold. `None` for all other bytes.
+/// Returns the type of an image that browsers show, and its bytes, which a text in base64 may hold. `None`
+/// for all other bytes.
 pub fn shown_image(bytes: &[u8]) -> Option<(&'static str, Cow<'_, [u8]>)> {
     let image = decoded(bytes);
     let name = payload_type(&image).filter(|name| name.starts_with("image/"))?;

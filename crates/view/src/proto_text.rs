@@ -37,8 +37,8 @@ impl Indented {
     }
 }
 
-/// Returns the text of a record, which protobuf's parser of the message type accepts unless the text is cut. A payload of another type is
-/// written with the numbers of its fields.
+/// Returns the text of a record, which protobuf's parser of the message type accepts unless the text is cut.
+/// A payload of another type is written with the numbers of its fields.
 pub(crate) fn text(content: &Content<'_>, fields: Option<&[ProtoField<'_>]>) -> String {
     let mut out = Indented { text: String::new(), depth: 0 };
     let written = match content {

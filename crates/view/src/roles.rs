@@ -202,8 +202,8 @@ impl SeenFeatures {
         (self.has(x, DType::Float32) && self.has(y, DType::Float32)).then(|| json!({ "x": x, "y": y }))
     }
 
-    /// Returns the feature whose values are pixels: of height x width x depth values by the features of these names, or by its own name, as a
-    /// square with 1, 3 or 4 channels.
+    /// Returns the feature whose values are pixels: of height x width x depth values by the features of these
+    /// names, or by its own name, as a square with 1, 3 or 4 channels.
     fn pixels(&self, height: Option<&str>, width: Option<&str>, audio: Option<&str>) -> Option<Value> {
         let count = |seen: &SeenFeature| match seen.kind {
             Some(DType::Bytes) if seen.media.is_none() => seen.bytes,
@@ -263,7 +263,8 @@ impl SeenFeatures {
         is_picture.then(|| json!({ "feature": name, "height": height, "width": width, "depth": depth }))
     }
 
-    /// Returns the feature beside raw bytes that has their shape, such as `frames/shape` for `frames/encoded`, or `x_shape` for `x`.
+    /// Returns the feature beside raw bytes that has their shape, such as `frames/shape` for
+    /// `frames/encoded`, or `x_shape` for `x`.
     fn shape_of(&self, name: &str, seen: &SeenFeature) -> Option<(String, &SeenFeature)> {
         (seen.kind == Some(DType::Bytes) && seen.media.is_none()).then_some(())?;
         let dir = name.rsplit_once('/').map_or("shape".to_owned(), |(dir, _)| format!("{dir}/shape"));
@@ -274,7 +275,8 @@ impl SeenFeatures {
         })
     }
 
-    /// Returns the shapes of raw bytes, each as numbers, or as the name of the feature that has it. Bytes that do not fit their shape are left out.
+    /// Returns the shapes of raw bytes, each as numbers, or as the name of the feature that has it. Bytes
+    /// that do not fit their shape are left out.
     fn arrays(&self) -> Map<String, Value> {
         let array = |(name, seen): (&String, &SeenFeature)| {
             let (beside, shape) = self.shape_of(name, seen)?;

@@ -25,7 +25,8 @@ pub(crate) struct ServerOptions {
     pub(crate) host: IpAddr,
     /// The port, 0 for any free one. By default it is the first free one from 7717 to 7727, or any.
     pub(crate) port: Option<u16>,
-    /// Names and addresses of this machine that requests may use, without ports. The loopback addresses and `localhost` are always allowed.
+    /// Names and addresses of this machine that requests may use, without ports. The loopback addresses and
+    /// `localhost` are always allowed.
     pub(crate) allow_host: Vec<String>,
     pub(crate) limits: Limits,
 }
@@ -117,7 +118,8 @@ impl Server {
         ServerHandle { connections: Arc::clone(&self.connections), address }
     }
 
-    /// Answers requests until the server is stopped. On return, all its connections are closed and all its threads have ended.
+    /// Answers requests until the server is stopped. On return, all its connections are closed and all its
+    /// threads have ended.
     pub(crate) fn serve(&self, answers: &Arc<dyn Answers>) {
         if !self.connections.set_accepting(true) {
             return;
@@ -127,7 +129,8 @@ impl Server {
             match self.listener.accept() {
                 Ok((stream, _)) => {
                     join(&mut threads, JoinHandle::is_finished);
-                    // Closed connections may still end their last answer. Not too many of them wait at a time.
+                    // Closed connections may still end their last answer. Not too many of them wait at a
+                    // time.
                     if threads.len() < 2 * self.limits.connections {
                         match self.start(stream, answers) {
                             Ok(thread) => threads.extend(thread),
@@ -203,7 +206,8 @@ impl ServerHandle {
     /// Ends [`Server::serve`] and all connections. Answers that are being made end first.
     pub(crate) fn stop(&self) {
         self.connections.stop();
-        // A connection of our own wakes the thread that waits for one. It may fail while descriptors are missing, so it is repeated.
+        // A connection of our own wakes the thread that waits for one. It may fail while descriptors are
+        // missing, so it is repeated.
         for _ in 0..100 {
             if self.connections.wait_for_end(Duration::ZERO) {
                 return;

@@ -9,7 +9,8 @@ use tfseek::{Compression, Dataset, Record, Result};
 use tfseek_tfds::FoundFeatures;
 use tfseek_tools::{Content, damage, guess_kind};
 
-/// The arguments of the `tfseek` command that open a set, as words of a shell. The page shows commands with them.
+/// The arguments of the `tfseek` command that open a set, as words of a shell. The page shows commands with
+/// them.
 #[derive(Clone, Debug, Default)]
 pub struct CommandWords {
     /// The paths, and options that every verb has.
@@ -58,7 +59,7 @@ impl ViewSet {
     /// Creates a set. `name` is shown as its title.
     ///
     /// # Errors
-    /// Those of [`Dataset::fingerprint`].
+    /// Errors of [`Dataset::fingerprint`].
     pub fn new(dataset: Dataset, name: impl Into<String>) -> Result<ViewSet> {
         let fingerprint = dataset.fingerprint()?;
         let kinds = dataset.shards().map(|_| OnceLock::new()).collect();

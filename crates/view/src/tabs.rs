@@ -1,7 +1,8 @@
 //! The open tabs of the page, so that the command can end when the last one is closed.
 //!
-//! A tab says when it opens and when it closes, and one tab of each browser holds a connection open. A browser that is killed says nothing,
-//! but its connection closes. One that sleeps, or has the page in the background, closes no connection.
+//! A tab says when it opens and when it closes, and one tab of each browser holds a connection open. A
+//! browser that is killed says nothing, but its connection closes. One that sleeps, or has the page in the
+//! background, closes no connection.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -112,7 +113,8 @@ impl Tabs {
         self.change(|state| state.is_stopped = true);
     }
 
-    /// Waits until all tabs were closed or lost for a time. Returns false if [`stop`](Tabs::stop) ended the wait.
+    /// Waits until all tabs were closed or lost for a time. Returns false if [`stop`](Tabs::stop) ended the
+    /// wait.
     pub(crate) fn wait_for_end(&self, times: EndTimes) -> bool {
         let mut state = self.state();
         loop {

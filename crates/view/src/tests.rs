@@ -1,4 +1,5 @@
-//! Tests of the server over real connections, and what they share: a server in a thread, and a client that sends bytes.
+//! Tests of the server over real connections, and what they share: a server in a thread, and a client that
+//! sends bytes.
 
 mod load_tests;
 mod security_tests;

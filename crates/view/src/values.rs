@@ -171,7 +171,8 @@ impl ValueWriter {
     }
 }
 
-/// Returns the part of `bytes` whose characters are tested to be text: all, or about the first `limit` bytes up to a whole character.
+/// Returns the part of `bytes` whose characters are tested to be text: all, or about the first `limit` bytes
+/// up to a whole character.
 fn start_of_text(bytes: &[u8], limit: usize) -> Option<&[u8]> {
     let limit = limit.max(64);
     if bytes.len() <= limit {

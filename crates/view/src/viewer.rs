@@ -32,7 +32,8 @@ impl ViewOptions {
         ViewOptions::default()
     }
 
-    /// Sets the address to listen on. One that other machines can reach requires [`allow_host`](ViewOptions::allow_host).
+    /// Sets the address to listen on. One that other machines can reach requires
+    /// [`allow_host`](ViewOptions::allow_host).
     #[must_use]
     pub fn host(mut self, host: IpAddr) -> ViewOptions {
         self.server.host = host;
@@ -60,7 +61,8 @@ impl ViewOptions {
         self
     }
 
-    /// Sets the roles of features as a JSON object, such as `{"image": "picture", "label": "y"}`. Other roles are guessed.
+    /// Sets the roles of features as a JSON object, such as `{"image": "picture", "label": "y"}`. Other roles
+    /// are guessed.
     ///
     /// # Errors
     /// The text is not a JSON object.
@@ -71,16 +73,17 @@ impl ViewOptions {
         Ok(self)
     }
 
-    /// Sets the number of [`threads`](tfseek::threads) of a search, of statistics and of verification. Default: one per processor, at most 8. 0:
-    /// the thread that asks.
+    /// Sets the number of [`threads`](tfseek::threads) of a search, of statistics and of verification.
+    /// Default: one per processor, at most 8. 0: the thread that asks.
     #[must_use]
     pub fn threads(mut self, threads: impl Into<Option<usize>>) -> ViewOptions {
         self.threads = threads.into();
         self
     }
 
-    /// Sets whether [`Viewer::serve`] ends with the page: 5 seconds after the last tab was closed, or 60 seconds after the connection that
-    /// a browser with the page holds was closed otherwise, as by a crash. Default: false.
+    /// Sets whether [`Viewer::serve`] ends with the page: 5 seconds after the last tab was closed, or 60
+    /// seconds after the connection that a browser with the page holds was closed otherwise, as by a crash.
+    /// Default: false.
     #[must_use]
     pub fn end_with_page(mut self, end: bool) -> ViewOptions {
         self.ends = end.then(EndTimes::default);
@@ -131,7 +134,8 @@ impl std::error::Error for ViewError {}
 
 /// A viewer of one dataset, or of two that are compared.
 ///
-/// It listens from its creation on, and answers in [`serve`](Viewer::serve). It only reads. Requests need the token of [`url`](Viewer::url).
+/// It listens from its creation on, and answers in [`serve`](Viewer::serve). It only reads. Requests need the
+/// token of [`url`](Viewer::url).
 ///
 /// ```no_run
 /// use tfseek::Dataset;
@@ -168,7 +172,8 @@ impl Viewer {
         self.server.url()
     }
 
-    /// Returns a link that is valid once and for a minute. It is meant for the arguments of a browser, which other users of the machine can see.
+    /// Returns a link that is valid once and for a minute. It is meant for the arguments of a browser, which
+    /// other users of the machine can see.
     ///
     /// # Errors
     /// The system has no random numbers.
@@ -186,7 +191,8 @@ impl Viewer {
         ViewerHandle { server: self.server.handle() }
     }
 
-    /// Answers requests until the viewer is stopped. On return all its connections are closed, and its threads have ended or end soon.
+    /// Answers requests until the viewer is stopped. On return all its connections are closed, and its
+    /// threads have ended or end soon.
     pub fn serve(&self) {
         let answers: Arc<dyn Answers> = Arc::clone(&self.api) as Arc<dyn Answers>;
         let watch = |times| {

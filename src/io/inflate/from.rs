@@ -1,7 +1,7 @@
 //! Decompression from a checkpoint on.
 //!
-//! zlib-rs decompresses faster than the decoder that finds checkpoints. Its input begins with a whole byte, so empty blocks of suitable length
-//! are put in front of a block that begins inside a byte.
+//! zlib-rs decompresses faster than the decoder that finds checkpoints. Its input begins with a whole byte,
+//! so empty blocks of suitable length are put in front of a block that begins inside a byte.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
@@ -23,7 +23,8 @@ pub(crate) enum InflateFrom<'a, F: ?Sized> {
 }
 
 impl<F: Source + ?Sized> InflateFrom<'_, F> {
-    /// Returns a reader that first reads up to the offset `likely_end` of the file, and beyond it only if it needs more.
+    /// Returns a reader that first reads up to the offset `likely_end` of the file, and beyond it only if it
+    /// needs more.
     pub(crate) fn new<'a>(
         file: &'a F,
         format: CompressedFormat,
@@ -84,7 +85,8 @@ impl<F: Source + ?Sized> InflateFrom<'_, F> {
     }
 }
 
-/// A reader of the decompressed bytes after a checkpoint that can be paused at any byte, and resumed as often as needed.
+/// A reader of the decompressed bytes after a checkpoint that can be paused at any byte, and resumed as often
+/// as needed.
 ///
 /// Its decoder is miniz_oxide, whose state can be copied, also inside a deflate block.
 pub(crate) struct PausableInflate<'a, F: ?Sized>(CheckpointScan<ResumedBytes<'a, F>>);
@@ -228,8 +230,8 @@ fn raw_decoder(window: &[u8], format: CompressedFormat) -> Result<RawInflate> {
 
 /// The bytes of a file from a bit position on, as a stream of whole bytes.
 ///
-/// Empty deflate blocks come first. They end at the same bit of a byte as the position, so all later bytes are those of the file, and stored
-/// blocks, which begin at whole bytes, stay aligned.
+/// Empty deflate blocks come first. They end at the same bit of a byte as the position, so all later bytes
+/// are the file's, and stored blocks, which begin at whole bytes, stay aligned.
 pub(crate) struct ResumedBytes<'a, F: ?Sized> {
     file: &'a F,
     /// Offset of the next byte to read.
@@ -289,9 +291,9 @@ fn empty_blocks(bits: u32) -> Vec<u8> {
 
 /// The bits of an empty block with dynamic codes, in the order of the stream.
 ///
-/// The numbers of codes and of code lengths: 257, 1, and 18. Of these 18, the third is for symbol 18 (11 to 138 zeros) and the last for
-/// symbol 1; both have one bit. Then the code lengths: 1, 138 zeros, 117 zeros, 1 (the end of the block) and 1 (a distance). Last the end
-/// of the block.
+/// The numbers of codes and of code lengths: 257, 1, and 18. Of these 18, the third is for symbol 18 (11 to
+/// 138 zeros) and the last for symbol 1; both have one bit. Then the code lengths: 1, 138 zeros, 117 zeros, 1
+/// (the end of the block) and 1 (a distance). Last the end of the block.
 const ODD_BLOCK: &[u8] = b"001\
     00000\
     00000\

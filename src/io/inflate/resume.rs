@@ -1,12 +1,14 @@
 //! The inflated bytes of a damaged gzip or zlib file, with the places at which inflation can begin again.
 //!
-//! Inflation continues at a gzip member, or after a flush: a stored block without content, which ends with the bytes 00 00 ff ff at a whole
-//! byte. After a full flush no byte refers to those before it. After a sync flush some do, and inflation then soon ends again.
+//! Inflation continues at a gzip member, or after a flush: a stored block without content, which ends with
+//! the bytes 00 00 ff ff at a whole byte. After a full flush no byte refers to those before it. After a sync
+//! flush some do, and inflation then soon ends again.
 //!
-//! A place counts only if a sound record is found after it, because payloads may contain the same bytes. The search begins after the last
-//! sound record, so no record is found twice.
+//! A place counts only if a sound record is found after it, because payloads may contain the same bytes. The
+//! search begins after the last sound record, so no record is found twice.
 //!
-//! Of a pipe the bytes from there on are kept, at most [`KEPT`](crate::io::pipe::KEPT). A search that would need more continues at the next place.
+//! Of a pipe the bytes from there on are kept, at most [`KEPT`](crate::io::pipe::KEPT). A search that would
+//! need more continues at the next place.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
@@ -27,7 +29,8 @@ use std::sync::Arc;
 const INPUT: usize = 64 << 10;
 /// The length of a stored block without content, and its complement.
 const FLUSH: [u8; 4] = [0, 0, 0xff, 0xff];
-/// Work that a search may spend on places that are not accepted: this constant, and this multiple of the size of the file.
+/// Work that a search may spend on places that are not accepted: this constant, and this multiple of the size
+/// of the file.
 const WORK: u64 = 64 << 20;
 const WORK_FACTOR: u64 = 16;
 /// Maximum number of marks after the last sound record. Only blocks of a few bytes have more.
@@ -51,7 +54,8 @@ impl SalvageFile<'_> {
         }
     }
 
-    /// Asks the store of an object once more for bytes that failed a checksum. Returns false if this is of no use.
+    /// Asks the store of an object once more for bytes that failed a checksum. Returns false if this is of no
+    /// use.
     pub(in crate::io) fn distrust(&self, range: &Range<u64>) -> bool {
         match self {
             SalvageFile::Borrowed(file) => file.distrust(range),
@@ -108,7 +112,8 @@ pub(in crate::io) struct DamagedInflate<'a> {
     /// Bytes between checkpoints.
     spacing: u64,
     max_payload: u64,
-    /// Offsets in the record stream, and lower bounds of their offsets in the file. The first one is at or before the last sound record.
+    /// Offsets in the record stream, and lower bounds of their offsets in the file. The first one is at or
+    /// before the last sound record.
     marks: VecDeque<(u64, u64)>,
     /// Offset of the file at which inflation began, or began again.
     begin: u64,
@@ -138,7 +143,8 @@ pub(in crate::io) struct NotInflated {
 }
 
 impl<'a> DamagedInflate<'a> {
-    /// Returns a reader of the first `size` bytes of a file of this format, or of a pipe, whose `size` is `u64::MAX`.
+    /// Returns a reader of the first `size` bytes of a file of this format, or of a pipe, whose `size` is
+    /// `u64::MAX`.
     pub(in crate::io) fn new(
         file: SalvageFile<'a>,
         size: u64,
@@ -173,7 +179,8 @@ impl<'a> DamagedInflate<'a> {
         self.scan.failed().is_some()
     }
 
-    /// Begins again, with bytes that the store of an object is asked for once more. Returns a parser for their records. `None` if this is of no use.
+    /// Begins again, with bytes that the store of an object is asked for once more. Returns a parser for
+    /// their records. `None` if this is of no use.
     pub(in crate::io) fn asks_again(&mut self) -> Option<Salvage> {
         if !self.file.distrust(&(0..self.size)) {
             return None;
@@ -206,10 +213,11 @@ impl<'a> DamagedInflate<'a> {
         self.spent = self.spent.saturating_add(work);
     }
 
-    /// Returns the damage that ended the inflation, and moves to the next place where it can begin again. `None` at the end of the file.
+    /// Returns the damage that ended the inflation, and moves to the next place where it can begin again.
+    /// `None` at the end of the file.
     ///
     /// # Errors
-    /// I/O errors. That of a pipe is returned at its end.
+    /// I/O errors. A pipe's error is returned at its end.
     pub(in crate::io) fn next_place(&mut self) -> Result<Option<NotInflated>> {
         let Some(error) = self.scan.failed().cloned().filter(|_| !self.ended) else {
             return self.file.check_end().map(|()| None);
@@ -312,7 +320,8 @@ impl<'a> DamagedInflate<'a> {
                     let have = buffer.bytes().len();
                     let need = usize::try_from(need).unwrap_or(usize::MAX).max(have.saturating_add(have / 2));
                     let left = usize::try_from(work.saturating_sub(spent)).unwrap_or(usize::MAX);
-                    // No more bytes than the work that is left. They may be too few for a record, which the next round finds out.
+                    // No more bytes than the work that is left. They may be too few for a record, which the
+                    // next round finds out.
                     let need = need.min(have.saturating_add(left));
                     more = match buffer.fill(trial.as_mut(), need) {
                         Ok(more) => more,
@@ -411,7 +420,8 @@ mod tests {
         }
     }
 
-    /// Each place could inflate the rest of the file, which has no record: time that grows with the square of the file.
+    /// Each place could inflate the rest of the file, which has no record: time that grows with the square of
+    /// the file.
     #[test]
     fn the_work_of_a_search_is_limited() {
         let mut deflate = Compress::new(Level::new(6), false);
@@ -436,7 +446,8 @@ mod tests {
         let inflated = inflate.trial.as_ref().unwrap().returned();
         let all = PARTS * (PARTS - 1) / 2 * PART as u64;
         assert!(all > 4 * limit && inflated > limit / 2, "{inflated} of {all} bytes");
-        // The file is read a few times: from the start, in the search, and ahead by the decoder at each place.
+        // The file is read a few times: from the start, in the search, and ahead by the decoder at each
+        // place.
         let ahead = PARTS * super::super::scan::INPUT as u64;
         let spent = inflated + file.read.load(Relaxed).saturating_sub(2 * size + ahead);
         assert!(spent <= limit, "{spent} bytes, the limit is {limit}");

@@ -1,11 +1,13 @@
 //! Random access to deflate streams: checkpoints at which decompression can begin.
 //!
-//! A checkpoint is the border of two deflate blocks: a bit position in the file, and the window, which is the last 32 KiB that were
-//! decompressed before it. [`CheckpointScan`] finds checkpoints while it decompresses a file once, and [`InflateFrom`](super::InflateFrom) decompresses the
-//! bytes after one. At the first block of a stream or a gzip member the window is empty.
+//! A checkpoint is the border of two deflate blocks: a bit position in the file, and the window, which is the
+//! last 32 KiB that were decompressed before it. [`CheckpointScan`] finds checkpoints while it decompresses a
+//! file once, and [`InflateFrom`](super::InflateFrom) decompresses the bytes after one. At the first block of
+//! a stream or a gzip member the window is empty.
 //!
-//! The borders are found with miniz_oxide, which reports them. The bytes after a checkpoint are decompressed with zlib-rs, which is
-//! faster. Only those of a damaged stream are decompressed with miniz_oxide again: two decoders may differ in the bytes before an error.
+//! The borders are found with miniz_oxide, which reports them. The bytes after a checkpoint are decompressed
+//! with zlib-rs, which is faster. Only the bytes of a damaged stream are decompressed with miniz_oxide again:
+//! two decoders may differ in the bytes before an error.
 
 use super::header::{
     GZIP_HEADER, HeaderFault, MAGIC, TRAILER, begins_member, corrupt, cut, gzip_header, zlib_header,
@@ -37,7 +39,8 @@ const FIRST_INPUT: usize = 1 << 10;
 const CALL: usize = 8 << 10;
 /// Bytes of the buffer of decompressed data, which begins with the window when it is full.
 pub(super) const OUTPUT: usize = 256 << 10;
-/// Spacing of checkpoints from which the limit on windows is counted. The default of [`IndexOptions`](crate::index::IndexOptions).
+/// Spacing of checkpoints from which the limit on windows is counted. The default of
+/// [`IndexOptions`](crate::index::IndexOptions).
 pub(crate) const SPACING: u64 = 1 << 20;
 /// Bytes of windows that every file may have.
 const FREE_WINDOWS: u64 = 16 << 20;
@@ -111,10 +114,12 @@ impl Checkpoints {
 
 /// A reader of the decompressed bytes of a file, which collects checkpoints.
 ///
-/// It is as strict as [`Inflate`](super::Inflate), and its errors are the same except for the reason of damage. They are returned after
-/// the bytes before the damage. After an error it can continue at another position of the file, which becomes a checkpoint.
+/// It is as strict as [`Inflate`](super::Inflate), and its errors are the same except for the reason of
+/// damage. They are returned after the bytes before the damage. After an error it can continue at another
+/// position of the file, which becomes a checkpoint.
 ///
-/// A [`tolerant`](CheckpointScan::tolerant) reader accepts a cut trailer at the end of the file, and other bytes after the last one.
+/// A [`tolerant`](CheckpointScan::tolerant) reader accepts a cut trailer at the end of the file, and other
+/// bytes after the last one.
 pub(crate) struct CheckpointScan<R> {
     input: BufferedInput<R>,
     format: CompressedFormat,
@@ -192,7 +197,8 @@ impl Checksum {
         }
     }
 
-    /// Returns the bytes of the trailer of a member or stream of `len` bytes. A zlib stream has the first four.
+    /// Returns the bytes of the trailer of a member or stream of `len` bytes. A zlib stream has the first
+    /// four.
     fn trailer(&self, len: u64) -> [u8; TRAILER] {
         let sum = match self {
             Checksum::Crc32(crc) => crc.sum().to_le_bytes(),
@@ -230,20 +236,20 @@ impl<R: Read> CheckpointScan<R> {
         }
     }
 
-    /// Returns the same reader, which accepts two ends of a file if `yes`: inside a trailer or the first bytes of a header, and after bytes
-    /// after the last member or stream that seem to contain no records.
+    /// Returns the same reader, which accepts two ends of a file if `yes`: inside a trailer or the first
+    /// bytes of a header, and after bytes after the last member or stream that seem to contain no records.
     pub(crate) fn tolerant(self, yes: bool) -> CheckpointScan<R> {
         CheckpointScan { tolerant: yes, ..self }
     }
 
-    /// Returns the number of bytes at the end of the file that were left out, after the last deflate block, or the last member or stream.
-    /// `None` if the file ended as it should. It is 0 if a trailer is missing.
+    /// Returns the number of bytes at the end of the file that were left out, after the last deflate block,
+    /// or the last member or stream. `None` if the file ended as it should. It is 0 if a trailer is missing.
     pub(crate) fn left_out(&self) -> Option<u64> {
         self.left_out
     }
 
-    /// Returns a reader of the members after those that were scanned before, with the checkpoints of both. `inner` begins at byte
-    /// `at` of the file, and its content at byte `out` of the stream.
+    /// Returns a reader of the members after those that were scanned before, with the checkpoints of both.
+    /// `inner` begins at byte `at` of the file, and its content at byte `out` of the stream.
     pub(crate) fn after(
         inner: R,
         format: CompressedFormat,
@@ -274,8 +280,8 @@ impl<R: Read> CheckpointScan<R> {
         self.stop = stop;
     }
 
-    /// Returns the state of the decoder after the last byte that was decompressed, and the number of bytes that were read and not
-    /// decompressed. All decompressed bytes must have been returned.
+    /// Returns the state of the decoder after the last byte that was decompressed, and the number of bytes
+    /// that were read and not decompressed. All decompressed bytes must have been returned.
     pub(super) fn pause(&self) -> (PausedScan, usize) {
         let start = self.end.saturating_sub(WINDOW);
         let window = self.decoded.get(start..self.end).unwrap_or_default().into();
@@ -283,7 +289,8 @@ impl<R: Read> CheckpointScan<R> {
         (paused, self.input.buffered().len())
     }
 
-    /// Returns a reader of the bytes after a paused decoder. `inner` begins with the first byte that was not decompressed.
+    /// Returns a reader of the bytes after a paused decoder. `inner` begins with the first byte that was not
+    /// decompressed.
     pub(super) fn resume(inner: R, format: CompressedFormat, from: &PausedScan) -> CheckpointScan<R> {
         let start = Checkpoint { out: from.out, bit: 0, window: &from.window };
         let mut scan = CheckpointScan::from_block(inner, format, start);
@@ -291,8 +298,9 @@ impl<R: Read> CheckpointScan<R> {
         scan
     }
 
-    /// Goes on at byte `at` of the file after an error. The caller has moved `inner` to this byte. `header`: a gzip member begins there,
-    /// otherwise a deflate block that does not need the bytes before it. `mark`: the position becomes a checkpoint.
+    /// Goes on at byte `at` of the file after an error. The caller has moved `inner` to this byte. `header`:
+    /// a gzip member begins there, otherwise a deflate block that does not need the bytes before it. `mark`:
+    /// the position becomes a checkpoint.
     ///
     /// # Errors
     /// There is not enough memory for the checkpoint.
@@ -323,8 +331,8 @@ impl<R: Read> CheckpointScan<R> {
         self.input.consumed
     }
 
-    /// Returns an offset in the decompressed stream at or before the next byte, and an offset of the file before which it needs nothing
-    /// but the window. The latter is not before the start of its block.
+    /// Returns an offset in the decompressed stream at or before the next byte, and an offset of the file
+    /// before which it needs nothing but the window. The latter is not before the start of its block.
     pub(super) fn mark(&self) -> (u64, u64) {
         self.mark
     }
@@ -403,8 +411,9 @@ impl<R: Read> CheckpointScan<R> {
         self.next = StreamNext::End;
     }
 
-    /// Reads the bytes after the last member or stream. Returns true if they may contain records: they begin with a record or a zlib
-    /// stream of records, or a gzip member begins anywhere, since a damaged header may precede it. `first`: the bytes that were read before.
+    /// Reads the bytes after the last member or stream. Returns true if they may contain records: they begin
+    /// with a record or a zlib stream of records, or a gzip member begins anywhere, since a damaged header
+    /// may precede it. `first`: the bytes that were read before.
     fn rest_holds_records(&mut self, first: &[u8]) -> io::Result<bool> {
         let mut bytes = first.to_vec();
         while bytes.len() < REST
@@ -491,8 +500,9 @@ impl<R: Read> CheckpointScan<R> {
 
     /// Adds a checkpoint, if the last one is far enough away and there is room for its window.
     ///
-    /// A file that inflates to a multiple of its size has room for fewer windows than blocks at this spacing. The room grows with the file, so the
-    /// checkpoints are as far apart as the file is compressed, and their bytes stay in proportion to the file's.
+    /// A file that inflates to a multiple of its size has room for fewer windows than blocks at this spacing.
+    /// The room grows with the file, so the checkpoints are as far apart as the file is compressed, and their
+    /// bytes stay in proportion to the file's.
     fn border(&mut self) -> io::Result<()> {
         let Some(state) = self.decoder.block_boundary_state() else { return Ok(()) };
         let bit = self.input.consumed.saturating_mul(8).saturating_sub(state.num_bits.into());

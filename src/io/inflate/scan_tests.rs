@@ -48,7 +48,8 @@ fn zlib(bytes: &[u8], level: u32) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// Returns gzip with a flush after each of the parts, which makes empty stored blocks, and blocks of fixed codes where parts are short.
+/// Returns gzip with a flush after each of the parts, which makes empty stored blocks, and blocks of fixed
+/// codes where parts are short.
 fn flushed(parts: &[&[u8]]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Level::new(6));
     for part in parts {
@@ -178,8 +179,8 @@ fn headers_with_all_fields() {
     assert!(error.unwrap().to_string().contains("header"));
 }
 
-/// Compares with `Inflate`: the same bytes up to the damage, and the same kind of error. zlib-rs may return fewer bytes before damage
-/// inside a block.
+/// Compares with `Inflate`: the same bytes up to the damage, and the same kind of error. zlib-rs may return
+/// fewer bytes before damage inside a block.
 #[test]
 fn damage_is_found_as_by_the_other_reader() {
     let bytes = content(20_000, 4);

@@ -12,9 +12,10 @@ const INPUT: usize = 64 << 10;
 
 /// A reader of a record stream. Decompresses the file if it is compressed.
 ///
-/// It is stricter than TensorFlow where TensorFlow loses data silently. A file that ends inside its stream (even in the trailer), a
-/// checksum mismatch, and bytes after a zlib stream are errors. They are returned after all bytes that could be decompressed. The
-/// members of a gzip file form one stream. An empty file is an empty stream.
+/// It is stricter than TensorFlow where TensorFlow loses data silently. A file that ends inside its stream
+/// (even in the trailer), a checksum mismatch, and bytes after a zlib stream are errors. They are returned
+/// after all bytes that could be decompressed. The members of a gzip file form one stream. An empty file is
+/// an empty stream.
 pub(crate) struct Inflate<R> {
     inner: R,
     state: Option<InflateState>,
@@ -88,7 +89,8 @@ impl InflateState {
                 };
                 self.start = 0;
                 if self.end == 0 {
-                    // Between members or before the first byte, this is the end. Otherwise the file ends inside the stream.
+                    // Between members or before the first byte, this is the end. Otherwise the file ends
+                    // inside the stream.
                     if self.ended || self.consumed == self.began {
                         return Ok(0);
                     }
@@ -113,7 +115,8 @@ impl InflateState {
         }
     }
 
-    /// Calls the decoder once and returns the number of bytes written to `buf`. Bytes before an error are returned first.
+    /// Calls the decoder once and returns the number of bytes written to `buf`. Bytes before an error are
+    /// returned first.
     fn inflate(&mut self, buf: &mut [u8]) -> usize {
         let (before_in, before_out) = (self.stream.total_in(), self.stream.total_out());
         let input = self.input.get(self.start..self.end).unwrap_or_default();
@@ -142,13 +145,14 @@ impl<R> fmt::Debug for Inflate<R> {
     }
 }
 
-/// Returns true if these first bytes of a file are a stream of this format that decompresses to a valid record header or to an empty stream.
+/// Returns true if these first bytes of a file are a stream of this format that decompresses to a valid
+/// record header or to an empty stream.
 pub(crate) fn inflates_to_records(first: &[u8], format: CompressedFormat) -> bool {
     first_record(first, format).is_some()
 }
 
-/// Returns at most `len` of the first bytes that these first bytes of a file decompress to. There are none if they are no
-/// stream of this format.
+/// Returns at most `len` of the first bytes that these first bytes of a file decompress to. There are none if
+/// they are no stream of this format.
 pub(crate) fn first_inflated(first: &[u8], format: CompressedFormat, len: usize) -> Vec<u8> {
     let mut stream = decoder(format);
     let mut found = vec![0; len];
@@ -158,8 +162,8 @@ pub(crate) fn first_inflated(first: &[u8], format: CompressedFormat, len: usize)
     found
 }
 
-/// Returns true if these first bytes of a file are a stream of this format that decompresses to a valid record header. `Some(false)` for an empty
-/// stream, `None` for anything else.
+/// Returns true if these first bytes of a file are a stream of this format that decompresses to a valid
+/// record header. `Some(false)` for an empty stream, `None` for anything else.
 pub(crate) fn first_record(first: &[u8], format: CompressedFormat) -> Option<bool> {
     let mut header = [0; crate::frame::HEADER_LEN];
     let mut stream = decoder(format);

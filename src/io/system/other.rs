@@ -90,8 +90,8 @@ pub(crate) fn link_nameless(_: &File, _: &Path) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// A folder. Names are those of its entries, and absolute paths those of files elsewhere. Links are looked
-/// for before each call.
+/// A folder. Names stand for its entries, and absolute paths for files elsewhere. Links are looked for before
+/// each call.
 #[derive(Debug)]
 pub(crate) struct OpenFolder(PathBuf);
 

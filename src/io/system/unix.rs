@@ -14,7 +14,8 @@ use std::path::{Path, PathBuf};
 
 /// Makes `open` return at once for a FIFO.
 pub(crate) fn open_at_once(options: &mut OpenOptions) {
-    // POSIX open(2): with O_NONBLOCK, opening a FIFO for reading returns without delay. Regular files ignore the flag.
+    // POSIX open(2): with O_NONBLOCK, opening a FIFO for reading returns without delay. Regular files ignore
+    // the flag.
     options.custom_flags(OFlags::NONBLOCK.bits().cast_signed());
 }
 
@@ -34,13 +35,14 @@ pub(crate) fn device_and_number(found: &Metadata) -> Option<[u64; 2]> {
     Some([found.dev(), found.ino()])
 }
 
-/// Returns the time of the last change of a file's content or metadata, in nanoseconds since 1970. Programs can restore the modification time,
-/// but not this one.
+/// Returns the time of the last change of a file's content or metadata, in nanoseconds since 1970. Programs
+/// can restore the modification time, but not this one.
 pub(crate) fn change_time(found: &Metadata) -> i64 {
     found.ctime().saturating_mul(1_000_000_000).saturating_add(found.ctime_nsec())
 }
 
-/// Returns who else may change what is in a folder, and the remedy. `None` if only the user of the process and root can.
+/// Returns who else may change what is in a folder, and the remedy. `None` if only the user of the process
+/// and root can.
 pub(crate) fn who_else_writes(found: &Metadata) -> Option<String> {
     let user = rustix::process::geteuid().as_raw();
     let owner = found.uid();
@@ -63,7 +65,8 @@ pub(crate) fn create_own_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o755).create(path)
 }
 
-/// Returns false if most of the descriptors that the process may have are taken. The system gives the lowest free number.
+/// Returns false if most of the descriptors that the process may have are taken. The system gives the lowest
+/// free number.
 pub(crate) fn may_keep(file: &File) -> bool {
     use rustix::process::{Resource, getrlimit};
     let number = u64::try_from(file.as_raw_fd()).unwrap_or(0);
@@ -117,7 +120,8 @@ pub(crate) fn is_descriptor(folder: &Path) -> bool {
         && folder.canonicalize().is_ok_and(|dir| dir.starts_with("/proc") && dir.ends_with("fd"))
 }
 
-/// Gives `file` the mode of the file at `target`, and its owner and group where the process may set them. Does nothing if there is none.
+/// Gives `file` the mode of the file at `target`, and its owner and group where the process may set them.
+/// Does nothing if there is none.
 pub(crate) fn keep_mode(file: &File, target: &Path) -> io::Result<()> {
     let Ok(old) = target.symlink_metadata() else { return Ok(()) };
     if !old.is_file() {
@@ -188,7 +192,7 @@ pub(crate) fn link_nameless(file: &File, path: &Path) -> io::Result<()> {
     }
 }
 
-/// An open folder. Names are those of its entries, and absolute paths those of files elsewhere.
+/// An open folder. Names stand for its entries, and absolute paths for files elsewhere.
 #[derive(Debug)]
 pub(crate) struct OpenFolder(OwnedFd);
 

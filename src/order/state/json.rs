@@ -18,7 +18,7 @@
 //! lengths  digest of the bucket number of each row, in the order of the rows
 //! parts  digest of nine words per component: kind (0 none, 1 global, 2 block, 3 weighted), b, W, first record, positions per
 //!        epoch, digest of the survivors (high half, low half), digest of the weights (high half, low half). Absent values are 0.
-//!        Those of the kind mix have no b and no W.
+//!        The parts of the kind mix have no b and no W.
 //! ```
 
 use super::{
@@ -56,8 +56,8 @@ impl State {
     /// Parses a state from JSON.
     ///
     /// # Errors
-    /// [`OrderError::State`](crate::error::OrderError::State) if the text is not a state of this version and algorithm. Unknown fields
-    /// are refused, because they may mean a different order.
+    /// [`OrderError::State`](crate::error::OrderError::State) if the text is not a state of this version and
+    /// algorithm. Unknown fields are refused, because they may mean a different order.
     pub fn from_json(text: &str) -> Result<State> {
         let json = serde_json::from_str(text).map_err(|e| refused("json", "a saved state", e))?;
         let Value::Object(mut fields) = json else { return Err(refused("json", "an object", json)) };

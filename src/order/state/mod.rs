@@ -1,4 +1,5 @@
-//! The saved position of a run in an order: less than 1 KiB as JSON ([`json`]), or 4 KiB with buckets and for a mix.
+//! The saved position of a run in an order: less than 1 KiB as JSON ([`json`]), or 4 KiB with buckets and for
+//! a mix.
 
 #[cfg(feature = "json")]
 mod json;
@@ -14,8 +15,9 @@ const LISTED: usize = 16;
 
 /// The saved position of a run: all data-loading state that a checkpoint needs.
 ///
-/// It consists of six numbers and names, the same on all ranks. Resuming from it costs nothing: there is no generator to advance and
-/// no buffer to refill. A state of other records, another kind of order or another algorithm is refused.
+/// It consists of six numbers and names, the same on all ranks. Resuming from it costs nothing: there is no
+/// generator to advance and no buffer to refill. A state of other records, another kind of order or another
+/// algorithm is refused.
 ///
 /// ```
 /// use tfseek::order::{Order, Spec, State};
@@ -67,7 +69,8 @@ enum SummaryKind {
         classes: u128,
     },
     Weighted(SummaryWeights),
-    /// A mixture whose weights are all 1: the weights, and the digest of the components. Before version 0.2 any mixture.
+    /// A mixture whose weights are all 1: the weights, and the digest of the components. Before version 0.2
+    /// any mixture.
     Mixture(SummaryWeights, u128),
     Buckets(SummaryBuckets),
     Mix(MixSummary),
@@ -103,10 +106,12 @@ enum SummaryWeights {
 }
 
 impl State {
-    /// Creates the state of a run that has delivered the positions below `position` of this order. `fingerprint` is the dataset's.
+    /// Creates the state of a run that has delivered the positions below `position` of this order.
+    /// `fingerprint` is the dataset's.
     ///
     /// # Errors
-    /// [`OrderError::Position`] if `position` is beyond the end of the epoch, and [`OrderError::State`] for an invalid fingerprint.
+    /// [`OrderError::Position`] if `position` is beyond the end of the epoch, and [`OrderError::State`] for
+    /// an invalid fingerprint.
     pub fn new(order: &Order, position: u64, fingerprint: &str) -> Result<State> {
         if position > order.steps() {
             return Err(OrderError::Position { position, len: order.steps() }.into());
@@ -130,17 +135,19 @@ impl State {
         })
     }
 
-    /// Returns the order of the saved seed and epoch, for a run of `spec` over `n` records with this fingerprint. The run resumes at
-    /// [`position`](State#structfield.position).
+    /// Returns the order of the saved seed and epoch, for a run of `spec` over `n` records with this
+    /// fingerprint. The run resumes at [`position`](State#structfield.position).
     ///
-    /// The sizes of a block order come from the state, not from the spec. They were chosen for one batch size, and stay the same if
-    /// the batch size changes. The batch sizes of buckets come from the state, too.
+    /// The sizes of a block order come from the state, not from the spec. They were chosen for one batch
+    /// size, and stay the same if the batch size changes. The batch sizes of buckets come from the state,
+    /// too.
     ///
-    /// A mix may have other weights. Its cycles begin anew at the position of the state then, and each component goes on after what it
-    /// has given. The length of its epochs comes from the state.
+    /// A mix may have other weights. Its cycles begin anew at the position of the state then, and each
+    /// component goes on after what it has given. The length of its epochs comes from the state.
     ///
     /// # Errors
-    /// [`OrderError::OtherState`], with the name of a field in which the state differs from this run, and the errors of [`Order::new`].
+    /// [`OrderError::OtherState`], with the name of a field in which the state differs from this run, and the
+    /// errors of [`Order::new`].
     pub fn resume(&self, spec: &Spec, n: u64, fingerprint: &str) -> Result<Order> {
         if self.n != n {
             return Err(other_state("n", Some(n.to_string()), Some(self.n.to_string())));
@@ -156,7 +163,7 @@ impl State {
                 self.resume_mix(saved, run, mix, n)?
             }
             (SummaryKind::Mixture(weights, parts), SummaryKind::Mix(run), Some(mix)) => {
-                // Only if all weights are 1 the order is that of earlier versions.
+                // Only if all weights are 1 the order is the same as in earlier versions.
                 let count = run.weights.len();
                 let ones = SummaryWeights::new(count, std::iter::repeat_n(1, count));
                 let same = *weights == ones && mix.batch.is_none() && mix.stop == MixStop::Never;
@@ -268,7 +275,8 @@ fn with_weights(components: &[Component], weights: &[u64]) -> Vec<Component> {
     components.iter().zip(weights).map(weighted).collect()
 }
 
-/// Returns the spec as a mix if its states have the kind `mix`. A mixture whose weights are all 1, as of balanced classes, has its own kind.
+/// Returns the spec as a mix if its states have the kind `mix`. A mixture whose weights are all 1, as of
+/// balanced classes, has its own kind.
 fn as_mix(spec: &Spec) -> Option<MixSpec> {
     match spec {
         Spec::Mix(mix) => Some(mix.clone()),
@@ -321,7 +329,7 @@ impl SpecSummary {
         Ok(SpecSummary { kind, ids: source.filter.as_ref().map(|filter| filter.digest()) })
     }
 
-    /// Compares this saved summary with that of a run.
+    /// Compares this saved summary with the summary of a run.
     fn check(&self, expected: &SpecSummary) -> Result<()> {
         // The kind is compared first, because the other fields differ whenever the kind does.
         let fields = [

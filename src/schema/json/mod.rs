@@ -25,8 +25,8 @@
 //!    flat or nested like `shape`
 //! ```
 //!
-//! Fields with a `?` may be omitted. Their value is then the one shown, which is TensorFlow's default. `"default": null` means no
-//! default. An unknown field is an error, because it may be a misspelt one.
+//! Fields with a `?` may be omitted. Their value is then the one shown, which is TensorFlow's default.
+//! `"default": null` means no default. An unknown field is an error, because it may be a misspelt one.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
@@ -64,8 +64,8 @@ impl Schema {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Spec`] if the text is not JSON or not of this form, with the column and the field. Also all errors of
-    /// [`SchemaBuilder::build`].
+    /// [`ErrorKind::Spec`] if the text is not JSON or not of this form, with the column and the field. Also
+    /// all errors of [`SchemaBuilder::build`].
     pub fn from_json(text: &str) -> Result<Schema> {
         let json: Json = serde_json::from_str(text).map_err(|e| spec_error(format!("not JSON: {e}")))?;
         let Json::Object(mut parts) = json else {
@@ -100,8 +100,8 @@ impl Schema {
 
     /// Returns the JSON form, with one column per line and all names sorted.
     ///
-    /// Equal schemas have equal JSON forms. [`from_json`](Schema::from_json) restores an equal schema, including the bits of its
-    /// defaults.
+    /// Equal schemas have equal JSON forms. [`from_json`](Schema::from_json) restores an equal schema,
+    /// including the bits of its defaults.
     pub fn to_json(&self) -> String {
         print::schema(self)
     }
@@ -243,7 +243,8 @@ impl JsonFields {
     }
 }
 
-// Readers of single values. Their errors contain the expected and the found value; `JsonFields` adds the name of the field.
+// Readers of single values. Their errors contain the expected and the found value; `JsonFields` adds the name
+// of the field.
 
 fn expected<T>(expected: &str, found: &Json) -> Result<T, String> {
     Err(format!("expected {expected}, found {found}"))

@@ -1,11 +1,12 @@
 //! Packed varints in blocks of 64 bytes, with AVX2 and the bit manipulation instructions.
 //!
-//! Two `movemask` instructions find the bytes of a block that end a value. After that no branch and no load waits for a value's
-//! length: the starts and ends of the values are the set bits of one word.
+//! Two `movemask` instructions find the bytes of a block that end a value. After that no branch and no load
+//! waits for a value's length: the starts and ends of the values are the set bits of one word.
 //!
 //! Measured (`benches/varint.rs`): four to seven times as fast as the safe twin, [`decode_slow`], and 1.6
-//! times if all values have one byte. Counting is 1.6 to 8 times as fast as [`count_slow`](super::slow::count_slow). Memory is read
-//! and written through slices and arrays only. The unsafe part is to execute these instructions at all.
+//! times if all values have one byte. Counting is 1.6 to 8 times as fast as
+//! [`count_slow`](super::slow::count_slow). Memory is read and written through slices and arrays only. The
+//! unsafe part is to execute these instructions at all.
 
 #![allow(unsafe_code)]
 
@@ -41,11 +42,12 @@ const fn payload_bits(from: usize) -> [u64; 16] {
     table
 }
 
-/// Control words of `pshufb` that spread the first two values of a word over four bytes each, by the word's mask of ends. `pshufb`
-/// writes 0 for a control byte whose high bit is set. Values have up to four bytes. The table takes 2 KiB.
+/// Control words of `pshufb` that spread the first two values of a word over four bytes each, by the word's
+/// mask of ends. `pshufb` writes 0 for a control byte whose high bit is set. Values have up to four bytes.
+/// The table takes 2 KiB.
 ///
-/// A table of twelve bits and four values takes 64 KiB, and each of its steps depends on the one before. It is a tenth faster on ids of
-/// two to three bytes, and a quarter slower on ids of one to two bytes.
+/// A table of twelve bits and four values takes 64 KiB, and each of its steps depends on the one before. It
+/// is a tenth faster on ids of two to three bytes, and a quarter slower on ids of one to two bytes.
 #[expect(
     clippy::indexing_slicing,
     reason = "evaluated at compile time, where an index out of bounds is an error"
@@ -88,8 +90,9 @@ impl Avx2 {
             && is_x86_feature_detected!("bmi2")
             && is_x86_feature_detected!("lzcnt")
             && is_x86_feature_detected!("popcnt");
-        // AMD's Zen 1 and 2 and Hygon's processors have `pext` in microcode. SSE4a identifies AMD's processors, and Zen 3 is the
-        // first of them with VAES. A hypervisor that hides VAES costs only some speed.
+        // AMD's Zen 1 and 2 and Hygon's processors have `pext` in microcode. SSE4a identifies AMD's
+        // processors, and Zen 3 is the first of them with VAES. A hypervisor that hides VAES costs only some
+        // speed.
         let slow_pext = || is_x86_feature_detected!("sse4a") && !is_x86_feature_detected!("vaes");
         all.then(|| Avx2 { pext: !slow_pext() })
     }
@@ -103,16 +106,16 @@ impl Avx2 {
     /// Decodes a chunk, as specified for [`decode`](super::decode).
     #[inline]
     pub(super) fn decode(self, chunk: &[u8], out: &mut [i64]) -> usize {
-        // SAFETY: `decode` requires only that the processor has its target features. `self` exists, so `detect` has found all of
-        // them.
+        // SAFETY: `decode` requires only that the processor has its target features. `self` exists, so
+        // `detect` has found all of them.
         unsafe { if self.pext { decode::<true>(chunk, out) } else { decode::<false>(chunk, out) } }
     }
 
     /// Returns the number of values, or `None` if one is longer than ten bytes or cut off.
     #[inline]
     pub(super) fn count(self, chunk: &[u8]) -> Option<usize> {
-        // SAFETY: `count` requires only that the processor has its target features. `self` exists, so `detect` has found all of
-        // them.
+        // SAFETY: `count` requires only that the processor has its target features. `self` exists, so
+        // `detect` has found all of them.
         unsafe { count(chunk) }
     }
 }
@@ -134,7 +137,8 @@ fn decode<const PEXT: bool>(chunk: &[u8], out: &mut [i64]) -> usize {
     decode_blocks::<3>(chunk, out, |block| continuations(block), block)
 }
 
-/// Decodes the values that end in a block. Up to three elements of `out` after the last value are unspecified.
+/// Decodes the values that end in a block. Up to three elements of `out` after the last value are
+/// unspecified.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 pub(super) fn block<const PEXT: bool>(
@@ -155,8 +159,9 @@ pub(super) fn block<const PEXT: bool>(
     }
 }
 
-/// Decodes a chunk block by block. `block` decodes the values that end in a block, by the mask of their last bytes. It returns `None`
-/// if the bytes have changed since they were counted. Up to `SPILL` elements of its output after the last value are unspecified.
+/// Decodes a chunk block by block. `block` decodes the values that end in a block, by the mask of their last
+/// bytes. It returns `None` if the bytes have changed since they were counted. Up to `SPILL` elements of its
+/// output after the last value are unspecified.
 ///
 /// Inlined, so that it is compiled with the instructions of its caller.
 #[inline(always)]
@@ -173,8 +178,8 @@ pub(super) fn decode_blocks<const SPILL: usize>(
     block: impl Fn(&[u8; WINDOW], u64, &mut [i64; BLOCK]) -> Option<()>,
 ) -> usize {
     let (mut rest, mut done) = (chunk, 0);
-    // Whole blocks, with room in `out` for as many values as a block can contain. At least `SPILL` values follow each block, and
-    // overwrite the elements of `out` that are unspecified after its last value.
+    // Whole blocks, with room in `out` for as many values as a block can contain. At least `SPILL` values
+    // follow each block, and overwrite the elements of `out` that are unspecified after its last value.
     while rest.len() >= BLOCK + SPILL * MAX_VARINT
         && let Some(window) = rest.first_chunk::<WINDOW>()
         && let Some(to) = out[done..].first_chunk_mut::<BLOCK>()
@@ -217,14 +222,15 @@ pub(super) enum Longest {
     Ten,
 }
 
-/// Returns the length of the longest value of a block. `None` if no value ends there or one is too long, which means that the bytes
-/// have changed since they were counted.
+/// Returns the length of the longest value of a block. `None` if no value ends there or one is too long,
+/// which means that the bytes have changed since they were counted.
 #[inline(always)]
 pub(super) fn longest(ends: u64) -> Option<Longest> {
     if ends == u64::MAX {
         return Some(Longest::One);
     }
-    // Bit i of `runs_n`: bytes i to i + n - 1 do not end a value. Bytes after the last end belong to the next block.
+    // Bit i of `runs_n`: bytes i to i + n - 1 do not end a value. Bytes after the last end belong to the next
+    // block.
     let shift = 63u32.checked_sub(ends.leading_zeros())?;
     let runs_1 = !ends & !(u64::MAX << shift);
     let runs_2 = runs_1 & runs_1 >> 1;
@@ -239,13 +245,15 @@ pub(super) fn longest(ends: u64) -> Option<Longest> {
     (runs_8 & runs_2 >> 8 == 0).then_some(Longest::Ten)
 }
 
-/// Returns the first block of a window. A window is longer than a block, so the compiler removes the other branch.
+/// Returns the first block of a window. A window is longer than a block, so the compiler removes the other
+/// branch.
 #[inline]
 fn block_of(window: &[u8; WINDOW]) -> &[u8; BLOCK] {
     window.first_chunk().unwrap_or(&[0; BLOCK])
 }
 
-/// Returns the word at a byte of the window. All callers bound `at` by a remainder, so the compiler removes the other branch.
+/// Returns the word at a byte of the window. All callers bound `at` by a remainder, so the compiler removes
+/// the other branch.
 #[inline]
 fn eight(window: &[u8; WINDOW], at: usize) -> u64 {
     window.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |bytes| u64::from_le_bytes(*bytes))
@@ -254,12 +262,14 @@ fn eight(window: &[u8; WINDOW], at: usize) -> u64 {
 /// Returns the word at a byte of the block.
 #[inline]
 fn word(window: &[u8; WINDOW], at: u32) -> u64 {
-    // Only the start after a block's last value can be 64 or more, and elements decoded from there are unspecified.
+    // Only the start after a block's last value can be 64 or more, and elements decoded from there are
+    // unspecified.
     let at = at as usize % BLOCK;
     eight(window, at)
 }
 
-/// Decodes values of up to four bytes, four at a time. Up to three elements of `out` after the last value are unspecified.
+/// Decodes values of up to four bytes, four at a time. Up to three elements of `out` after the last value are
+/// unspecified.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 #[expect(
@@ -295,7 +305,8 @@ fn short(window: &[u8; WINDOW], ends: u64, out: &mut [i64; BLOCK]) {
 /// The offset of the register's second half, in each byte of a control word.
 const EIGHTS: i64 = 0x0808_0808_0808_0808;
 
-/// Decodes values of up to eight bytes, or of up to ten bytes if `TEN`. One element of `out` after the last value may be unspecified.
+/// Decodes values of up to eight bytes, or of up to ten bytes if `TEN`. One element of `out` after the last
+/// value may be unspecified.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 #[expect(
@@ -365,7 +376,8 @@ fn count(chunk: &[u8]) -> Option<usize> {
     (whole && too_long == 0).then_some(count)
 }
 
-/// The state carried from block to block: bit i is set if a run of one, two or four continuation bytes ends at byte i.
+/// The state carried from block to block: bit i is set if a run of one, two or four continuation bytes ends
+/// at byte i.
 #[derive(Default)]
 struct Runs(u64, u64, u64);
 

@@ -1,11 +1,12 @@
 //! Packed varints of up to four bytes in blocks of 64 bytes, with AVX-512.
 //!
-//! All first bytes of the values of a block are moved together by one instruction, then all second bytes, and so on. Each step after
-//! that works on 16 or 32 values at once. Longer values are decoded by [`avx2`](super::avx2).
+//! All first bytes of the values of a block are moved together by one instruction, then all second bytes, and
+//! so on. Each step after that works on 16 or 32 values at once. Longer values are decoded by
+//! [`avx2`](super::avx2).
 //!
-//! Measured (`benches/varint.rs`, Zen 4): 1.4 to 1.6 times as fast as the form with AVX2 on ids of one to three
-//! bytes. Memory is read and written through slices and arrays only. The unsafe part is to execute these instructions at all. The safe
-//! twin is [`decode_slow`](super::slow::decode_slow).
+//! Measured (`benches/varint.rs`, Zen 4): 1.4 to 1.6 times as fast as the form with AVX2 on ids of one to
+//! three bytes. Memory is read and written through slices and arrays only. The unsafe part is to execute
+//! these instructions at all. The safe twin is [`decode_slow`](super::slow::decode_slow).
 
 #![allow(unsafe_code)]
 
@@ -29,8 +30,8 @@ impl Avx512 {
     /// Decodes a chunk, as specified for [`decode`](super::decode).
     #[inline]
     pub(super) fn decode(self, chunk: &[u8], out: &mut [i64]) -> usize {
-        // SAFETY: `decode` requires only that the processor has its target features. `self` exists, so `detect` has found all of
-        // them.
+        // SAFETY: `decode` requires only that the processor has its target features. `self` exists, so
+        // `detect` has found all of them.
         unsafe { decode(chunk, out) }
     }
 }
@@ -55,11 +56,13 @@ fn bytes<const AT: usize>(window: &[u8; WINDOW]) -> __m512i {
     bytemuck::cast(window.get(AT..).and_then(|rest| rest.first_chunk()).copied().unwrap_or([0; BLOCK]))
 }
 
-/// Decodes values of up to four bytes, eight at a time. Up to seven elements of `out` after the last value are unspecified.
+/// Decodes values of up to four bytes, eight at a time. Up to seven elements of `out` after the last value
+/// are unspecified.
 #[inline]
 #[target_feature(enable = "avx2,popcnt,avx512f,avx512bw,avx512vbmi2")]
 fn short(window: &[u8; WINDOW], ends: u64, out: &mut [i64; BLOCK]) {
-    // Bit i of `open_n`: bytes i to i + n - 1 do not end a value, so a value that starts at byte i has a byte i + n.
+    // Bit i of `open_n`: bytes i to i + n - 1 do not end a value, so a value that starts at byte i has a byte
+    // i + n.
     let starts = ends << 1 | 1;
     let open_1 = !ends;
     let open_2 = open_1 & open_1 >> 1;
@@ -94,7 +97,7 @@ fn short(window: &[u8; WINDOW], ends: u64, out: &mut [i64; BLOCK]) {
     }
 }
 
-/// Joins the seven bits of each byte of `low` with those of the same byte of `high`, in 16 bits.
+/// Joins the seven bits of each byte of `low` with the seven bits of the same byte of `high`, in 16 bits.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
 fn join(low: __m512i, high: __m512i) -> [__m256i; 4] {

@@ -27,7 +27,8 @@ use self::avx512::Avx512;
 use self::slow::{count_slow, decode_slow};
 use super::fault::Fault;
 
-/// Shortest chunks for which the AVX2 forms are faster (`benches/varint.rs`). For shorter chunks their set-up dominates.
+/// Shortest chunks for which the AVX2 forms are faster (`benches/varint.rs`). For shorter chunks their set-up
+/// dominates.
 #[cfg(target_arch = "x86_64")]
 const AVX2_MIN_COUNT: usize = 32;
 #[cfg(target_arch = "x86_64")]
@@ -42,8 +43,8 @@ pub(crate) fn put_varint(mut value: u64, out: &mut Vec<u8>) {
     out.push(value as u8);
 }
 
-/// Counts the varints of a packed chunk. All must be whole and have at most ten bytes. The offset of a fault is relative to the
-/// chunk.
+/// Counts the varints of a packed chunk. All must be whole and have at most ten bytes. The offset of a fault
+/// is relative to the chunk.
 #[inline]
 pub(crate) fn count(chunk: &[u8]) -> Result<usize, Fault> {
     #[cfg(target_arch = "x86_64")]
@@ -57,10 +58,11 @@ pub(crate) fn count(chunk: &[u8]) -> Result<usize, Fault> {
     count_slow(chunk)
 }
 
-/// Decodes at most `out.len()` values of a packed chunk that [`count`] has accepted. Returns the number of values decoded.
+/// Decodes at most `out.len()` values of a packed chunk that [`count`] has accepted. Returns the number of
+/// values decoded.
 ///
-/// If the bytes have changed since then, decoding ends at the first value that is cut off or too long. The elements of `out` after the
-/// decoded values are then unspecified.
+/// If the bytes have changed since then, decoding ends at the first value that is cut off or too long. The
+/// elements of `out` after the decoded values are then unspecified.
 #[inline]
 pub(crate) fn decode(chunk: &[u8], out: &mut [i64]) -> usize {
     #[cfg(target_arch = "x86_64")]
@@ -151,7 +153,8 @@ mod tests {
         }
     }
 
-    /// Compares the forms that read one value with the naive twin: all lengths, cut off, too long, bits beyond 64.
+    /// Compares the forms that read one value with the naive twin: all lengths, cut off, too long, bits
+    /// beyond 64.
     #[test]
     fn first_value() {
         use crate::wire::WireReader;
@@ -197,7 +200,8 @@ mod tests {
         }
     }
 
-    /// One value of each length among one-byte values, at every position of a block, with its unused bits set.
+    /// One value of each length among one-byte values, at every position of a block, with its unused bits
+    /// set.
     #[test]
     fn one_long_value_anywhere() {
         for len in 1..=MAX_VARINT {
@@ -247,7 +251,8 @@ mod tests {
         }
     }
 
-    /// A block leaves up to three unspecified elements after its last value, and the rest of the chunk may have only two values.
+    /// A block leaves up to three unspecified elements after its last value, and the rest of the chunk may
+    /// have only two values.
     #[test]
     fn nothing_is_written_after_the_last_value() {
         let cases = (0..6).flat_map(|a| (50..140).flat_map(move |b| (0..5).map(move |c| (a, b, c))));

@@ -1,8 +1,8 @@
 //! Decoders of chunks of one or a few varints, a word at a time.
 //!
-//! The lengths of values cannot be predicted, so for values of up to eight bytes no branch depends on the length. A word of the
-//! payload is read if there is one, and masks select the bits of the value. The word may extend beyond the chunk, so a chunk is passed
-//! as its range in the payload.
+//! The lengths of values cannot be predicted, so for values of up to eight bytes no branch depends on the
+//! length. A word of the payload is read if there is one, and masks select the bits of the value. The word
+//! may extend beyond the chunk, so a chunk is passed as its range in the payload.
 
 use super::slow::{HIGH, MAX_VARINT, first};
 
@@ -24,8 +24,8 @@ fn decode_one_slow(chunk: &[u8]) -> Option<u64> {
     rest.is_empty().then_some(value)
 }
 
-/// Decodes the chunk `payload[start..start + len]` into `out`, if it has exactly `out.len()` varints. Values of more than eight bytes,
-/// and values within eight bytes of the payload's end, are read byte by byte.
+/// Decodes the chunk `payload[start..start + len]` into `out`, if it has exactly `out.len()` varints. Values
+/// of more than eight bytes, and values within eight bytes of the payload's end, are read byte by byte.
 #[inline]
 #[expect(
     clippy::arithmetic_side_effects,

@@ -8,7 +8,8 @@ pub(crate) const MAX_VARINT: usize = 10;
 /// The high bits of eight bytes. The high bit of a varint's last byte is clear.
 pub(super) const HIGH: u64 = 0x8080_8080_8080_8080;
 
-/// The safe twin of `Avx2::decode`. Decodes eight values at once if each has one byte, and otherwise one value at a time.
+/// The safe twin of `Avx2::decode`. Decodes eight values at once if each has one byte, and otherwise one
+/// value at a time.
 #[inline]
 #[expect(
     clippy::indexing_slicing,
@@ -33,8 +34,8 @@ pub(super) fn decode_slow(mut chunk: &[u8], out: &mut [i64]) -> usize {
     done
 }
 
-/// Returns the first varint of some bytes and the bytes after it. `None` if it is cut off or longer than `MAX` bytes, which are at
-/// most 10. Bits beyond 64 are dropped. The function is small enough to be inlined.
+/// Returns the first varint of some bytes and the bytes after it. `None` if it is cut off or longer than
+/// `MAX` bytes, which are at most 10. Bits beyond 64 are dropped. The function is small enough to be inlined.
 #[inline(always)]
 #[expect(
     clippy::arithmetic_side_effects,
@@ -71,7 +72,8 @@ pub(super) fn count_slow(chunk: &[u8]) -> Result<usize, Fault> {
             run = 0;
             continue;
         }
-        // A run that starts and ends inside a word is at most seven bytes, so only runs across words can be too long.
+        // A run that starts and ends inside a word is at most seven bytes, so only runs across words can be
+        // too long.
         let first = (ends.trailing_zeros() / 8) as usize;
         if run + first >= MAX_VARINT {
             return Err(Fault::new(WireError::LongVarint, (8 * k).saturating_sub(run)));

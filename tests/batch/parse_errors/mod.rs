@@ -1,5 +1,5 @@
-//! A bad record among a thousand is reported with its problem, feature, step, row, record number, file, offset, and the expected
-//! and found values. Messages never contain values of the record.
+//! A bad record among a thousand is reported with its problem, feature, step, row, record number, file,
+//! offset, and the expected and found values. Messages never contain values of the record.
 
 mod cases;
 
@@ -84,7 +84,8 @@ fn one_bad_record_in_a_thousand_is_located() {
     assert_eq!((e.category(), e.location().feature.as_deref()), (Some(Category::BadSpec), Some("x")));
 }
 
-/// Puts all bad records into one batch, with the failing columns in all orders. The error names the lowest row.
+/// Puts all bad records into one batch, with the failing columns in all orders. The error names the lowest
+/// row.
 #[test]
 fn error_names_the_lowest_row() {
     for case in example_cases().into_iter().chain(sequence_cases()) {

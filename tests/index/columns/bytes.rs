@@ -4,7 +4,8 @@ use super::*;
 use tfseek_testkit::alloc;
 use tfseek_testkit::rng::Rng;
 
-/// The example of the format page, section 8: the payloads {label: "b"}, "" and {label: "a"}. Padding is omitted.
+/// The example of the format page, section 8: the payloads {label: "b"}, "" and {label: "a"}. Padding is
+/// omitted.
 const GOLDEN: &[(usize, &str)] = &[
     (0, "89544652430d0a1a 0100000005000000 7002000000000000 0300000000000000"),
     (32, "5400000000000000 5400000000000000 15cd853dfe9c9717 e16f658fc524b50f"),

@@ -85,7 +85,8 @@ fn filters_of_floats_and_strings() {
     assert!(ds.select(&"label == 3".parse().unwrap(), &Default::default()).is_err());
 }
 
-/// A name stands for its number wherever values are compared for equality: in columns, in records, and in lists.
+/// A name stands for its number wherever values are compared for equality: in columns, in records, and in
+/// lists.
 #[test]
 fn names_of_values_select_as_their_numbers() {
     let record = |i: i64| {
@@ -312,7 +313,8 @@ fn errors_of_tests_that_read_records() {
         assert!(filter.offset == offset && filter.reason.contains(reason), "{text}: {e}");
         assert_eq!(e.location().record, Some(record), "the first record with a value: {e}");
     }
-    // A feature that no record has is an error, also if few records are read. One that only unread records have is not.
+    // A feature that no record has is an error, also if few records are read. One that only unread records
+    // have is not.
     for text in ["len(objets) > 1", "record in 3..5 and any(objets) > 1", "absent(objets) or len(objets) > 1"]
     {
         let e = error(text);

@@ -20,7 +20,8 @@ fn replace(path: &Path, by: i64, in_place: bool) {
     }
 }
 
-/// Returns the labels of the records that a dataset finds by its column, and then of those that a loader draws by weight.
+/// Returns the labels of the records that a dataset finds by its column, and then of those that a loader
+/// draws by weight.
 fn found(ds: &Dataset) -> Vec<i64> {
     let filter: Filter = "label == 3".parse().unwrap();
     let (selected, _) = ds.select(&filter, &ColumnOptions::default()).unwrap();
@@ -92,7 +93,8 @@ fn a_column_of_a_shard_with_another_name_or_mode_is_used() {
     assert!(ds.column("label", &ColumnOptions::default()).unwrap().warnings.is_empty());
 }
 
-/// Files may get the name and the folder of others that have their size and time, and are older than the index.
+/// Files may get the name and the folder of others that have their size and time, and are older than the
+/// index.
 #[test]
 fn a_column_of_another_shard_of_equal_size_and_time_is_not_used() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,5 @@
-//! Datasets that leave damage out: records that do not decode have no column value, and meet no condition that needs them.
+//! Datasets that leave damage out: records that do not decode have no column value, and meet no condition
+//! that needs them.
 
 use super::*;
 use std::collections::BTreeMap;
@@ -23,7 +24,8 @@ fn skips(dir: &tempfile::TempDir) -> DatasetOptions {
     DatasetOptions::new().index(index_options(dir.path()).damage(Damage::Skip))
 }
 
-/// Two shards of labels. Records 2 and 4 of the first do not decode, and a payload of each shard is damaged. Returns the labels by record number.
+/// Two shards of labels. Records 2 and 4 of the first do not decode, and a payload of each shard is damaged.
+/// Returns the labels by record number.
 fn shards(dir: &Path) -> (Vec<PathBuf>, Vec<Option<i64>>) {
     let payload = |label: i64| ExampleBuilder::new().int64("label", [label]).encode().unwrap();
     let file = |payloads: &[Vec<u8>], damaged: usize| {

@@ -11,7 +11,8 @@ pub(crate) enum Scalar {
     Str(Vec<u8>),
 }
 
-/// Writes the column file of a shard. `sidecar` is an index of the same shard; header bytes 24 to 84 are copied from it.
+/// Writes the column file of a shard. `sidecar` is an index of the same shard; header bytes 24 to 84 are
+/// copied from it.
 pub(crate) fn column_file(name: &str, values: &[Option<Scalar>], classes: bool, sidecar: &[u8]) -> Vec<u8> {
     let strings: BTreeSet<&[u8]> = values
         .iter()

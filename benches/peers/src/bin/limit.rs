@@ -1,8 +1,8 @@
-//! `limit THREADS SECONDS FILE..`: reads all bytes of all records in a random order, again and again, and sums them. Nothing is verified or
-//! parsed. Prints the records per second of all threads as JSON.
+//! `limit THREADS SECONDS FILE..`: reads all bytes of all records in a random order, again and again, and
+//! sums them. Nothing is verified or parsed. Prints the records per second of all threads as JSON.
 //!
-//! The files are read into memory first. Each thread has its own part of the order, and touches the first byte of 32 records before it reads
-//! them, so that their cache misses overlap.
+//! The files are read into memory first. Each thread has its own part of the order, and touches the first
+//! byte of 32 records before it reads them, so that their cache misses overlap.
 
 use std::error::Error;
 use std::hint::black_box;

@@ -1,8 +1,9 @@
 //! The program that `parse_example.py` compares with TensorFlow.
 //!
-//! `parse make DIR` writes `SHAPE-ORDER.tfrecord` and `SHAPE.json` for all shapes. `parse run DIR SHAPE ORDER LAYOUT SECONDS` parses
-//! one of these files from memory, batch by batch, and prints the time per example as JSON. LAYOUT is `spans`, `contiguous` or
-//! `copy`, which is a plain copy of the values of the largest feature without parsing.
+//! `parse make DIR` writes `SHAPE-ORDER.tfrecord` and `SHAPE.json` for all shapes.
+//! `parse run DIR SHAPE ORDER LAYOUT SECONDS` parses one of these files from memory, batch by batch, and
+//! prints the time per example as JSON. LAYOUT is `spans`, `contiguous` or `copy`, which is a plain copy of
+//! the values of the largest feature without parsing.
 
 use std::fs;
 use std::hint::black_box;
@@ -91,7 +92,8 @@ fn run(path: &Path, shape: &Shape, layout: &str, time: Duration) -> Result<(), F
     Ok(())
 }
 
-/// Returns the seconds of a pass over all records: the mean of the passes within the given time, after a warm-up pass.
+/// Returns the seconds of a pass over all records: the mean of the passes within the given time, after a
+/// warm-up pass.
 fn timed(time: Duration, mut pass: impl FnMut() -> tfseek::Result<()>) -> tfseek::Result<f64> {
     pass()?;
     let (start, mut passes) = (Instant::now(), 0);

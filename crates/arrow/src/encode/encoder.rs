@@ -13,13 +13,15 @@ use std::sync::Arc;
 use tfseek::example::{FeatureSlice, put_example, put_sequence_example};
 use tfseek_tfds::Features;
 
-/// An encoder of record batches of one Arrow schema as payloads of records, the inverse of a [`Converter`](crate::Converter).
+/// An encoder of record batches of one Arrow schema as payloads of records, the inverse of a
+/// [`Converter`](crate::Converter).
 ///
-/// Each row is an Example with a feature per column, sorted by name as Python's deterministic serialization does: equal batches have equal
-/// bytes. A null is an absent feature, and an empty list is a feature without values. The [crate](crate#from-record-batches-to-records)
-/// has the table of types.
+/// Each row is an Example with a feature per column, sorted by name as Python's deterministic serialization
+/// does: equal batches have equal bytes. A null is an absent feature, and an empty list is a feature without
+/// values. The [crate](crate#from-record-batches-to-records) has the table of types.
 ///
-/// An encoder keeps its buffers. A batch takes a few allocations per column, whatever its rows, and the row itself none.
+/// An encoder keeps its buffers. A batch takes a few allocations per column, whatever its rows, and the row
+/// itself none.
 ///
 /// ```
 /// use arrow_array::{ArrayRef, Int32Array, RecordBatch, StringArray};
@@ -71,9 +73,11 @@ impl Encoder {
         })
     }
 
-    /// Creates an encoder of records of a data set of TensorFlow Datasets, from columns as [`Converter::of_features`](crate::Converter::of_features)
-    /// makes them: a struct for a dict, lists for sequences and shapes, bytes for pictures. A list of structs is a sequence too. Labels are
-    /// numbers or names, and a label that is null is -1. A null elsewhere is an absent feature. Of the options only `round_float64` has a meaning here.
+    /// Creates an encoder of records of a data set of TensorFlow Datasets, from columns as
+    /// [`Converter::of_features`](crate::Converter::of_features) makes them: a struct for a dict, lists for
+    /// sequences and shapes, bytes for pictures. A list of structs is a sequence too. Labels are numbers or
+    /// names, and a label that is null is -1. A null elsewhere is an absent feature. Of the options only
+    /// `round_float64` has a meaning here.
     ///
     /// # Errors
     /// [`ErrorKind::Schema`]: a column is no feature, or has another form, or a feature is of an unknown class.
@@ -96,9 +100,10 @@ impl Encoder {
     /// Calls `f` with the payload of each row, in order.
     ///
     /// # Errors
-    /// All values are checked before the first call of `f`: [`ErrorKind::Value`] for a null inside a list, an integer above 2^63 - 1, and a
-    /// Float64 beyond Float32; [`ErrorKind::Inexact`] for one that Float32 does not have exactly, unless it is rounded; [`ErrorKind::Batch`] for a batch of another schema. [`ErrorKind::Record`] for a payload of
-    /// more than 2^31 - 1 bytes, and for the errors of `f`.
+    /// All values are checked before the first call of `f`: [`ErrorKind::Value`] for a null inside a list, an
+    /// integer above 2^63 - 1, and a Float64 beyond Float32; [`ErrorKind::Inexact`] for one that Float32 does
+    /// not have exactly, unless it is rounded; [`ErrorKind::Batch`] for a batch of another schema.
+    /// [`ErrorKind::Record`] for a payload of more than 2^31 - 1 bytes, and for the errors of `f`.
     pub fn encode(
         &mut self,
         batch: &RecordBatch,
@@ -159,7 +164,7 @@ impl Encoder {
         Ok(())
     }
 
-    /// Checks that a batch has the types of the schema. Names and metadata are those of the schema.
+    /// Checks that a batch has the types of the schema. Names and metadata come from the schema.
     fn check(&self, batch: &RecordBatch) -> Result<()> {
         if batch.num_columns() != self.schema.fields().len() {
             return Err(other_schema());

@@ -120,7 +120,8 @@ impl Level {
         Ok(Some(Level::of_ranges(array.nulls().cloned(), ranges, items)?))
     }
 
-    /// Returns the lists of these ranges, and only the items that belong to one of them: a slice of an array keeps all its items.
+    /// Returns the lists of these ranges, and only the items that belong to one of them: a slice of an array
+    /// keeps all its items.
     fn of_ranges(
         nulls: Option<NullBuffer>,
         mut ranges: Vec<Range<usize>>,

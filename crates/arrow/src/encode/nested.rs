@@ -107,7 +107,8 @@ impl NestedRows {
     }
 }
 
-/// Sets the value of a leaf. Floats that are refused only because they are not exact have an error of their own.
+/// Sets the value of a leaf. Floats that are refused only because they are not exact have an error of their
+/// own.
 fn set<'s, 'a: 's>(
     encoder: &mut RecordEncoder,
     leaf: &NestedLeaf,
@@ -234,7 +235,8 @@ type RowLists = (Vec<Vec<usize>>, Range<usize>);
 struct NestedColumn {
     /// Rows without a value.
     absent: Vec<bool>,
-    /// For each list, outermost first: the ends of the lists, in items of the next, or for the innermost in scalars.
+    /// For each list, outermost first: the ends of the lists, in items of the next, or for the innermost in
+    /// scalars.
     ends: Vec<Vec<usize>>,
     leaves: ArrayRef,
 }
@@ -266,7 +268,8 @@ impl NestedColumn {
         Ok(NestedColumn { absent, ends, leaves: array })
     }
 
-    /// Returns the lengths of the lists of a row and the range of its scalars. `None` for a row without a value.
+    /// Returns the lengths of the lists of a row and the range of its scalars. `None` for a row without a
+    /// value.
     fn row(&self, row: usize) -> Result<Option<RowLists>> {
         if self.absent.get(row).copied().unwrap_or(true) {
             return Ok(None);

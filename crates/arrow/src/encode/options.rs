@@ -5,8 +5,8 @@
 pub struct EncoderOptions {
     pub(super) feature_lists: Vec<String>,
     pub(super) renamed: Vec<(String, String)>,
-    /// Store the nearest Float32 of each Float64. A number that would become infinite stays an error. Default: false, so a Float64
-    /// that would change is an error.
+    /// Store the nearest Float32 of each Float64. A number that would become infinite stays an error.
+    /// Default: false, so a Float64 that would change is an error.
     pub round_float64: bool,
 }
 
@@ -16,8 +16,8 @@ impl EncoderOptions {
         EncoderOptions::default()
     }
 
-    /// Makes a column of lists a feature list, with one step per item. The records are then SequenceExamples, and the other columns are
-    /// features of the context.
+    /// Makes a column of lists a feature list, with one step per item. The records are then SequenceExamples,
+    /// and the other columns are features of the context.
     #[must_use]
     pub fn feature_list(mut self, column: impl Into<String>) -> EncoderOptions {
         self.feature_lists.push(column.into());

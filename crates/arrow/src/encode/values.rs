@@ -34,7 +34,8 @@ impl<'a> LeafValues<'a> {
     /// Returns the values of a column.
     ///
     /// # Errors
-    /// [`ErrorKind::Value`] and [`ErrorKind::Inexact`] for a number of a row that is changed by its cast. With `round` a Float64 may be rounded.
+    /// [`ErrorKind::Value`] and [`ErrorKind::Inexact`] for a number of a row that is changed by its cast.
+    /// With `round` a Float64 may be rounded.
     pub(super) fn new(
         located: &'a Located,
         buffer: &'a mut CastBuffer,
@@ -120,7 +121,8 @@ fn change(values: &dyn Array, k: usize, round: bool) -> Option<ErrorKind> {
     (!kept).then(|| ErrorKind::Inexact(reason().into()))
 }
 
-/// Returns the position of each value of a dictionary array in the dictionary. `None` for another array, and for an empty dictionary.
+/// Returns the position of each value of a dictionary array in the dictionary. `None` for another array, and
+/// for an empty dictionary.
 fn keys(leaves: &dyn Array) -> Result<Option<Vec<usize>>> {
     let Some(dictionary) = leaves.as_any_dictionary_opt().filter(|d| !d.values().is_empty()) else {
         return Ok(None);

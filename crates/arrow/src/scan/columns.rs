@@ -32,7 +32,8 @@ pub(super) struct SavedColumn {
 pub(super) type FoundColumns = Arc<Mutex<BTreeMap<Box<str>, DatasetColumn>>>;
 
 impl SavedColumn {
-    /// Returns the saved column of a column, if it has the values of its spec. The columns that are found are added to `found`.
+    /// Returns the saved column of a column, if it has the values of its spec. The columns that are found are
+    /// added to `found`.
     pub(super) fn find(
         dataset: &Dataset,
         column: &PlannedColumn,

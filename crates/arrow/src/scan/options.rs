@@ -67,10 +67,11 @@ pub(super) enum ScanSource {
 }
 
 impl Scan {
-    /// Returns a scan of all records of a dataset. Batches are made by the threads of a [`Loader`](tfseek::Loader).
+    /// Returns a scan of all records of a dataset. Batches are made by the threads of a
+    /// [`Loader`](tfseek::Loader).
     ///
     /// # Errors
-    /// Those of [`Converter::new`].
+    /// Errors of [`Converter::new`].
     pub fn new(dataset: &Dataset, schema: &Schema, options: &Options) -> Result<Scan> {
         Ok(Scan::with_converter(dataset, &Converter::new(schema, options)?))
     }
@@ -80,10 +81,11 @@ impl Scan {
         Scan::of(ScanSource::Dataset(dataset.clone()), converter)
     }
 
-    /// Returns a scan of parts of a dataset, in their order. Workers read them without an index, in the thread that asks for batches.
+    /// Returns a scan of parts of a dataset, in their order. Workers read them without an index, in the
+    /// thread that asks for batches.
     ///
     /// # Errors
-    /// Those of [`Converter::new`].
+    /// Errors of [`Converter::new`].
     pub fn of_parts(
         parts: impl IntoIterator<Item = Part>,
         schema: &Schema,
@@ -144,10 +146,11 @@ impl Scan {
         self
     }
 
-    /// Sets the records of a scan of a dataset, in any order, also several times. It replaces [`subset`](Scan::subset).
+    /// Sets the records of a scan of a dataset, in any order, also several times. It replaces
+    /// [`subset`](Scan::subset).
     ///
-    /// Ascending numbers are a subset. Other records are read in the thread that asks for batches, with the checksums that the dataset
-    /// verifies. The condition is evaluated on each of them.
+    /// Ascending numbers are a subset. Other records are read in the thread that asks for batches, with the
+    /// checksums that the dataset verifies. The condition is evaluated on each of them.
     #[must_use]
     pub fn records(mut self, numbers: impl Into<Arc<[u64]>>) -> Scan {
         let numbers = numbers.into();
@@ -160,30 +163,32 @@ impl Scan {
 
     /// Restricts the scan to the records that meet a condition.
     ///
-    /// In a dataset they are found first, by [`Dataset::select`](tfseek::Dataset::select). In parts, the condition is evaluated on each
-    /// record.
+    /// In a dataset they are found first, by [`Dataset::select`](tfseek::Dataset::select). In parts, the
+    /// condition is evaluated on each record.
     #[must_use]
     pub fn filter(mut self, filter: Filter) -> Scan {
         self.filter = Some(filter);
         self
     }
 
-    /// Sets the number of rows of a batch, at least 1. Default: as many as have about 32 MiB of records, at most 8192.
+    /// Sets the number of rows of a batch, at least 1. Default: as many as have about 32 MiB of records, at
+    /// most 8192.
     #[must_use]
     pub fn batch_rows(mut self, rows: usize) -> Scan {
         self.batch_rows = Some(rows.max(1));
         self
     }
 
-    /// Sets the number of [`threads`](tfseek::threads) that make the batches of a dataset. Default: one per processor. 0: the thread that asks
-    /// for them.
+    /// Sets the number of [`threads`](tfseek::threads) that make the batches of a dataset. Default: one per
+    /// processor. 0: the thread that asks for them.
     #[must_use]
     pub fn threads(mut self, threads: impl Into<Option<usize>>) -> Scan {
         self.threads = threads.into();
         self
     }
 
-    /// Sets the checksums that are verified. Default: those that the dataset verifies, and [`Verify::Payload`] for parts.
+    /// Sets the checksums that are verified. Default: those that the dataset verifies, and
+    /// [`Verify::Payload`] for parts.
     #[must_use]
     pub fn verify(mut self, verify: Verify) -> Scan {
         self.verify = Some(verify);
@@ -197,7 +202,8 @@ impl Scan {
         self
     }
 
-    /// Returns the schema of the record batches. Its metadata has the types that pandas needs for integers that may be missing.
+    /// Returns the schema of the record batches. Its metadata has the types that pandas needs for integers
+    /// that may be missing.
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
     }

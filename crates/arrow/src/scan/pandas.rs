@@ -5,9 +5,11 @@ use serde_json::json;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Returns the schema of these columns. Its metadata has pandas' nullable types of integers that may be missing.
+/// Returns the schema of these columns. Its metadata has pandas' nullable types of integers that may be
+/// missing.
 ///
-/// Without them PyArrow makes doubles of such a column as soon as a value is missing, and rounds integers beyond 2^53.
+/// Without them PyArrow makes doubles of such a column as soon as a value is missing, and rounds integers
+/// beyond 2^53.
 pub(super) fn schema(fields: Vec<FieldRef>) -> SchemaRef {
     let nullable = fields.iter().filter(|field| field.is_nullable() && field.data_type().is_integer());
     let columns = nullable.map(|field| {

@@ -93,7 +93,8 @@ impl PartRows {
         PartRows { parts: parts.iter().cloned().collect(), open: None, streams }
     }
 
-    /// Reads the records of the next batch into `rows`, which is empty. No record is added at the end of the last part.
+    /// Reads the records of the next batch into `rows`, which is empty. No record is added at the end of the
+    /// last part.
     pub(super) fn read(&mut self, limits: &mut RowLimits, rows: &mut ReadRows) -> tfseek::Result<()> {
         while !limits.are_reached(rows) {
             let open = match &mut self.open {
@@ -163,7 +164,7 @@ impl ReadRows {
         self.bytes
     }
 
-    /// Returns the rows. Batches can borrow the bytes of a region, which has those of the buffer.
+    /// Returns the rows. Batches can borrow the bytes of a region, which has the buffer's bytes.
     pub(super) fn rows<'a>(&'a self, region: Option<&'a Region>) -> Vec<PlacedRow<'a>> {
         let bytes = region.map_or(&*self.bytes, |region| region);
         let row = |place: &'a RowPlace| PlacedRow {

@@ -34,7 +34,8 @@ pub struct ScanReader {
     /// Error of the batch that was read ahead.
     failed: Option<Error>,
     ended: bool,
-    /// The warnings of the search for the records that meet the condition, and about the names of the first batch.
+    /// The warnings of the search for the records that meet the condition, and about the names of the first
+    /// batch.
     warnings: Vec<Warning>,
 }
 
@@ -91,10 +92,11 @@ struct BatchForm {
 }
 
 impl Scan {
-    /// Starts to read from the first record. A scan of a dataset without columns returns numbers of rows, and reads no records.
+    /// Starts to read from the first record. A scan of a dataset without columns returns numbers of rows, and
+    /// reads no records.
     ///
     /// # Errors
-    /// Those of [`Dataset::select`](tfseek::Dataset::select) with a filter, and those of
+    /// Errors of [`Dataset::select`](tfseek::Dataset::select) with a filter, and of
     /// [`LoaderOptions::build`](tfseek::LoaderOptions::build).
     pub fn reader(&self) -> Result<ScanReader> {
         ScanReader::with_parser(self, || self.converter.parser())
@@ -154,14 +156,15 @@ impl ScanReader {
         Ok(ScanReader { form, parser, work, ready: VecDeque::new(), failed: None, ended: false, warnings })
     }
 
-    /// Returns the warnings of the search for the records that meet the condition: about column files, and about records that a dataset of
-    /// [`Damage::Skip`] leaves out. Once the first batch was read, also those of [`BatchParser::unknown_names`].
+    /// Returns the warnings of the search for the records that meet the condition: about column files, and
+    /// about records that a dataset of [`Damage::Skip`] leaves out. Once the first batch was read, also the
+    /// warnings of [`BatchParser::unknown_names`].
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
     }
 
-    /// Reads the next batch, which the iterator then returns, so that [`warnings`](ScanReader::warnings) has those about the names of the
-    /// first one. The iterator returns its error, too.
+    /// Reads the next batch, which the iterator then returns, so that [`warnings`](ScanReader::warnings) has
+    /// those about the names of the first one. The iterator returns its error, too.
     pub fn peek(&mut self) {
         if self.ended || self.failed.is_some() || !self.ready.is_empty() {
             return;
@@ -227,8 +230,9 @@ impl ScanReader {
     }
 }
 
-/// Returns true if records of this size have no byte strings that are shared. The parser then copies them while a record is in the cache: a
-/// string of each record in turn, as a column reads them, is a cache miss each.
+/// Returns true if records of this size have no byte strings that are shared. The parser then copies them
+/// while a record is in the cache: a string of each record in turn, as a column reads them, is a cache miss
+/// each.
 fn is_small(bytes: u64, records: u64) -> bool {
     bytes < records.saturating_mul(MIN_SHARED as u64)
 }
@@ -246,7 +250,8 @@ fn select(
     Ok(selected)
 }
 
-/// Returns the work of a scan of a dataset. Finds the records that meet the condition, and adds the warnings of the search.
+/// Returns the work of a scan of a dataset. Finds the records that meet the condition, and adds the warnings
+/// of the search.
 fn work_on(
     dataset: &Dataset,
     scan: &Scan,
@@ -393,7 +398,7 @@ impl BatchForm {
         self.assembled(arrays?, numbers)
     }
 
-    /// Returns the record batch of the columns, after that of the record numbers if there is one.
+    /// Returns the record batch of the columns, after the column of the record numbers if there is one.
     fn assembled(&self, mut arrays: Vec<ArrayRef>, numbers: &[u64]) -> Result<RecordBatch> {
         if self.has_record {
             let numbers = numbers.iter().map(|&number| {

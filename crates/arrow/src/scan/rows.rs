@@ -18,7 +18,8 @@ const ROWS_OF_UNKNOWN: usize = 1024;
 const MAX_SHARDS: usize = 1024;
 const MAX_BATCHES: u64 = 1 << 20;
 
-/// Returns the number of rows of a batch: as many as have about 32 MiB of records. If large records stand together, there are fewer.
+/// Returns the number of rows of a batch: as many as have about 32 MiB of records. If large records stand
+/// together, there are fewer.
 pub(super) fn batch_rows(dataset: &Dataset) -> usize {
     let Some(bytes) = dataset.known_bytes() else { return ROWS_OF_UNKNOWN };
     let fitting = BATCH_BYTES.saturating_mul(dataset.len()).checked_div(bytes).unwrap_or(u64::MAX);
@@ -29,14 +30,14 @@ pub(super) fn batch_rows(dataset: &Dataset) -> usize {
     rows
 }
 
-/// Returns the number of records to read together in any order: few if they are large, so that a batch is not much larger than it should
-/// be.
+/// Returns the number of records to read together in any order: few if they are large, so that a batch is not
+/// much larger than it should be.
 pub(super) fn together(dataset: &Dataset) -> usize {
     (batch_rows(dataset) / 8).max(1)
 }
 
-/// Returns the bytes of the largest batch of this number of rows. `None` if that takes long to find, or if a record has no location,
-/// which its reader reports.
+/// Returns the bytes of the largest batch of this number of rows. `None` if that takes long to find, or if a
+/// record has no location, which its reader reports.
 fn largest_batch(dataset: &Dataset, rows: usize) -> Option<u64> {
     let shards = dataset.shards();
     let step = u64::try_from(rows).ok().filter(|&rows| rows > 0)?;

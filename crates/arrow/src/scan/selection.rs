@@ -40,7 +40,8 @@ impl Iterator for RecordNumbers {
 }
 
 impl Scan {
-    /// Returns a scan of the columns with these names only, in the order of the names. The column of record numbers stays.
+    /// Returns a scan of the columns with these names only, in the order of the names. The column of record
+    /// numbers stays.
     ///
     /// # Errors
     /// [`ErrorKind::Schema`](crate::ErrorKind::Schema) for a name that no column has.
@@ -57,7 +58,8 @@ impl Scan {
         }
     }
 
-    /// Returns the number of records, before a condition is evaluated. `None` for parts that do not know theirs.
+    /// Returns the number of records, before a condition is evaluated. `None` for parts that do not know
+    /// theirs.
     pub fn rows(&self) -> Option<u64> {
         match (&self.source, &self.listed, &self.subset) {
             (_, Some(numbers), _) => u64::try_from(numbers.len()).ok(),
@@ -69,8 +71,8 @@ impl Scan {
         }
     }
 
-    /// Returns a scan of the records at these positions of this one, before a condition is evaluated. Positions after the last record
-    /// are left out.
+    /// Returns a scan of the records at these positions of this one, before a condition is evaluated.
+    /// Positions after the last record are left out.
     ///
     /// # Errors
     /// [`OrderError::Refused`](tfseek::error::OrderError::Refused) for records that cannot be numbered.
@@ -112,15 +114,16 @@ impl Scan {
         self
     }
 
-    /// Returns a scan of the same columns and records that reads column files in place of records. `None` if the scan
-    /// has a condition, is one of a data set's features or denies unknown ones, or one of its columns is not in a column file: only those of scalar specs are, whose column has the type of the
-    /// spec and a value wherever the spec needs one. Builds no column file.
+    /// Returns a scan of the same columns and records that reads column files in place of records. `None` if
+    /// the scan has a condition, is one of a data set's features or denies unknown ones, or one of its
+    /// columns is not in a column file. Only columns of scalar specs are, if the saved column has the type of
+    /// the spec and a value wherever the spec needs one. Builds no column file.
     ///
-    /// Values are those of the specs. A damaged record is no error, and neither is an empty list where the spec has a default:
-    /// column files do not have them.
+    /// The scan has the values of the specs. A damaged record is no error, and neither is an empty list where
+    /// the spec has a default: column files do not have them.
     ///
     /// # Errors
-    /// Those of [`Dataset::find_columns`](tfseek::Dataset::find_columns).
+    /// Errors of [`Dataset::find_columns`](tfseek::Dataset::find_columns).
     pub fn over_columns(&self) -> Result<Option<Scan>> {
         let ScanSource::Dataset(dataset) = &self.source else { return Ok(None) };
         if self.filter.is_some() || self.converter.denies_unknown() {

@@ -11,7 +11,8 @@ use tfseek::TensorDType;
 use tfseek::schema::FeatureSpec;
 use tfseek_testkit::arrays::{Array as Flat, Data, Neutral};
 
-/// A value. Floats are stored as bits, and elements of arrays of other types than int64 and float32 as little-endian bytes.
+/// A value. Floats are stored as bits, and elements of arrays of other types than int64 and float32 as
+/// little-endian bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Cell {
     Null,
@@ -115,7 +116,8 @@ fn per_row(items: Vec<(i64, Cell)>, rows: usize) -> Vec<Cell> {
     lists.into_iter().map(Cell::List).collect()
 }
 
-/// Returns the value of each row of a column of a batch. `None` if the column does not determine them: the number of steps is unknown.
+/// Returns the value of each row of a column of a batch. `None` if the column does not determine them: the
+/// number of steps is unknown.
 pub(crate) fn of_column(
     column: &Neutral,
     spec: &FeatureSpec,
@@ -165,7 +167,8 @@ pub(crate) fn of_column(
     })
 }
 
-/// Checks that the rows of a padded column begin with the blocks of these cells, and continue with the padding.
+/// Checks that the rows of a padded column begin with the blocks of these cells, and continue with the
+/// padding.
 pub(crate) fn check_padded(column: &Neutral, spec: &FeatureSpec, cells: &[Cell]) {
     let (Neutral::Dense(array), FeatureSpec::FixedLenSequence { .. }) = (column, spec) else {
         panic!("{column:?} {spec:?}")

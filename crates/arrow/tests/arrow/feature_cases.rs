@@ -1,6 +1,7 @@
 //! Record batches of prepared data sets, compared with the values of their records.
 //!
-//! The folder with the data sets is named by `TFSEEK_TFDS_CASES`: `sets/NAME/..`, and `golden/NAME.json`. Without it nothing is compared.
+//! The folder with the data sets is named by `TFSEEK_TFDS_CASES`: `sets/NAME/..`, and `golden/NAME.json`.
+//! Without it nothing is compared.
 
 use crate::nested::Nested;
 use arrow_array::RecordBatch;

@@ -1,4 +1,5 @@
-//! Record batches are equal to the bit to the arrays that TensorFlow, and a naive twin of the parser, have for the same records.
+//! Record batches are equal to the bit to the arrays that TensorFlow, and a naive twin of the parser, have
+//! for the same records.
 
 mod cells;
 mod columns;

@@ -28,7 +28,8 @@ impl Nested {
         }
     }
 
-    /// Returns the path of the first difference. Lists without values, from steps, are equal to a dict of such lists.
+    /// Returns the path of the first difference. Lists without values, from steps, are equal to a dict of
+    /// such lists.
     pub(crate) fn difference(&self, other: &Nested) -> Option<String> {
         match (self, other) {
             (Nested::Dict(one), Nested::Dict(other)) => {

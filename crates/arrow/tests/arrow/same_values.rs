@@ -28,7 +28,8 @@ fn options(schema: &Schema, bytes: ByteStrings, tensors: Tensors) -> Options {
 
 /// Checks a record batch against arrays of the schema, or of the parser's schema.
 ///
-/// `payloads` are given if the parser records presence: rows without the feature of a nullable list are then null.
+/// `payloads` are given if the parser records presence: rows without the feature of a nullable list are then
+/// null.
 fn check(
     found: &RecordBatch,
     arrays: &Arrays,

@@ -58,15 +58,16 @@ pub(crate) struct PathsArgs {
 /// Options of the verbs that print records.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct PrintArgs {
-    /// Output format; `human`: readable text, `json`: one object per line (`index` is the record's number over all files, as
-    /// `get` takes it, or null if it is not known; `record` is its number in the file), `proto-json`: protobuf's JSON mapping,
-    /// `raw`: payloads, `arrow`: an Arrow IPC stream, of `cat` only, `tfrecord`: records with framing (`tfseek sample -n 100 -f tfrecord x > small.tfrecord`)
+    /// Output format; `human`: readable text, `json`: one object per line (`index` is the record's number
+    /// over all files, as `get` takes it, or null if it is not known; `record` is its number in the file),
+    /// `proto-json`: protobuf's JSON mapping, `raw`: payloads, `arrow`: an Arrow IPC stream, of `cat` only,
+    /// `tfrecord`: records with framing (`tfseek sample -n 100 -f tfrecord x > small.tfrecord`)
     #[arg(short, long, value_name = "FORMAT", default_value = "human")]
     pub(crate) format: RecordFormat,
     #[command(flatten)]
     pub(crate) payload: PayloadArgs,
-    /// Print only the features of these names: `label,image/*` (`*` and `?` are wildcards, also for a comma in a name; repeatable). For the formats
-    /// `human`, `json` and `proto-json`
+    /// Print only the features of these names: `label,image/*` (`*` and `?` are wildcards, also for a comma
+    /// in a name; repeatable). For the formats `human`, `json` and `proto-json`
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) features: Vec<String>,
     /// Print all values completely
@@ -75,8 +76,8 @@ pub(crate) struct PrintArgs {
 }
 
 impl PrintArgs {
-    /// Returns the options of the payloads. Those that are printed as bytes, without a condition, need no guess of their kind, which reads the
-    /// first records.
+    /// Returns the options of the payloads. Those that are printed as bytes, without a condition, need no
+    /// guess of their kind, which reads the first records.
     pub(crate) fn payload_of(&self, select: &WhereArgs) -> PayloadArgs {
         let is_bytes = matches!(self.format, RecordFormat::Raw | RecordFormat::Tfrecord | RecordFormat::Bare);
         if is_bytes && select.condition.is_none() && self.payload.kind == PayloadKind::Auto {
@@ -89,8 +90,8 @@ impl PrintArgs {
 /// Condition of the records that a verb prints.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct WhereArgs {
-    /// Only records that meet this condition, for example 'label in 3, 5..9 and any(scores) > 0.5'; options that count records
-    /// count these. `tfseek help grep` has the grammar
+    /// Only records that meet this condition, for example 'label in 3, 5..9 and any(scores) > 0.5'; options
+    /// that count records count these. `tfseek help grep` has the grammar
     #[arg(long = "where", value_name = "EXPR", value_parser = filter)]
     pub(crate) condition: Option<Filter>,
 }
@@ -98,8 +99,8 @@ pub(crate) struct WhereArgs {
 /// Steps of episodes in place of records.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct StepsArgs {
-    /// Print the steps of episodes as records of their own, of data sets with a features.json (RLDS); options that count records
-    /// count steps. FEATURE names the feature with the steps, if there are several
+    /// Print the steps of episodes as records of their own, of data sets with a features.json (RLDS); options
+    /// that count records count steps. FEATURE names the feature with the steps, if there are several
     #[arg(long, value_name = "FEATURE", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     steps: Option<String>,
 }
@@ -153,12 +154,13 @@ impl InspectArgs {
 pub(crate) struct ReadArgs {
     #[command(flatten)]
     pub(crate) limit: LimitArgs,
-    /// Treatment of damaged records, and of payloads that are not the message that is read; `raise`: an error, `skip`: they are left
-    /// out, and the exit status is 1
+    /// Treatment of damaged records, and of payloads that are not the message that is read; `raise`: an
+    /// error, `skip`: they are left out, and the exit status is 1
     #[arg(long, value_name = "MODE", default_value = "raise")]
     damage: DamageChoice,
-    /// Checksums to verify; `payload`: all, `header`: those of lengths, `first-epoch`: of `epoch` payloads in epoch 0 and lengths later, `none`: none,
-    /// for the files of a writer whose checksums are wrong. Damage is then not noticed, and no index file is read or written
+    /// Checksums to verify; `payload`: all, `header`: those of lengths, `first-epoch`: of `epoch` payloads in
+    /// epoch 0 and lengths later, `none`: none, for the files of a writer whose checksums are wrong. Damage
+    /// is then not noticed, and no index file is read or written
     #[arg(long, value_name = "MODE", default_value = "payload")]
     verify: VerifyChoice,
 }
@@ -174,7 +176,7 @@ pub(crate) enum VerifyChoice {
 }
 
 impl VerifyChoice {
-    /// Returns the checksums of epoch 0, which are those of all verbs but `epoch`, and of later epochs.
+    /// Returns the checksums of epoch 0, which all verbs but `epoch` use, and of later epochs.
     pub(crate) fn of_epochs(self) -> (Verify, Verify) {
         match self {
             VerifyChoice::Header => (Verify::Header, Verify::Header),
@@ -252,12 +254,12 @@ impl ReadArgs {
 /// Limit on the length of records, and treatment of the end of a file.
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub(crate) struct LimitArgs {
-    /// Maximum payload length of a record, for example 4GiB; a longer record is refused before memory is allocated for it [default:
-    /// 2147483647]
+    /// Maximum payload length of a record, for example 4GiB; a longer record is refused before memory is
+    /// allocated for it [default: 2147483647]
     #[arg(long, value_name = "SIZE", value_parser = sizes::parse)]
     max_record: Option<u64>,
-    /// Treatment of a file that ends inside a record, or of a gzip or zlib file with a cut trailer or other bytes after its end; `strict`:
-    /// an error, `tolerate`: the file ends after its last whole record
+    /// Treatment of a file that ends inside a record, or of a gzip or zlib file with a cut trailer or other
+    /// bytes after its end; `strict`: an error, `tolerate`: the file ends after its last whole record
     #[arg(long, value_name = "MODE", default_value = "strict")]
     tail: TailChoice,
 }
@@ -355,7 +357,8 @@ pub(crate) enum PayloadKind {
 /// Options of the verbs that access records by number.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct AccessArgs {
-    /// Access to the files; `map`: memory maps, `pread`: reads at offsets. No process may overwrite or truncate a mapped file
+    /// Access to the files; `map`: memory maps, `pread`: reads at offsets. No process may overwrite or
+    /// truncate a mapped file
     #[arg(long, value_name = "MODE", default_value = "map")]
     pub(crate) io: IoMode,
     /// Folder for index files: searched first, and new index files are written to it

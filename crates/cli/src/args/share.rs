@@ -15,16 +15,18 @@ pub(crate) struct ShareArgs {
     pub(crate) read: ReadArgs,
     #[command(flatten)]
     pub(crate) batch: BatchSizeArgs,
-    /// Order of the records; `global`: shuffled over the whole dataset, `block`: shuffled in blocks of neighbouring records,
-    /// `none`: as in the files
+    /// Order of the records; `global`: shuffled over the whole dataset, `block`: shuffled in blocks of
+    /// neighbouring records, `none`: as in the files
     #[arg(long, value_name = "MODE", default_value = "global")]
     pub(crate) shuffle: ShuffleChoice,
-    /// With --shuffle block: size of a block, for example 4MB, of compressed files decompressed; the same on all ranks [default: 1 MiB]
+    /// With --shuffle block: size of a block, for example 4MB, of compressed files decompressed; the same on
+    /// all ranks [default: 1 MiB]
     #[arg(long, value_name = "SIZE", value_parser = sizes::parse)]
     pub(crate) block_bytes: Option<u64>,
     #[command(flatten)]
     pub(crate) select: WhereArgs,
-    /// Draw the same number of samples for each value of this feature; the records of each value are shuffled separately
+    /// Draw the same number of samples for each value of this feature; the records of each value are shuffled
+    /// separately
     #[arg(long, value_name = "FEATURE")]
     pub(crate) balance: Option<String>,
     /// Random seed; the same seed gives the same records in the same order

@@ -2,7 +2,8 @@
 
 use std::ffi::OsString;
 
-/// Precedes a record number that starts with `-`, so that it is no option. No argument of a process contains this character.
+/// Precedes a record number that starts with `-`, so that it is no option. No argument of a process contains
+/// this character.
 pub(crate) const MARK: char = '\0';
 
 /// Removes the mark of a negative record number.

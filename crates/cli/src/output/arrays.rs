@@ -11,9 +11,9 @@
 //! A  {"dtype":D,"shape":[..],"data":[..]}
 //! ```
 //!
-//! `data` is flat and row-major. Integers are exact and must be read as 64-bit integers, not as doubles. A float is the 8 hex digits
-//! of its bits (`"3f800000"` is 1.0). A byte string is the hex of its bytes. A number of an array is the hex digits of its bits, and a complex
-//! number is two.
+//! `data` is flat and row-major. Integers are exact and must be read as 64-bit integers, not as doubles. A
+//! float is the 8 hex digits of its bits (`"3f800000"` is 1.0). A byte string is the hex of its bytes. A
+//! number of an array is the hex digits of its bits, and a complex number is two.
 
 use std::fmt::{self, Display, Formatter};
 use std::io::{self, Write};

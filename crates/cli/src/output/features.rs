@@ -13,7 +13,8 @@ use tfseek_tools::{Content, FeatureSelection};
 pub(super) struct PrintedFeatures(RefCell<FeatureSelection>);
 
 impl PrintedFeatures {
-    /// Returns the patterns of the arguments, if there are any. Formats of payloads have no features to select.
+    /// Returns the patterns of the arguments, if there are any. Formats of payloads have no features to
+    /// select.
     pub(super) fn new(args: &PrintArgs) -> Outcome<Option<PrintedFeatures>> {
         if args.features.is_empty() {
             return Ok(None);

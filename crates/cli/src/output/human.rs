@@ -11,8 +11,8 @@
 //!
 //! Class labels have names if the files have a `features.json` of TensorFlow Datasets.
 //!
-//! The first number counts over all files, and `get` takes it. The number in the file is printed if it differs. If only the number in
-//! the file is known, the heading is `record 0 of b.tfrecord, 73 bytes`.
+//! The first number counts over all files, and `get` takes it. The number in the file is printed if it
+//! differs. If only the number in the file is known, the heading is `record 0 of b.tfrecord, 73 bytes`.
 
 use super::{NumberedRecord, StepNumber};
 use crate::bytes::{ByteLimits, Key, Readable, Size};
@@ -169,7 +169,7 @@ fn print_fields(console: &mut Console, indent: &str, fields: &[ProtoField<'_>], 
             Some(time) => format!("  {dim}{time}{dim:#}"),
             None => String::new(),
         };
-        // Fixed fields with names are floats: those of known messages are.
+        // Fixed fields with names are floats: the fixed fields of known messages are.
         match &field.value {
             ProtoValue::Fixed32(bits) if field.name.is_some() => {
                 console.print(format_args!("{dim}float{dim:#}  {:?}\n", f32::from_bits(*bits)))?;
@@ -347,7 +347,7 @@ struct ListSteps<'a>(FeatureList<'a>, Limits);
 impl Display for ListSteps<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ListSteps(list, limits) = *self;
-        // The number of values is about that of a plain list: many short steps or few long steps.
+        // There are about as many values as in a plain list: many short steps or few long steps.
         let longest = list.iter().take(limits.values).map(Feature::len).max().unwrap_or(0);
         let steps = if longest > 4 && limits.values < usize::MAX { 2 } else { limits.values };
         let inner = match limits.values {

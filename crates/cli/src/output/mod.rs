@@ -29,7 +29,7 @@ pub(crate) struct NumberedRecord<'a> {
     pub(crate) kind: MessageKind,
     /// The user specified the kind, so a payload of another kind is an error.
     pub(crate) strict: bool,
-    /// Set for a step of an episode, whose record is that of the episode.
+    /// Set for a step of an episode, whose record is the episode's.
     pub(crate) step: Option<StepNumber>,
 }
 
@@ -43,7 +43,8 @@ pub(crate) struct StepNumber {
 }
 
 impl<'a> NumberedRecord<'a> {
-    /// Decodes the payload as a message of `kind`. If the kind was guessed, a payload that does not decode is returned as raw bytes.
+    /// Decodes the payload as a message of `kind`. If the kind was guessed, a payload that does not decode is
+    /// returned as raw bytes.
     pub(crate) fn content(&self) -> tfseek::Result<Content<'a>> {
         Content::of_record(self.record, self.kind, self.strict)
     }

@@ -13,7 +13,8 @@ pub(crate) struct CatArgs {
     /// Number of records to skip first, per file
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) skip: u64,
-    /// Print payloads that each follow their length as a varint, without framing and checksums, as protobuf's streams of messages
+    /// Print payloads that each follow their length as a varint, without framing and checksums, as protobuf's
+    /// streams of messages
     #[arg(long, conflicts_with_all = ["format", "features"])]
     pub(crate) bare: bool,
     #[command(flatten)]

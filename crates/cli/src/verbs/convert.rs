@@ -44,37 +44,46 @@ input, with JSON lines (or --bare); `-` as OUT is standard output, an uncompress
 
 #[derive(Debug, Args)]
 pub(crate) struct ConvertArgs {
-    /// IN.. OUT: TFRecord files, folders, patterns or sets, or files of another format, and last the file to write; `-`: standard input or output
+    /// IN.. OUT: TFRecord files, folders, patterns or sets, or files of another format, and last the file to
+    /// write; `-`: standard input or output
     #[arg(required = true, value_name = "PATHS")]
     paths: Vec<PathBuf>,
-    /// Schema file, as `tfseek schema --json` prints it: the columns of a table [default: of a folder with features.json those of TensorFlow Datasets,
-    /// else one with which the rows are equal records again], or the kinds of the features of JSON lines as an input [default: those that the values of a file show].
-    /// Of tables as inputs: the folder of a data set of TensorFlow Datasets. OUT becomes such a folder, with its features
+    /// Schema file, as `tfseek schema --json` prints it: the columns of a table
+    /// [default: of a folder with features.json those of TensorFlow Datasets, else one with which the rows are equal records again],
+    /// or the kinds of the features of JSON lines as an input
+    /// [default: those that the values of a file show]. Of tables as inputs: the folder of a data set of
+    /// TensorFlow Datasets. OUT becomes such a folder, with its features
     #[arg(short, long, value_name = "FILE|DIR")]
     pub(crate) schema: Option<PathBuf>,
-    /// Form of JSON lines; `auto`: as an input known from the first key of each record, as an output `json`; `plain`: `{"label": 1, "text":
-    /// "abc"}`, as an input only; `json` and `proto-json`: as `tfseek cat` prints them, `proto-json` without a need for a schema
+    /// Form of JSON lines; `auto`: as an input known from the first key of each record, as an output `json`;
+    /// `plain`: `{"label": 1, "text": "abc"}`, as an input only; `json` and `proto-json`: as `tfseek cat`
+    /// prints them, `proto-json` without a need for a schema
     #[arg(short, long, value_name = "FORM", default_value = "auto")]
     pub(crate) format: JsonFormChoice,
-    /// IN has payloads that each follow their length as a varint, as `cat --bare` prints them and protobuf writes them
+    /// IN has payloads that each follow their length as a varint, as `cat --bare` prints them and protobuf
+    /// writes them
     #[arg(long, conflicts_with_all = ["schema", "format"])]
     pub(crate) bare: bool,
-    /// Of TFRecords: only the features of these names: `label,image/*` (`*` and `?` are wildcards; repeatable)
+    /// Of TFRecords: only the features of these names: `label,image/*` (`*` and `?` are wildcards;
+    /// repeatable)
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) features: Vec<String>,
     #[command(flatten)]
     pub(crate) select: WhereArgs,
-    /// Of TFRecords: features that are text in UTF-8, and not binary, in Parquet and Arrow: `name,*_text` (repeatable)
+    /// Of TFRecords: features that are text in UTF-8, and not binary, in Parquet and Arrow: `name,*_text`
+    /// (repeatable)
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) text: Vec<String>,
-    /// Of Parquet and Arrow: columns that are feature lists of SequenceExamples [default: those that the metadata of a converted file name]
+    /// Of Parquet and Arrow: columns that are feature lists of SequenceExamples
+    /// [default: those that the metadata of a converted file name]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) feature_lists: Vec<String>,
-    /// Treatment of float64 columns of Parquet and Arrow, whose numbers are stored as float32; `exact`: one that would change is an error,
-    /// `round`: the nearest is stored
+    /// Treatment of float64 columns of Parquet and Arrow, whose numbers are stored as float32; `exact`: one
+    /// that would change is an error, `round`: the nearest is stored
     #[arg(long, value_name = "MODE", default_value = "exact")]
     pub(crate) float64: Float64Choice,
-    /// Of TFRecords as OUT: size of a shard before compression, for example 200MB. A number of shards is in the name: 'train@8.tfrecord'
+    /// Of TFRecords as OUT: size of a shard before compression, for example 200MB. A number of shards is in
+    /// the name: 'train@8.tfrecord'
     #[arg(long, value_name = "SIZE", value_parser = sizes::parse)]
     pub(crate) shard_size: Option<u64>,
     /// Continue if shards of a set are missing
@@ -249,7 +258,8 @@ fn to_other(
     report.map_err(failure)
 }
 
-/// Returns the features of the only input, if it is the folder of a data set of TensorFlow Datasets, or a split of one.
+/// Returns the features of the only input, if it is the folder of a data set of TensorFlow Datasets, or a
+/// split of one.
 #[cfg(feature = "tables")]
 fn data_set(inputs: &[PathBuf], console: &mut Console) -> Outcome<Option<Arc<Features>>> {
     let [input] = inputs else { return Ok(None) };

@@ -1,7 +1,8 @@
 //! `tfseek demo`: makes a small dataset and demonstrates tfseek on it.
 //!
-//! The observations are those of TensorFlow's TFRecord tutorial: a boolean, an integer from 0 to 4, a word for each integer, and a
-//! float from the normal distribution. Besides these they have a picture, which shows the four values.
+//! The observations come from TensorFlow's TFRecord tutorial: a boolean, an integer from 0 to 4, a word for
+//! each integer, and a float from the normal distribution. Besides these they have a picture, which shows the
+//! four values.
 
 mod pictures;
 
@@ -262,7 +263,8 @@ fn observation(random: &mut Random, pictures: &Pictures) -> tfseek::Result<Vec<u
         .encode()
 }
 
-/// Runs `pass`, which returns the number of records that it read, for 250 ms. Returns the records per second of the fastest pass.
+/// Runs `pass`, which returns the number of records that it read, for 250 ms. Returns the records per second
+/// of the fastest pass.
 fn best_rate(mut pass: impl FnMut() -> Outcome<u64>) -> Outcome<f64> {
     let begin = Instant::now();
     let mut best = 0f64;
@@ -317,7 +319,8 @@ fn shuffled_epoch(numbered: &Numbered, seed: u64) -> Outcome<u64> {
     Ok(records)
 }
 
-/// Formats a number rounded to three significant digits, with commas between groups of three digits: `1,230,000`.
+/// Formats a number rounded to three significant digits, with commas between groups of three digits:
+/// `1,230,000`.
 fn grouped(value: f64) -> String {
     let scale = 10f64.powf((value.max(1.0)).log10().floor() - 2.0).max(1.0);
     tfseek_tools::thousands(((value / scale).round() * scale) as u64)

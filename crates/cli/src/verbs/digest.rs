@@ -1,9 +1,11 @@
 //! `tfseek digest`: prints one line of JSON per record.
 //!
-//! `index` is the record's number over all files, or null if it is not known. `record` is its number in its file.
+//! `index` is the record's number over all files, or null if it is not known. `record` is its number in its
+//! file.
 //!
-//! All records of a file are decoded as one kind, guessed from the first records or specified by the user. For a payload that does not
-//! decode, the digest is `null` if the kind was guessed; if it was specified, the payload is an error.
+//! All records of a file are decoded as one kind, guessed from the first records or specified by the user.
+//! For a payload that does not decode, the digest is `null` if the kind was guessed; if it was specified, the
+//! payload is an error.
 
 use crate::args::{PathsArgs, PayloadArgs, WhereArgs};
 use crate::condition::Condition;

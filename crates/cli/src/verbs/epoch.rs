@@ -19,7 +19,7 @@ use tfseek::io::{Existing, Output};
 use tfseek::loader::Loader;
 use tfseek_image::DecoderPool;
 
-/// The help for `-j`, whose default differs from that of other verbs.
+/// The help for `-j`, whose default differs from other verbs' default.
 pub(crate) const THREADS: &str = "Number of threads; 0: the main thread does all work [default: as many as the loop needs, \
     at most one per processor]";
 
@@ -38,7 +38,8 @@ pub(crate) struct EpochArgs {
     pub(crate) paths: PathsArgs,
     #[command(flatten)]
     pub(crate) share: ShareArgs,
-    /// Schema file, as `tfseek schema --json` prints it (Python's `spec`); without one the records are not parsed
+    /// Schema file, as `tfseek schema --json` prints it (Python's `spec`); without one the records are not
+    /// parsed
     #[arg(short, long, value_name = "FILE")]
     pub(crate) schema: Option<PathBuf>,
     /// Number of steps to run [default: all steps of the epoch]
@@ -47,7 +48,8 @@ pub(crate) struct EpochArgs {
     /// Save the state at the end of the run to this file, for --resume
     #[arg(long, value_name = "FILE")]
     pub(crate) state_out: Option<PathBuf>,
-    /// Also print the design effect of the order: how much less a batch says about the data than records drawn at random
+    /// Also print the design effect of the order: how much less a batch says about the data than records
+    /// drawn at random
     #[arg(long)]
     pub(crate) describe: bool,
     /// Print one JSON object

@@ -31,14 +31,15 @@ and another fetch into the folder.";
 
 #[derive(Debug, Args)]
 pub(crate) struct FetchArgs {
-    /// A URL, a quoted pattern of URLs ('gs://bucket/train-*'), a folder of shards, or a data set of TensorFlow Datasets, also a split
-    /// of it ('gs://bucket/mnist/3.0.1[train[:5%]]')
+    /// A URL, a quoted pattern of URLs ('gs://bucket/train-*'), a folder of shards, or a data set of
+    /// TensorFlow Datasets, also a split of it ('gs://bucket/mnist/3.0.1[train[:5%]]')
     #[arg(value_name = "URL")]
     pub(crate) url: String,
     /// Folder to write to: a new or an empty one, or that of an earlier run
     #[arg(value_name = "DIR")]
     pub(crate) folder: PathBuf,
-    /// Only records that meet this condition, for example 'label in 3, 5..9 and present(name)'; whole shards are read
+    /// Only records that meet this condition, for example 'label in 3, 5..9 and present(name)'; whole shards
+    /// are read
     #[arg(long = "where", value_name = "EXPR")]
     pub(crate) condition: Option<Filter>,
     /// Take shards as they are that are damaged in the store too

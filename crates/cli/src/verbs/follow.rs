@@ -1,4 +1,5 @@
-//! `tfseek tail --follow`: prints the records of a file that is still being written, and continues in the next file of a pattern.
+//! `tfseek tail --follow`: prints the records of a file that is still being written, and continues in the
+//! next file of a pattern.
 
 mod state;
 
@@ -73,7 +74,8 @@ pub(super) fn run(args: &FollowArgs<'_>, global: &GlobalArgs, console: &mut Cons
         }
         reader.run(&mut files, &mut numbers, state.as_mut(), console)
     });
-    // The records before damage were printed, so the state moves past them. After an error of standard output it must not.
+    // The records before damage were printed, so the state moves past them. After an error of standard output
+    // it must not.
     let complete = reader.printed && reader.skip == 0 && !matches!(outcome, Err(Failure::Stdout(_)));
     if let (Some(state), true) = (&mut state, complete) {
         console.flush()?;
@@ -169,7 +171,7 @@ impl FollowedRecords {
     }
 }
 
-/// Prints the records of the current file, and then those of the next one.
+/// Prints the records of the current file, and then the next file's.
 struct Reader<'a> {
     args: &'a FollowArgs<'a>,
     printer: Printer,
@@ -222,7 +224,8 @@ impl Reader<'_> {
         mut state: Option<&mut StateFile>,
         console: &mut Console,
     ) -> Outcome {
-        // The file after the current one, and the number of bytes of its last record with the time since which it is the same.
+        // The file after the current one, and the number of bytes of its last record with the time since
+        // which it is the same.
         let mut later: Option<PathBuf> = None;
         let mut partial = (0, Instant::now());
         loop {
@@ -242,8 +245,8 @@ impl Reader<'_> {
             }
             self.flush(state.as_deref_mut(), console)?;
             let Some(next) = &later else {
-                // The rest of the current file is read after the later one was found: its writer closes a file before it opens the
-                // next one.
+                // The rest of the current file is read after the later one was found: its writer closes a
+                // file before it opens the next one.
                 later = files.after(self.records.follow.path())?;
                 partial = (self.records.follow.partial_bytes(), Instant::now());
                 if later.is_none() {

@@ -19,8 +19,8 @@ use tfseek::ErrorKind;
 
 #[derive(Debug, Args)]
 pub(crate) struct GetArgs {
-    /// Files, folders, patterns or sets, then record numbers: `7`, `-1` for the last, `3,7`, `10:20` or `10..20` (20 excluded),
-    /// `10:`, `:10`
+    /// Files, folders, patterns or sets, then record numbers: `7`, `-1` for the last, `3,7`, `10:20` or
+    /// `10..20` (20 excluded), `10:`, `:10`
     #[arg(required = true, value_name = "PATHS.. RECORDS", allow_negative_numbers = true)]
     pub(crate) words: Vec<OsString>,
     /// Continue if shards of a set are missing
@@ -102,7 +102,8 @@ fn print(args: &GetArgs, global: &GlobalArgs, console: &mut Console) -> Outcome 
 
 const NUMBERS: &str = "`7`, `-1` for the last, `3,7`, `10:20`, `10:`, `:10`";
 
-/// Checks the paths for misspelt record numbers. `numbers` has the record numbers of each word, if it has that form.
+/// Checks the paths for misspelt record numbers. `numbers` has the record numbers of each word, if it has
+/// that form.
 fn check_paths(paths: &[OsString], numbers: &[Option<Vec<RecordRange>>]) -> Outcome {
     let mut after_number = false;
     for (word, ranges) in paths.iter().zip(numbers).skip(1) {
@@ -122,7 +123,8 @@ fn check_paths(paths: &[OsString], numbers: &[Option<Vec<RecordRange>>]) -> Outc
     Ok(())
 }
 
-/// Returns the error of a record number beyond the dataset. It names the word, unless the word is the record number.
+/// Returns the error of a record number beyond the dataset. It names the word, unless the word is the record
+/// number.
 fn outside(word: &OsStr, range: RecordRange, e: tfseek::Error) -> Failure {
     match range {
         RecordRange::Single(i) if word == i.to_string().as_str() => e.into(),
@@ -130,7 +132,8 @@ fn outside(word: &OsStr, range: RecordRange, e: tfseek::Error) -> Failure {
     }
 }
 
-/// A record number or a range of record numbers. Negative numbers count from the end. A range ends where the records do, as in NumPy.
+/// A record number or a range of record numbers. Negative numbers count from the end. A range ends where the
+/// records do, as in NumPy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RecordRange {
     Single(i64),

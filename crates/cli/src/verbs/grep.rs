@@ -1,7 +1,7 @@
 //! `tfseek grep`: prints the records that meet a condition, or that contain a text.
 //!
-//! Files are read in order, so pipes and compressed files can be searched and no index is needed. Several threads work on units of records;
-//! what is printed does not depend on their number.
+//! Files are read in order, so pipes and compressed files can be searched and no index is needed. Several
+//! threads work on units of records; what is printed does not depend on their number.
 
 use crate::args::{GlobalArgs, PathsArgs, PayloadKind, PrintArgs, RecordFormat, ThreadsArgs};
 use crate::condition;
@@ -63,15 +63,15 @@ pub(crate) struct GrepArgs {
     /// Print the numbers of matching records only, one per line, as `get` takes them
     #[arg(long, group = "what")]
     pub(crate) ids: bool,
-    /// With `-f raw`: print the number of a record before it (`7:`), and a line end after it; `human` and `json` have the number
-    /// anyway
+    /// With `-f raw`: print the number of a record before it (`7:`), and a line end after it; `human` and
+    /// `json` have the number anyway
     #[arg(short, long)]
     pub(crate) number: bool,
     /// Stop after this number of matches, over all files
     #[arg(short = 'm', long, value_name = "N")]
     pub(crate) limit: Option<u64>,
-    /// With --count: print one JSON object per file, with the numbers of its records, matches and skipped records. `-f json`
-    /// prints the records as JSON
+    /// With --count: print one JSON object per file, with the numbers of its records, matches and skipped
+    /// records. `-f json` prints the records as JSON
     #[arg(long, requires = "count")]
     pub(crate) json: bool,
     #[command(flatten)]

@@ -35,7 +35,8 @@ pub(crate) fn run(args: &HeadArgs, global: &GlobalArgs, console: &mut Console) -
     print(&paths, (args.skip, args.n), (&args.print, &args.select, &args.steps), global, console)
 }
 
-/// Skips the first `skip` records of each file that meet the condition, and prints the next `n`. After an error, which is reported, the next file follows.
+/// Skips the first `skip` records of each file that meet the condition, and prints the next `n`. After an
+/// error, which is reported, the next file follows.
 pub(crate) fn print(
     paths: &[InputFile],
     (skip, n): (u64, HeadCount),

@@ -35,28 +35,31 @@ pub(crate) struct IndexArgs {
     /// Also verify payload checksums, which reads all bytes
     #[arg(long)]
     pub(crate) check: bool,
-    /// Index format; `tfri`: tfseek's own, `dali`: the text format of DALI and tfrecord2idx (`SHARD.idx` next to the shard, or
-    /// in --index-dir)
+    /// Index format; `tfri`: tfseek's own, `dali`: the text format of DALI and tfrecord2idx (`SHARD.idx` next
+    /// to the shard, or in --index-dir)
     #[arg(long, value_name = "FORMAT", default_value = "tfri")]
     pub(crate) format: IndexFormat,
-    /// Also store the values of this feature, for filters and class balance: at most one value per record (repeatable)
+    /// Also store the values of this feature, for filters and class balance: at most one value per record
+    /// (repeatable)
     #[arg(long, value_name = "FEATURE", conflicts_with = "format")]
     pub(crate) column: Vec<String>,
     /// With --column: also list the records of each distinct value
     #[arg(long, requires = "column")]
     pub(crate) classes: bool,
-    /// Also store the places of the steps in episodes, of data sets with a features.json (RLDS): tables for reads of single steps. FEATURE
-    /// names the feature with the steps, if there are several
+    /// Also store the places of the steps in episodes, of data sets with a features.json (RLDS): tables for
+    /// reads of single steps. FEATURE names the feature with the steps, if there are several
     #[arg(long, value_name = "FEATURE", num_args = 0..=1, require_equals = true, default_missing_value = "", conflicts_with = "format")]
     pub(crate) steps: Option<String>,
-    /// With --format dali: only records that meet this condition, for example 'label in 3, 5..9 and present(name)'
+    /// With --format dali: only records that meet this condition, for example 'label in 3, 5..9 and
+    /// present(name)'
     #[arg(long = "where", value_name = "EXPR", value_parser = args::filter, requires = "format", conflicts_with = "pack")]
     pub(crate) condition: Option<Filter>,
-    /// Write one file for all shards: `.tfseek/NAME.tfrp` in their common folder, also beside objects. With --steps: also the tables of each
-    /// shard to `.tfseek/` beside it
+    /// Write one file for all shards: `.tfseek/NAME.tfrp` in their common folder, also beside objects. With
+    /// --steps: also the tables of each shard to `.tfseek/` beside it
     #[arg(long, value_name = "NAME", conflicts_with_all = ["format", "index_dir"])]
     pub(crate) pack: Option<String>,
-    /// Decompressed bytes between two checkpoints of a compressed file: fewer make random access faster and the index larger
+    /// Decompressed bytes between two checkpoints of a compressed file: fewer make random access faster and
+    /// the index larger
     #[arg(long, value_name = "BYTES", default_value_t = 1 << 20, conflicts_with_all = ["format", "pack"])]
     pub(crate) checkpoint_every: u64,
     /// Folder for index files: searched first, and new index files are written to it
@@ -339,7 +342,8 @@ fn columns(
     }
     let mut columns = Vec::new();
     for ((feature, (kind, count, len)), files) in features.iter().zip(found).zip(files) {
-        // A column without values in all shards is an error, and its files are removed. If a shard failed, it may have the feature.
+        // A column without values in all shards is an error, and its files are removed. If a shard failed, it
+        // may have the feature.
         if count == 0
             && written.len() == sources.len()
             && let Err(e) = options.open(&written)?.column(feature, &ColumnOptions::default())
@@ -430,7 +434,8 @@ fn dali(
     })
 }
 
-/// Returns an error for a filter on a feature that no record of any shard has, and removes the files written with that filter.
+/// Returns an error for a filter on a feature that no record of any shard has, and removes the files written
+/// with that filter.
 fn check_features(paths: &[PathBuf], written: &[&PathBuf], filter: &Filter, args: &IndexArgs) -> Outcome {
     let index = args.index()?.auto_limit(u64::MAX);
     let options = args.read.dataset(index).allow_missing(true);

@@ -1,8 +1,9 @@
 //! `tfseek info`: prints a summary of each file.
 //!
-//! The records of a file are counted from its index. Without one those of a plain file are counted by a scan of the record headers, and
-//! those of a compressed file or of standard input by reading it. Several sets of shards are also summed separately. Features are those of
-//! the first record. Payloads of other types have the top-level fields of the first 16 records.
+//! The records of a file are counted from its index. Without one, a plain file's records are counted by a
+//! scan of the record headers, and the records of a compressed file or of standard input by reading it.
+//! Several sets of shards are also summed separately. Features are the first record's. Payloads of other
+//! types have the top-level fields of the first 16 records.
 
 mod episodes;
 mod one_file;
@@ -66,7 +67,8 @@ struct FileSummary {
     index_bytes: Option<u64>,
     /// The record stream of a compressed file with an index.
     inflated: Option<Inflated>,
-    /// Number of records; in a damaged file, the number before the damage, or that of an index with gaps.
+    /// Number of records; in a damaged file, the number before the damage, or the number in an index with
+    /// gaps.
     records: Option<u64>,
     /// The damaged ranges that the index leaves out.
     gaps: Option<Vec<Gap>>,
@@ -324,7 +326,8 @@ fn count_records(
             None if !plain => return read.and_then(|()| read_all(n, records, summary)),
             None => {
                 let scan = limit.index().mode(IndexMode::Memory).threads(1);
-                // The scan of a damaged file fails without a count. Reading the file counts the records before the damage.
+                // The scan of a damaged file fails without a count. Reading the file counts the records
+                // before the damage.
                 match index::open_shards(&[path.to_path_buf()], &scan) {
                     Ok(mut opened) if opened.indexes.len() == 1 => {
                         summary.warnings.extend(opened.warnings);

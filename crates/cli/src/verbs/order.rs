@@ -1,4 +1,5 @@
-//! `tfseek order`: prints the records of a step, or the steps that contain a record. Both are computed, and no record is read.
+//! `tfseek order`: prints the records of a step, or the steps that contain a record. Both are computed, and
+//! no record is read.
 //!
 //! ```text
 //! epoch  step  position  record
@@ -6,8 +7,8 @@
 //!     3     7       449      12  padding
 //! ```
 //!
-//! Record numbers count over all files, as `get` takes them. The number in the file is printed if it differs. In JSON the first is
-//! `index` and the second is `record`.
+//! Record numbers count over all files, as `get` takes them. The number in the file is printed if it differs.
+//! In JSON the first is `index` and the second is `record`.
 
 use crate::args::{AccessArgs, GlobalArgs, PathsArgs, ShareArgs};
 use crate::console::{Console, DIM};
@@ -30,7 +31,8 @@ pub(crate) struct OrderArgs {
     /// With --step: print only the record numbers, as `tfseek get` takes them
     #[arg(long, conflicts_with_all = ["json", "record", "describe"])]
     pub(crate) ids: bool,
-    /// Print one JSON object per line; `index` is the record's number over all files, `record` its number in the file
+    /// Print one JSON object per line; `index` is the record's number over all files, `record` its number in
+    /// the file
     #[arg(long, conflicts_with = "describe")]
     pub(crate) json: bool,
     #[command(flatten)]
@@ -44,7 +46,8 @@ pub(crate) struct QueryArgs {
     /// Print the samples of this step, from 0, or of the steps of a range such as 3..8, without its end
     #[arg(long, value_name = "K", value_parser = step_range)]
     pub(crate) step: Option<Range<u64>>,
-    /// Print the steps and ranks that contain this record, numbered over all files as for `tfseek get`; padding is ignored
+    /// Print the steps and ranks that contain this record, numbered over all files as for `tfseek get`;
+    /// padding is ignored
     #[arg(long, value_name = "I")]
     pub(crate) record: Option<u64>,
     /// Describe the order and its cost

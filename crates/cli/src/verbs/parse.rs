@@ -1,7 +1,8 @@
 //! `tfseek parse`: parses records into arrays by a schema.
 //!
-//! Batches continue across files. If a record cannot be parsed, the batches printed before it remain. An archive gets its name only
-//! when it is complete. It is made of one batch of all records, which are in memory, unless `--batches` keeps batches apart.
+//! Batches continue across files. If a record cannot be parsed, the batches printed before it remain. An
+//! archive gets its name only when it is complete. It is made of one batch of all records, which are in
+//! memory, unless `--batches` keeps batches apart.
 
 use crate::args::{self, GlobalArgs, PathsArgs, ReadArgs};
 use crate::console::Console;
@@ -31,10 +32,12 @@ pub(crate) struct ParseArgs {
     pub(crate) paths: PathsArgs,
     #[command(flatten)]
     pub(crate) read: ReadArgs,
-    /// Schema file, as `tfseek schema --json` prints it (Python's `spec` is its dict), or a schema.pbtxt of TFX
+    /// Schema file, as `tfseek schema --json` prints it (Python's `spec` is its dict), or a schema.pbtxt of
+    /// TFX
     #[arg(short, long, value_name = "FILE")]
     pub(crate) schema: PathBuf,
-    /// Number of records per batch; the last batch may have fewer. With --out it has no effect, except with --batches
+    /// Number of records per batch; the last batch may have fewer. With --out it has no effect, except with
+    /// --batches
     #[arg(short, long, value_name = "N", default_value = "128", value_parser = args::positive::<NonZeroUsize>)]
     pub(crate) batch_size: NonZeroUsize,
     /// Parse each record separately, without the batch dimension
@@ -46,10 +49,12 @@ pub(crate) struct ParseArgs {
     /// Number of records to parse, over all files [default: all]
     #[arg(short, value_name = "N")]
     pub(crate) n: Option<u64>,
-    /// Write a NumPy archive instead of JSON lines to standard output, with one array per feature over all records
+    /// Write a NumPy archive instead of JSON lines to standard output, with one array per feature over all
+    /// records
     #[arg(short, long, value_name = "OUT.npz")]
     pub(crate) out: Option<PathBuf>,
-    /// With --out: write the arrays of each batch (`b0::NAME`, `b1::NAME`, ..) or, with --single, of each record
+    /// With --out: write the arrays of each batch (`b0::NAME`, `b1::NAME`, ..) or, with --single, of each
+    /// record
     #[arg(long, requires = "out")]
     pub(crate) batches: bool,
     /// Replace existing files
@@ -108,7 +113,8 @@ pub(super) fn schema(path: &Path) -> Outcome<Schema> {
     text::parsed(path, parsed)
 }
 
-/// Returns columns for the features of TFX that have a type. A shape has one dimension for all its values, and none for one.
+/// Returns columns for the features of TFX that have a type. A shape has one dimension for all its values,
+/// and none for one.
 fn columns(rules: &TfxSchema) -> tfseek::Result<Schema> {
     let mut schema = if rules.lists.is_empty() { Schema::example() } else { Schema::sequence_example() };
     for (name, rule) in &rules.features {
@@ -230,8 +236,8 @@ fn parse_all(
     let (mut seen, mut taken, mut done) = (0u64, 0u64, 0u64);
     let max_records = args.n.unwrap_or(u64::MAX);
     let mut memory = 0;
-    // Writes the batch of the rows. Rows that cannot be parsed are left out, and the others are kept for the next batch, unless this is the last.
-    // Returns the numbers of both.
+    // Writes the batch of the rows. Rows that cannot be parsed are left out, and the others are kept for the
+    // next batch, unless this is the last. Returns the numbers of both.
     let mut flush = |rows: &mut [PendingRow], is_last: bool| -> Outcome<(usize, u64)> {
         let all = rows.len();
         let mut kept = all;
@@ -308,7 +314,7 @@ fn parse_all(
     if pending > 0 {
         taken -= flush(rows.get_mut(..pending).unwrap_or_default(), true)?.1;
     }
-    // Without records, joined arrays are those of an empty batch.
+    // Without records, joined arrays are an empty batch's arrays.
     if is_joined && taken == 0 {
         flush(&mut [], true)?;
     }

@@ -45,7 +45,8 @@ pub(crate) struct ReshardArgs {
     /// Random seed of --shuffle and --split
     #[arg(long, value_name = "S", requires = "random", default_value_t = 0, allow_negative_numbers = true, value_parser = args::seed)]
     pub(crate) seed: u64,
-    /// Sort the records by this feature, which has at most one value per record; records without a value come last
+    /// Sort the records by this feature, which has at most one value per record; records without a value come
+    /// last
     #[arg(long, value_name = "FEATURE")]
     pub(crate) sort_by: Option<String>,
     /// With --sort-by: descending
@@ -54,7 +55,8 @@ pub(crate) struct ReshardArgs {
     /// Divide the records into splits by a hash: `train=0.9,val=0.1`
     #[arg(long, value_name = "SPLITS", value_delimiter = ',', value_parser = split)]
     pub(crate) split: Vec<(String, f64)>,
-    /// With --split: records with equal values of this feature are in one split [default: the whole payload is hashed]
+    /// With --split: records with equal values of this feature are in one split
+    /// [default: the whole payload is hashed]
     #[arg(long, value_name = "FEATURE", requires = "split")]
     pub(crate) split_by: Option<String>,
     /// With --split-by: the split of the records without a value [default: such a record is an error]
@@ -69,8 +71,8 @@ pub(crate) struct ReshardArgs {
     /// Write gzip files in members of this size before compression, which can be decompressed separately
     #[arg(long, value_name = "SIZE", value_parser = sizes::parse)]
     pub(crate) members: Option<u64>,
-    /// Memory, for example 4GB; records in another order that take more than 60 % of it are copied twice [default: the limit of the
-    /// system or of the control group]
+    /// Memory, for example 4GB; records in another order that take more than 60 % of it are copied twice
+    /// [default: the limit of the system or of the control group]
     #[arg(long, value_name = "SIZE", value_parser = sizes::parse)]
     pub(crate) memory: Option<u64>,
     /// Replace existing files

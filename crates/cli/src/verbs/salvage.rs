@@ -30,7 +30,8 @@ pub(crate) struct SalvageArgs {
     /// Also write the bytes of the damaged ranges to this file; those of a compressed file are inflated
     #[arg(long, value_name = "FILE")]
     pub(crate) rest: Option<PathBuf>,
-    /// Maximum payload length of a record, for example 4GiB; a longer record counts as damage [default: 2147483647]
+    /// Maximum payload length of a record, for example 4GiB; a longer record counts as damage
+    /// [default: 2147483647]
     #[arg(long, value_name = "SIZE", value_parser = sizes::parse)]
     pub(crate) max_record: Option<u64>,
     /// Print the report as one JSON object

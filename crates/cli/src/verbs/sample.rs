@@ -1,8 +1,9 @@
 //! `tfseek sample`: prints records drawn at random, without replacement.
 //!
-//! Plain files are read by number, with an index, and the records are printed in the order in which they are drawn. Compressed files,
-//! pipes and standard input are read in order: a sample is drawn in one pass and printed in file order, as `tfseek.stream(..).sample` of
-//! the Python package does. With `--rest` every file is read by number, because an index writes the damaged bytes.
+//! Plain files are read by number, with an index, and the records are printed in the order in which they are
+//! drawn. Compressed files, pipes and standard input are read in order: a sample is drawn in one pass and
+//! printed in file order, as `tfseek.stream(..).sample` of the Python package does. With `--rest` every file
+//! is read by number, because an index writes the damaged bytes.
 
 use crate::args::{self, AccessArgs, GlobalArgs, PathsArgs, PrintArgs, StepsArgs, WhereArgs};
 use crate::condition::Condition;

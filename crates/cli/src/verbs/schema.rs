@@ -48,7 +48,8 @@ pub(crate) fn run(args: &SchemaArgs, global: &GlobalArgs, console: &mut Console)
         }
         Some(kind) => observe(&paths, args, kind, &mut open_file, global, console)?,
         None => match observe(&paths, args, MessageKind::Example, &mut open_file, global, console) {
-            // SequenceExamples follow Examples, so all files are read again as SequenceExamples. An Example then reads as a context.
+            // SequenceExamples follow Examples, so all files are read again as SequenceExamples. An Example
+            // then reads as a context.
             Err(Stop::FoundSequences) => {
                 let read = open_file.as_ref().map_or(0, |(k, _)| *k);
                 if let Some(pipe) = paths.iter().take(read).find(|path| !records::is_regular(path)) {
@@ -118,8 +119,8 @@ struct Observed {
     failed: bool,
 }
 
-/// The position of a file among the paths, and its records. The file stays open because standard input and pipes cannot be opened
-/// again.
+/// The position of a file among the paths, and its records. The file stays open because standard input and
+/// pipes cannot be opened again.
 type OpenFile = (usize, Records);
 
 /// The reason why [`observe`] stopped.
@@ -144,7 +145,8 @@ impl From<Stop> for Failure {
     }
 }
 
-/// Collects the features of the first records of each file. A damaged file is reported, and the records before the damage count.
+/// Collects the features of the first records of each file. A damaged file is reported, and the records
+/// before the damage count.
 fn observe(
     paths: &[InputFile],
     args: &SchemaArgs,

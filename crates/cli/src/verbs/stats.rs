@@ -24,14 +24,17 @@ pub(crate) struct StatsArgs {
     pub(crate) paths: PathsArgs,
     #[command(flatten)]
     pub(crate) payload: PayloadArgs,
-    /// Only records that meet this condition, for example 'label in 3, 5..9'; `tfseek help grep` has the grammar
+    /// Only records that meet this condition, for example 'label in 3, 5..9'; `tfseek help grep` has the
+    /// grammar
     #[arg(long = "where", value_name = "EXPR", value_parser = args::filter, conflicts_with_all = ["sample", "merge"])]
     pub(crate) condition: Option<Filter>,
-    /// Only the features of these names: `label,image/*` (`*` and `?` are wildcards; repeatable). With --steps: features of a step,
-    /// and `NAME=FEATURE` gives one another name: `action,proprio=observation/state`
+    /// Only the features of these names: `label,image/*` (`*` and `?` are wildcards; repeatable). With
+    /// --steps: features of a step, and `NAME=FEATURE` gives one another name:
+    /// `action,proprio=observation/state`
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) features: Vec<String>,
-    /// Also print the statistics of each slice: the records with one value of this feature, which has at most 1000 values
+    /// Also print the statistics of each slice: the records with one value of this feature, which has at most
+    /// 1000 values
     #[arg(long, value_name = "FEATURE")]
     pub(crate) by: Option<String>,
     /// Read only N records, drawn at random over all files, which are read by number
@@ -40,14 +43,16 @@ pub(crate) struct StatsArgs {
     /// Random seed of the sample
     #[arg(long, value_name = "S", default_value_t = 0, allow_negative_numbers = true, value_parser = args::seed)]
     pub(crate) seed: u64,
-    /// Limit on the memory of the statistics: bytes, or `256MB`. Beyond it values are not counted exactly any more
+    /// Limit on the memory of the statistics: bytes, or `256MB`. Beyond it values are not counted exactly any
+    /// more
     #[arg(long, value_name = "BYTES", value_parser = tfseek_tools::sizes::parse)]
     pub(crate) memory: Option<u64>,
     /// Print the statistics as one JSON object
     #[arg(long)]
     pub(crate) json: bool,
-    /// Print exact statistics over all steps of episodes, of data sets with a features.json (RLDS): mean, deviation, range and the first and
-    /// last percentile of each dimension. FEATURE names the feature with the steps, if there are several
+    /// Print exact statistics over all steps of episodes, of data sets with a features.json (RLDS): mean,
+    /// deviation, range and the first and last percentile of each dimension. FEATURE names the feature with
+    /// the steps, if there are several
     #[arg(long, value_name = "FEATURE", num_args = 0..=1, require_equals = true, default_missing_value = "",
         conflicts_with_all = ["sample", "seed", "by", "memory", "save", "merge", "tfdv", "force"])]
     steps: Option<String>,
@@ -60,8 +65,8 @@ pub(crate) struct StatsArgs {
     /// Read statistics that --save wrote, and merge them: PATHS are their files
     #[arg(long, conflicts_with_all = ["features", "by"])]
     pub(crate) merge: bool,
-    /// Write the statistics for TensorFlow Data Validation, TFX and Facets: a `DatasetFeatureStatisticsList`, in one record if the name ends
-    /// in .tfrecord
+    /// Write the statistics for TensorFlow Data Validation, TFX and Facets: a `DatasetFeatureStatisticsList`,
+    /// in one record if the name ends in .tfrecord
     #[arg(long, value_name = "FILE")]
     pub(crate) tfdv: Option<PathBuf>,
     /// Replace existing files

@@ -1,7 +1,7 @@
 //! `tfseek tail`: prints the last records of each file.
 //!
-//! The file is read in order and the last records are kept, so no index is needed, and compressed files and standard input work. If a
-//! plain file has an index, only its end is read.
+//! The file is read in order and the last records are kept, so no index is needed, and compressed files and
+//! standard input work. If a plain file has an index, only its end is read.
 
 use super::follow::{self, FollowArgs};
 use super::head;
@@ -30,8 +30,9 @@ pub(crate) struct TailArgs {
     /// Number of records to print, per file; `+N`: from the Nth record on. `-5` is short for `-n 5`
     #[arg(short, value_name = "N", default_value = "10", allow_hyphen_values = true, value_parser = args::tail_count)]
     pub(crate) n: TailCount,
-    /// Print new records until interrupted, as the last file is written, and then those of later files of the pattern. N counts
-    /// in the last file; `+N`: in the first file, whose later records and files are all printed
+    /// Print new records until interrupted, as the last file is written, and then those of later files of the
+    /// pattern. N counts in the last file; `+N`: in the first file, whose later records and files are all
+    /// printed
     #[arg(short = 'F', long)]
     pub(crate) follow: bool,
     /// With --follow: save the position here once per second, and continue at the saved position
@@ -84,7 +85,8 @@ fn file(
     let read = args.print.payload.read;
     let before = numbers.begin(path);
     let index = |i: u64| before.and_then(|before| before.checked_add(i));
-    // No index is built for a few records. If the index cannot be used, reading the file reports the problem, if there is one.
+    // No index is built for a few records. If the index cannot be used, reading the file reports the problem,
+    // if there is one.
     let indexed = read.dataset(IndexOptions::new().mode(IndexMode::Require).threads(1));
     // With a condition, the records before the requested ones must be read to count them.
     if path.path() != Path::new(STDIN)

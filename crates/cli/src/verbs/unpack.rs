@@ -1,6 +1,7 @@
 //! `tfseek unpack`: decompresses files, which can only be read in order, to plain files.
 //!
-//! The checksums of the records are verified. A new file gets its name only when it is complete, so a damaged input produces no file.
+//! The checksums of the records are verified. A new file gets its name only when it is complete, so a damaged
+//! input produces no file.
 
 use crate::args::{GlobalArgs, PathsArgs, ReadArgs};
 use crate::bytes::Size;
@@ -21,8 +22,8 @@ pub(crate) struct UnpackArgs {
     pub(crate) paths: PathsArgs,
     #[command(flatten)]
     pub(crate) read: ReadArgs,
-    /// Output file, or output folder for several files, where names without a TFRecord extension get `.tfrecord` [default: next to
-    /// each input, without .gz or .zz]
+    /// Output file, or output folder for several files, where names without a TFRecord extension get
+    /// `.tfrecord` [default: next to each input, without .gz or .zz]
     #[arg(short, long, value_name = "OUT")]
     pub(crate) out: Option<PathBuf>,
     /// Replace existing files
@@ -70,7 +71,8 @@ fn file(
     console: &mut Console,
 ) -> Outcome {
     if stream.compression() == Compression::None {
-        // A file of another format is an error here. Otherwise it would count as an uncompressed TFRecord file.
+        // A file of another format is an error here. Otherwise it would count as an uncompressed TFRecord
+        // file.
         stream.next()?;
         console.note(format_args!("{}: not compressed, skipped", records::name(path).display()));
         return Ok(());

@@ -1,4 +1,5 @@
-//! `tfseek validate`: compares records with a schema, and names the anomalies and the first records that have them.
+//! `tfseek validate`: compares records with a schema, and names the anomalies and the first records that have
+//! them.
 
 use crate::args::{GlobalArgs, PathsArgs, PayloadArgs, ThreadsArgs};
 use crate::bytes::Key;
@@ -140,7 +141,8 @@ fn severity(anomaly: &Anomaly) -> &'static str {
     if anomaly.kind.is_warning() { "warning" } else { "error" }
 }
 
-/// Returns the anomalies with errors first, columns that no record has before the others, then by the number of records. Those of several features that are alike otherwise are one group.
+/// Returns the anomalies with errors first, columns that no record has before the others, then by the number
+/// of records. Anomalies of several features that are alike otherwise are one group.
 fn groups(report: &ValidationReport) -> Vec<Vec<&Anomaly>> {
     let mut sorted: Vec<_> = report.anomalies.iter().collect();
     let is_missing = |a: &Anomaly| a.kind == AnomalyKind::SchemaMissingColumn;

@@ -1,5 +1,5 @@
-//! `tfseek verify`: verifies all checksums of all files, several files in parallel, and lists the damaged ranges. The episodes of a data set with steps
-//! are checked, too.
+//! `tfseek verify`: verifies all checksums of all files, several files in parallel, and lists the damaged
+//! ranges. The episodes of a data set with steps are checked, too.
 
 use crate::args::{GlobalArgs, InspectArgs, PathsArgs, PayloadKind, ThreadsArgs};
 use crate::bytes::Size;
@@ -32,8 +32,8 @@ pub(crate) struct VerifyArgs {
     pub(crate) decode: bool,
     #[command(flatten)]
     pub(crate) inspect: InspectArgs,
-    /// Print one JSON object per file; `index` and `record` are the numbers of the faulty record, over all files and in the
-    /// file, `gaps` are the damaged ranges, and `faults` those of episodes
+    /// Print one JSON object per file; `index` and `record` are the numbers of the faulty record, over all
+    /// files and in the file, `gaps` are the damaged ranges, and `faults` those of episodes
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
@@ -129,7 +129,8 @@ fn verify(
     options.run(&files, progress::callback(bar), |path, found| done(&path.to_path_buf().into(), found))
 }
 
-/// Reports the result for a file, and how it differs from its split. `before` is the number of records in the preceding files, if it is known.
+/// Reports the result for a file, and how it differs from its split. `before` is the number of records in the
+/// preceding files, if it is known.
 fn report(
     path: &Path,
     found: Verification,
@@ -194,7 +195,8 @@ fn report(
     if args.json { Ok(()) } else { salvage::print(path, &found.gaps, console) }
 }
 
-/// The faults of the records in all files: their numbers, those of each kind and feature that were named, and those that were not.
+/// The faults of the records in all files: their numbers, the faults of each kind and feature that were
+/// named, and the ones that were not.
 #[derive(Default)]
 struct FaultReport {
     has_steps: bool,
@@ -206,7 +208,7 @@ struct FaultReport {
 }
 
 impl FaultReport {
-    /// Adds those of a file, and names the first ones of each kind and feature.
+    /// Adds a file's faults, and names the first ones of each kind and feature.
     fn add(&mut self, found: RecordFaults, console: &mut Console) {
         self.steps += found.steps;
         self.notes += found.count(true);

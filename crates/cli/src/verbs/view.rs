@@ -179,8 +179,8 @@ fn open(
     Ok(OpenSet { dataset, view: view.words(words) })
 }
 
-/// Opens a dataset. Damaged files are scanned again to leave the damage out, unless `--damage raise` forbids it: an index for that takes the
-/// checksums of all payloads, and sound files need none.
+/// Opens a dataset. Damaged files are scanned again to leave the damage out, unless `--damage raise` forbids
+/// it: an index for that takes the checksums of all payloads, and sound files need none.
 fn open_dataset(
     paths: &PathsArgs,
     args: &ViewArgs,
@@ -196,7 +196,7 @@ fn open_dataset(
     }
 }
 
-/// Returns the last part of each path, or the whole paths if those of the other set end equally.
+/// Returns the last part of each path, or the whole paths if the other set's paths end equally.
 fn title(paths: &[PathBuf], other: &[PathBuf]) -> String {
     let joined = |parts: Vec<String>| parts.join(" ");
     let ends = |paths: &[PathBuf]| joined(paths.iter().map(|path| file_name(path)).collect());

@@ -64,7 +64,8 @@ impl Folder {
         command
     }
 
-    /// Returns a command that SIGINT ends, also where the tests ignore it, as a script's `&` makes them do. Children inherit that.
+    /// Returns a command that SIGINT ends, also where the tests ignore it, as a script's `&` makes them do.
+    /// Children inherit that.
     pub(crate) fn interruptible(&self, args: &[&str]) -> Command {
         let command = self.command(args);
         if !resets_signals() {
@@ -147,7 +148,8 @@ fn rest_of(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<Vec<u8>> {
 }
 
 impl Ran {
-    /// Runs a command with its outputs in two files of the folder, `stdout` and `stderr`. A run that hangs is killed and fails the test.
+    /// Runs a command with its outputs in two files of the folder, `stdout` and `stderr`. A run that hangs is
+    /// killed and fails the test.
     ///
     /// Without backtraces: Rust's runtime waits for itself if memory ends while it prints one (seen in 1.95).
     #[track_caller]

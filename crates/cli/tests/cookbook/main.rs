@@ -1,8 +1,9 @@
-//! The shell commands and the Rust of the README, the tutorial, the cookbook and the page of the command, and the commands of the table of questions: each
-//! block runs, and prints what the page shows.
+//! The shell commands and the Rust of the README, the tutorial, the cookbook and the page of the command, and
+//! the commands of the table of questions: each block runs, and prints what the page shows.
 //!
-//! The Rust blocks are the lines of `readme.rs`, `tutorial.rs` and `recipes.rs`; a test compares them with the pages. They open files by relative
-//! paths, so they run in a process whose working folder holds the dataset of `tfseek demo`.
+//! The Rust blocks are the lines of `readme.rs`, `tutorial.rs` and `recipes.rs`; a test compares them with
+//! the pages. They open files by relative paths, so they run in a process whose working folder holds the
+//! dataset of `tfseek demo`.
 
 #![cfg(unix)]
 
@@ -67,8 +68,8 @@ fn in_folder(dir: &Folder, program: impl AsRef<OsStr>, args: &[&str]) -> Command
     command
 }
 
-/// Runs the commands of a page in order, in one folder, without those that install something. A command must succeed, and print the lines below
-/// it if there are any.
+/// Runs the commands of a page in order, in one folder, without those that install something. A command must
+/// succeed, and print the lines below it if there are any.
 fn run_commands(page: &str) {
     let dir = Folder::new();
     for block in blocks(page, "console") {
@@ -111,7 +112,8 @@ fn commands_of_the_readme() {
     run_commands(README);
 }
 
-/// The table of questions in docs/README.md names each verb that reads or writes a dataset, with arguments that work.
+/// The table of questions in docs/README.md names each verb that reads or writes a dataset, with arguments
+/// that work.
 #[test]
 fn commands_of_the_table_of_questions() {
     let dir = Folder::new();

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 pub(crate) struct Case {
     /// The arguments, separated by spaces. `+` in an argument is a space.
     pub(crate) args: &'static str,
-    /// The end of the path of the file that the verb writes. It exists before each run with the content [`OLD`].
+    /// The end of the path of the file that the verb writes. It exists before each run with the content
+    /// [`OLD`].
     pub(crate) target: Option<&'static str>,
     /// True if there are no index files before a run.
     pub(crate) cold: bool,
@@ -271,8 +272,9 @@ impl Prepared<'_> {
         restore(&self.dir.path(""), &self.before);
     }
 
-    /// Checks a run with a fault. The output and the files are those of a run without it, or there is an error that names its place.
-    /// Each file is the old one or the complete new one, and no other file is left.
+    /// Checks a run with a fault. The output and the files are those of a run without it, or there is an
+    /// error that names its place. Each file is the old one or the complete new one, and no other file is
+    /// left.
     #[track_caller]
     pub(crate) fn check(&self, ran: &Ran, fault: &str) -> Seen {
         let Prepared { case, before, after, .. } = self;

@@ -30,7 +30,8 @@ impl Drop for Mount {
 /// Bytes of a block of the file system.
 const PAGE: usize = 4096;
 
-/// Writes a file of `len` bytes, or of fewer if the disk is full. The system may count blocks of removed files for a moment.
+/// Writes a file of `len` bytes, or of fewer if the disk is full. The system may count blocks of removed
+/// files for a moment.
 fn fill(path: &Path, len: usize) {
     let mut file = File::create(path).unwrap();
     for _ in 0..len / PAGE {

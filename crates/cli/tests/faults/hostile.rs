@@ -51,7 +51,8 @@ fn shards(names: &[&str]) -> Shards {
     Shards { dir, paths }
 }
 
-/// Replaces an index file by hostile versions of it, and reads all records with it. A refused file is built again in memory.
+/// Replaces an index file by hostile versions of it, and reads all records with it. A refused file is built
+/// again in memory.
 fn check_index_file(what: &str, file: &Path, wanted: i64, read: impl Fn(&str) -> Option<usize>) {
     let whole = fs::read(file).unwrap();
     assert_eq!(read(what), Some(0));

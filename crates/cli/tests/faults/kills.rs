@@ -10,8 +10,9 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 use tfseek::ExampleBuilder;
 
-/// The verbs that are killed: an index, an index with checkpoints, a column, a pack, an uncompressed file, arrays, statistics, and a shuffled
-/// file, in memory and through temporary files. `sets.rs` kills writers of several files.
+/// The verbs that are killed: an index, an index with checkpoints, a column, a pack, an uncompressed file,
+/// arrays, statistics, and a shuffled file, in memory and through temporary files. `sets.rs` kills writers of
+/// several files.
 const KILLED: [&str; 9] = [
     "index --rebuild a",
     "index --rebuild u.gz",
@@ -43,7 +44,8 @@ fn check_kills(verb: &str, kills: usize) {
         std::thread::sleep(wait + Duration::from_micros(100));
         run.kill().unwrap();
         ended(&mut run);
-        // A killed run leaves a hidden file with a temporary name: that of an index, or of an output that had to have a name.
+        // A killed run leaves a hidden file with a temporary name: that of an index, or of an output that had
+        // to have a name.
         let temporary = temporary_files(&prepared.dir.path(""));
         left += temporary.len();
         temporary.iter().for_each(|path| fs::remove_file(path).unwrap());
@@ -67,7 +69,8 @@ fn hundreds_of_kills() {
     KILLED.iter().for_each(|verb| check_kills(verb, 300));
 }
 
-/// Interrupted while they read a pipe, the verbs that write an output leave neither a part of it nor a temporary file.
+/// Interrupted while they read a pipe, the verbs that write an output leave neither a part of it nor a
+/// temporary file.
 #[test]
 fn an_interrupted_run_leaves_nothing() {
     let dir = Folder::new();

@@ -73,7 +73,8 @@ fn links_under_temporary_names() {
     assert_eq!(fs::read(dir.path("precious")).unwrap(), PRECIOUS);
 }
 
-/// An output follows links, because the user names it. `--force` is needed to replace the file that the link leads to.
+/// An output follows links, because the user names it. `--force` is needed to replace the file that the link
+/// leads to.
 #[test]
 fn an_output_that_is_a_link_needs_force() {
     let dir = folder();

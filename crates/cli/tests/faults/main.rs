@@ -1,4 +1,5 @@
-//! The command under faults: failing system calls, full disks, short reads, kills, limits, hostile files and planted links.
+//! The command under faults: failing system calls, full disks, short reads, kills, limits, hostile files and
+//! planted links.
 //!
 //! docs/reliability.md has the number of faults and their results. `make test-slow` runs the ignored tests.
 

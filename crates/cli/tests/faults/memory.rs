@@ -1,4 +1,5 @@
-//! A large request of memory fails, or all that are larger than a limit: an error, or the result of a run with enough memory.
+//! A large request of memory fails, or all that are larger than a limit: an error, or the result of a run
+//! with enough memory.
 
 use crate::common::*;
 use crate::support::*;
@@ -6,11 +7,12 @@ use std::fs;
 use std::sync::Mutex;
 use tfseek::{ExampleBuilder, FeatureBuf, SequenceExampleBuilder};
 
-/// Bytes of the smallest request that fails. Smaller ones are those of buffers and structures whose sizes do not come from files.
+/// Bytes of the smallest request that fails. Smaller ones are those of buffers and structures whose sizes do
+/// not come from files.
 const LARGE: usize = (1 << 20) + 1;
 
-/// Verbs for each file, which is `X`. The files that they write begin with `out`. `convert` to Parquet is not among them: its library ends
-/// the process without memory.
+/// Verbs for each file, which is `X`. The files that they write begin with `out`. `convert` to Parquet is not
+/// among them: its library ends the process without memory.
 const VERBS: &[&str] = &[
     "head -n 4 -f json X",
     "cat X",
@@ -96,7 +98,8 @@ impl<'a> Case<'a> {
         words(self.verb, self.file)
     }
 
-    /// Returns true if the run gave the whole result. Otherwise it has ended with an error, and has left no file. Returns a text if neither holds.
+    /// Returns true if the run gave the whole result. Otherwise it has ended with an error, and has left no
+    /// file. Returns a text if neither holds.
     fn check(&self, ran: &Ran, fault: &str) -> Result<bool, String> {
         let found = files(&self.dir.path(""));
         let is_same = |a: &str, b: &str| match self.verb.starts_with("epoch") {
@@ -134,7 +137,8 @@ impl<'a> Case<'a> {
     }
 }
 
-/// Makes the n-th large request fail for n = 1, `next(1)`, `next(next(1))`, .. until the run makes fewer requests.
+/// Makes the n-th large request fail for n = 1, `next(1)`, `next(next(1))`, .. until the run makes fewer
+/// requests.
 fn check_large_requests(name: &str, next: fn(usize) -> usize) {
     let Some(shim) = Shim::new(name) else { return };
     let left = Mutex::new(VERBS.iter().flat_map(|verb| FILES.iter().map(move |file| (verb, file))));

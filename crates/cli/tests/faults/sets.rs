@@ -17,8 +17,8 @@ fn args<'a>(out: &'a str, seed: &'a str, memory: &'a str) -> Vec<&'a str> {
     [&["reshard", "data", "--out", out, "--force"], &split[..]].concat()
 }
 
-/// Kills runs after random times. Each set is then missing, the old one, the new one, or refused. If the first set is the new one, no set is
-/// the old one.
+/// Kills runs after random times. Each set is then missing, the old one, the new one, or refused. If the
+/// first set is the new one, no set is the old one.
 fn check_kills(kills: usize) {
     let dir = Folder::new();
     fs::create_dir(dir.path("data")).unwrap();
@@ -72,8 +72,8 @@ fn check_kills(kills: usize) {
     }
 }
 
-/// Runs with a failing call or a full disk. A run either writes the new sets, or ends with an error; each set is then missing, the old one, the
-/// new one, or refused, and no temporary file is left.
+/// Runs with a failing call or a full disk. A run either writes the new sets, or ends with an error; each set
+/// is then missing, the old one, the new one, or refused, and no temporary file is left.
 fn check_faults(name: &str, next: fn(usize) -> usize) {
     let Some(shim) = Shim::new(name) else { return };
     let dir = Folder::new();
@@ -149,8 +149,8 @@ fn every_fault_of_sets() {
     check_faults("every-set", |n| n + 1);
 }
 
-/// Returns the states of all sets: 0 for a set without files, 1 for the old one, 2 for the new one, 3 for one that is refused. Refused old sets
-/// can be put back.
+/// Returns the states of all sets: 0 for a set without files, 1 for the old one, 2 for the new one, 3 for one
+/// that is refused. Refused old sets can be put back.
 #[track_caller]
 fn check_states(
     dir: &Folder,

@@ -52,7 +52,8 @@ fn sixteen_threads_read_at_random() {
     }
 }
 
-/// A folder of shards that a test changes. Shard `s` of generation `g` has the labels from `1000 s + 100,000 g`.
+/// A folder of shards that a test changes. Shard `s` of generation `g` has the labels from
+/// `1000 s + 100,000 g`.
 struct Changing {
     dir: Folder,
     /// Generation and number of records of each shard. `None` if it does not exist.

@@ -24,7 +24,8 @@ pub(crate) const KILL: i32 = -9;
 pub(crate) struct Shim(PathBuf);
 
 impl Shim {
-    /// Compiles the library. Returns `None` and prints the reason if there is no C compiler or the library is not loaded.
+    /// Compiles the library. Returns `None` and prints the reason if there is no C compiler or the library is
+    /// not loaded.
     pub(crate) fn new(name: &str) -> Option<Shim> {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/faults/shim.c");
         let shim = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.so"));
@@ -76,7 +77,8 @@ impl Shim {
         self.fired(dir, args, vec![("TFSEEK_FAIL", format!("{call}:{n}:{errno}"))])
     }
 
-    /// Runs the command with the n-th request of at least `large` bytes of memory failing. Returns `None` if the run makes fewer requests.
+    /// Runs the command with the n-th request of at least `large` bytes of memory failing. Returns `None` if
+    /// the run makes fewer requests.
     #[track_caller]
     pub(crate) fn without_memory(&self, dir: &Folder, args: &[&str], n: usize, large: usize) -> Option<Ran> {
         let fail = format!("alloc:{n}:{ENOMEM}");
@@ -94,7 +96,8 @@ impl Shim {
     }
 }
 
-/// The calls before which a run is killed: those that change a folder, and the waits for the disk between them.
+/// The calls before which a run is killed: those that change a folder, and the waits for the disk between
+/// them.
 pub(crate) const STEPS: [&str; 5] = ["fsync", "link", "mkdir", "rename", "unlink"];
 
 /// The hidden folder with the old files of sets that are being replaced.
@@ -107,7 +110,8 @@ pub(crate) fn put_back(folder: &Path) {
     }
 }
 
-/// The content of each file of a folder, by relative path. A link counts as a file with the path of its target.
+/// The content of each file of a folder, by relative path. A link counts as a file with the path of its
+/// target.
 pub(crate) type Files = BTreeMap<PathBuf, Vec<u8>>;
 
 /// Returns the files of a folder, without the outputs of a run.

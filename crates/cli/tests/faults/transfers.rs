@@ -32,7 +32,8 @@ fn short_and_interrupted_calls_have_no_effect() {
     println!("{runs} runs with short or interrupted calls");
 }
 
-/// Runs each verb with a disk that is full after 0, `step`, 2 `step`, .. bytes, until the disk is large enough.
+/// Runs each verb with a disk that is full after 0, `step`, 2 `step`, .. bytes, until the disk is large
+/// enough.
 fn check_full_disks(name: &str, step: usize) {
     let Some(shim) = Shim::new(name) else { return };
     let mut seen = [0; 2];

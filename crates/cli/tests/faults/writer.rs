@@ -11,10 +11,12 @@ use tfseek::writer::WriterOptions;
 use tfseek::{Compression, Dataset, DatasetOptions, IndexMode};
 use tfseek_tools::set::{TaskAttempt, TaskOptions, TaskWriter, commit};
 
-/// Environment variable with the kind of the file that a child process writes. The test binary runs itself with it set.
+/// Environment variable with the kind of the file that a child process writes. The test binary runs itself
+/// with it set.
 const KIND: &str = "TFSEEK_TEST_KIND";
 const KINDS: [&str; 6] = ["plain", "gzip", "zlib", "members", "indexed", "shards"];
-/// Kinds of sets of three shards. The second one is written by tasks, whose files have names before they are complete.
+/// Kinds of sets of three shards. The second one is written by tasks, whose files have names before they are
+/// complete.
 const SETS: [&str; 2] = ["shards", "tasks"];
 const RECORDS: u64 = 3000;
 
@@ -134,8 +136,9 @@ impl Target {
         Target::command(&self.dir, self.kind)
     }
 
-    /// Checks that each file has the old or the new records, with the index that was found or a new one, and that a set is the old or the new one, or
-    /// refused; the old one is then put back. Returns true if all files are new.
+    /// Checks that each file has the old or the new records, with the index that was found or a new one, and
+    /// that a set is the old or the new one, or refused; the old one is then put back. Returns true if all
+    /// files are new.
     #[track_caller]
     fn check(&self, context: &str) -> bool {
         let is_set = SETS.contains(&self.kind);

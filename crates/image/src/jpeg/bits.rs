@@ -38,8 +38,8 @@ impl<'a> Bits<'a> {
         Bits { data, at, window: 0, have: 0 }
     }
 
-    /// Returns the position behind the bytes that were read into the window. At a marker it is the marker's, because the window
-    /// never passes one.
+    /// Returns the position behind the bytes that were read into the window. At a marker it is the marker's,
+    /// because the window never passes one.
     pub(super) fn position(&self) -> usize {
         self.at
     }
@@ -124,7 +124,8 @@ impl<'a> Bits<'a> {
         Ok(self.take(1)? != 0)
     }
 
-    /// Returns the value of `n` bits, 0 to 16, in the form of JPEG: numbers that begin with a zero are negative.
+    /// Returns the value of `n` bits, 0 to 16, in the form of JPEG: numbers that begin with a zero are
+    /// negative.
     #[inline(always)]
     pub(super) fn signed(&mut self, n: u32) -> Result<i32, Stop> {
         Ok(extend(self.take(n)?, n))

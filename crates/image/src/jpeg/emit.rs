@@ -122,7 +122,8 @@ impl Picture<'_> {
     }
 }
 
-/// Returns the second nearest row of samples of a row of pixels, where there are half as many, and what is added for rounding.
+/// Returns the second nearest row of samples of a row of pixels, where there are half as many, and what is
+/// added for rounding.
 #[inline(always)]
 fn neighbour(component: &Component, y: usize) -> (usize, u16) {
     if y.is_multiple_of(2) {
@@ -181,7 +182,8 @@ fn brightness(rows: [&[u8]; 4], out: &mut [u8]) {
     }
 }
 
-/// Computes colours of brightness and two differences. The factors of libjpeg are reduced by multiples of 65536, so that they have 16 bits.
+/// Computes colours of brightness and two differences. The factors of libjpeg are reduced by multiples of
+/// 65536, so that they have 16 bits.
 #[inline(always)]
 fn rgb(rows: [&[u8]; 4], colours: &mut [Vec<u8>; 3], out: &mut [u8]) {
     let n = rows[0].len();

@@ -144,7 +144,7 @@ impl SegmentTables {
     ) -> Result<Segment, PictureFault> {
         let marker = next_marker(data, at)?;
         match marker {
-            // Restart markers and those of tests and beginnings have no content.
+            // Markers of restarts, tests and beginnings have no content.
             0xd0..=0xd8 | 0x01 => return Ok(Segment::Other),
             0xd9 => return Ok(Segment::End),
             _ => {}

@@ -13,8 +13,9 @@ pub(super) struct Definition {
     pub(super) symbols: Vec<u8>,
 }
 
-/// What the first bits of the window mean, in one word, which is read at once: the number of bits of the code, or of the code and its
-/// value; whether the value is among them; the symbol, which is the number of zeros before the value and the number of its bits; the value.
+/// What the first bits of the window mean, in one word, which is read at once: the number of bits of the
+/// code, or of the code and its value; whether the value is among them; the symbol, which is the number of
+/// zeros before the value and the number of its bits; the value.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Entry(u32);
 
@@ -68,7 +69,7 @@ pub(super) struct HuffmanTables {
 #[derive(Default)]
 struct Slot {
     table: Option<HuffmanTable>,
-    /// False if the table is that of an earlier file.
+    /// False if the table belongs to an earlier file.
     current: bool,
 }
 

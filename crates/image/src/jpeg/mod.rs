@@ -1,8 +1,8 @@
-//! JPEG: baseline, extended sequential and progressive files of 8 bits with Huffman coding. In the order of the work: header (segments),
-//! bits, huffman, scan (coefficients), idct (samples), emit (pixels).
+//! JPEG: baseline, extended sequential and progressive files of 8 bits with Huffman coding. In the order of
+//! the work: header (segments), bits, huffman, scan (coefficients), idct (samples), emit (pixels).
 //!
-//! Pixels are those of libjpeg-turbo with its accurate transform and smooth upsampling, bit by bit. Unlike there, data that end early are
-//! an error, not grey.
+//! Pixels are the same as from libjpeg-turbo with its accurate transform and smooth upsampling, bit by bit.
+//! Unlike there, data that end early are an error, not grey.
 
 mod bits;
 mod emit;
@@ -45,7 +45,8 @@ impl Header {
                 Segment::Scan(scan) => {
                     let frame = frame.ok_or(PictureFault::Corrupt("scan before the frame"))?;
                     let colour = tables.colour(&frame)?;
-                    // A block has a bit at least for its first coefficient, and one for the end of the others.
+                    // A block has a bit at least for its first coefficient, and one for the end of the
+                    // others.
                     let least = if frame.progressive { 1 } else { 2 };
                     let fits = (data.len() - at).saturating_mul(8) / least >= frame.blocks();
                     if frame.width * frame.height <= MOST_PIXELS && !fits {
@@ -90,13 +91,14 @@ pub(crate) struct Jpeg {
     pub(super) strict: bool,
 }
 
-/// Maximum number of blocks in all scans of a file: 100 scans of a picture of [`MOST_PIXELS`]. A progressive file may have 883 scans of each
-/// component, in a few bytes each. The usual encoders write 10, careful ones up to about 100, and libvips refuses more.
+/// Maximum number of blocks in all scans of a file: 100 scans of a picture of [`MOST_PIXELS`]. A progressive
+/// file may have 883 scans of each component, in a few bytes each. The usual encoders write 10, careful ones
+/// up to about 100, and libvips refuses more.
 const MOST_BLOCKS: usize = 100 * MOST_PIXELS / 64;
 
 /// The progress of a component while its data are incomplete.
 struct Progress {
-    /// Position of its plane in those of all components, and of its coefficients.
+    /// Position of its plane among the planes of all components, and of its coefficients.
     start: usize,
     /// The blocks whose samples are needed.
     across: Range<usize>,
@@ -191,8 +193,8 @@ impl Jpeg {
     }
 }
 
-/// Refuses a progressive file whose scans have too many blocks, before one of them is decoded. The first scan, whose data begin at `at`, has
-/// `blocks` of them. Other faults are found when the scans are decoded.
+/// Refuses a progressive file whose scans have too many blocks, before one of them is decoded. The first
+/// scan, whose data begin at `at`, has `blocks` of them. Other faults are found when the scans are decoded.
 fn check_scans(data: &[u8], mut at: usize, frame: &Frame, mut blocks: usize) -> Result<(), PictureFault> {
     let mut tables = header::SegmentTables::default();
     while let Ok(Some(scan)) = next_scan(data, &mut at, &mut tables, frame) {
@@ -360,7 +362,8 @@ impl Work for Transform<'_> {
     }
 }
 
-/// Refuses a file that does not end after its last scan, whose data end at `at`. Overwritten data end too early or too late.
+/// Refuses a file that does not end after its last scan, whose data end at `at`. Overwritten data end too
+/// early or too late.
 fn check_end(
     data: &[u8],
     mut at: usize,
@@ -392,8 +395,8 @@ fn next_scan(
     }
 }
 
-/// Returns the blocks that `n` pixels from `from` on need, of `blocks` blocks that have `per_unit` in a unit of `size` pixels. The neighbours of
-/// their units are needed for upsampling.
+/// Returns the blocks that `n` pixels from `from` on need, of `blocks` blocks that have `per_unit` in a unit
+/// of `size` pixels. The neighbours of their units are needed for upsampling.
 fn needed(from: usize, n: usize, size: usize, per_unit: usize, blocks: usize) -> Range<usize> {
     let first = (from / size).saturating_sub(1) * per_unit;
     first..(((from + n - 1) / size + 2) * per_unit).min(blocks)

@@ -5,8 +5,9 @@ use tfseek_image::{Crop, Decoder, ImageError, ImageSpec, PictureForm, PictureSha
 
 /// Tests decoding. The first byte selects a spec and a form, the others are the file.
 ///
-/// A picture has the pixels of its size or an error. It has the same pixels at a second time, in a used decoder, and in `u16`. A crop has the pixels
-/// of the whole picture. Without its last bytes a picture has the same pixels or an error.
+/// A picture has the pixels of its size or an error. It has the same pixels at a second time, in a used
+/// decoder, and in `u16`. A crop has the pixels of the whole picture. Without its last bytes a picture has
+/// the same pixels or an error.
 #[allow(unreachable_pub, reason = "the crate of the fuzz targets exports it")]
 pub fn image(data: &[u8]) {
     let Some((&choice, file)) = data.split_first() else { return };
@@ -77,8 +78,8 @@ pub fn image(data: &[u8]) {
 
 /// Tests the decoding of a declared picture.
 ///
-/// It has pixels of its shape or an error, the same at a second time. Its shape is also a form that it has. Without its last bytes it has the same
-/// pixels or an error. One picture has the pixels of a spec.
+/// It has pixels of its shape or an error, the same at a second time. Its shape is also a form that it has.
+/// Without its last bytes it has the same pixels or an error. One picture has the pixels of a spec.
 fn declared(form: PictureForm, file: &[u8]) {
     let mut decoder = Decoder::new();
     let first = values(&mut decoder, file, &form);
@@ -112,7 +113,8 @@ fn declared(form: PictureForm, file: &[u8]) {
     assert_eq!(decoder.decode::<u8>(file, &spec, 0).unwrap().pixels, found);
 }
 
-/// Returns the shape of a picture, and its values as bytes. `None` for large ones, which would take most of the time.
+/// Returns the shape of a picture, and its values as bytes. `None` for large ones, which would take most of
+/// the time.
 fn values(
     decoder: &mut Decoder,
     file: &[u8],

@@ -1,4 +1,5 @@
-//! Pictures of a declared form, with the pixels that TensorFlow decodes. Of JPEG, those of its accurate transform.
+//! Pictures of a declared form, with the pixels that TensorFlow decodes. Of JPEG, those of its accurate
+//! transform.
 
 use crate::{Case, cases, decode, mutate, repair};
 use std::fmt::Debug;

@@ -98,7 +98,8 @@ fn pngs_are_exact_in_all_channels_and_depths() {
     }
 }
 
-/// Only what follows the pixels may be missing: the marker at the end, a comment or a text. What follows the marker is not read.
+/// Only what follows the pixels may be missing: the marker at the end, a comment or a text. What follows the
+/// marker is not read.
 #[test]
 fn every_truncation_is_an_error() {
     for case in cases("jpg").iter().chain(&cases("png")) {
@@ -156,7 +157,8 @@ fn mutate(rng: &mut Rng, file: &mut Vec<u8>) {
     }
 }
 
-/// A mutated file has pixels or an error, and takes no more memory than its size permits. `TFSEEK_MUTATIONS` sets their number.
+/// A mutated file has pixels or an error, and takes no more memory than its size permits. `TFSEEK_MUTATIONS`
+/// sets their number.
 #[test]
 fn mutations_have_pixels_or_an_error() {
     let mutations = env::var("TFSEEK_MUTATIONS").map_or(20_000, |number| number.parse().unwrap());
@@ -286,8 +288,8 @@ fn other_bytes_are_named() {
     }
 }
 
-/// Returns a grey progressive picture that has each bit of each coefficient in a scan of its own: 883 scans of a few bytes. All its pixels are
-/// grey.
+/// Returns a grey progressive picture that has each bit of each coefficient in a scan of its own: 883 scans
+/// of a few bytes. All its pixels are grey.
 fn scans(side: u16) -> Vec<u8> {
     let segment = |marker: u8, body: &[u8]| {
         [&[0xff, marker][..], &(body.len() as u16 + 2).to_be_bytes(), body].concat()
@@ -348,7 +350,8 @@ fn a_cancelled_decoder_ends_before_the_next_scan() {
     assert!(decoder.decode::<u8>(&file, &spec(1), 0).is_ok());
 }
 
-/// A file that is whole ends after its pixels. What a decoder forgives is damage: a cut end, and data that no pixel has.
+/// A file that is whole ends after its pixels. What a decoder forgives is damage: a cut end, and data that no
+/// pixel has.
 #[test]
 fn strict_decoders_refuse_files_that_do_not_end_after_their_pixels() {
     let mut strict = Decoder::new();

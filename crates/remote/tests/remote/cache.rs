@@ -70,7 +70,8 @@ fn the_second_epoch_makes_no_request() {
     }
 }
 
-/// Records of a global order have a file each, and adjacent ones one together. Those of less than 4 KiB are not kept.
+/// Records of a global order have a file each, and adjacent ones one together. Those of less than 4 KiB are
+/// not kept.
 #[test]
 fn a_global_order_keeps_larger_records() {
     let case = Case::new("s3");
@@ -116,7 +117,8 @@ fn two_processes_fetch_a_piece_once() {
     assert!(counts.gets <= 16 && counts.bytes <= blocks.bytes + 2 * MIB, "{counts:?}");
 }
 
-/// What a checksum refuses is not in the cache for the next epoch, for other processes, or for those who skip damage.
+/// What a checksum refuses is not in the cache for the next epoch, for other processes, or for those who skip
+/// damage.
 #[test]
 fn a_flipped_bit_does_not_stay() {
     let blocks = indexed();
@@ -370,7 +372,8 @@ fn faults_are_not_kept() {
     }
 }
 
-/// The process that a test below kills: it reads epochs from the server in `TFSEEK_TEST_SERVER` with the cache in `TFSEEK_TEST_CACHE`.
+/// The process that a test below kills: it reads epochs from the server in `TFSEEK_TEST_SERVER` with the
+/// cache in `TFSEEK_TEST_CACHE`.
 #[test]
 fn a_reader_that_is_killed() {
     let (Ok(url), Ok(dir)) = (std::env::var("TFSEEK_TEST_SERVER"), std::env::var("TFSEEK_TEST_CACHE")) else {

@@ -101,8 +101,9 @@ fn two_windows_are_in_memory_and_no_more() {
             let ds = blocks.open(|_| ());
             read(loader(&ds, shuffle).rank(0, ranks).global_batch_size(66).threads(2));
             let held = ds.traffic().unwrap().held;
-            // The blocks of planned batches are always requested: those of 1,024 records of the rank, and those that threads read. A slow thread may keep
-            // one of the first, and a block is requested while there is room for a part of it.
+            // The blocks of planned batches are always requested: those of 1,024 records of the rank, and
+            // those that threads read. A slow thread may keep one of the first, and a block is requested
+            // while there is room for a part of it.
             let windows = ((1100 * ranks).div_ceil(window) + 1).max(2);
             let most = windows * window * blocks.bytes / N + 2 * block * 1500;
             assert!(held <= most && held >= most / 4, "{shuffle:?} {ranks}: {held}, {most}");

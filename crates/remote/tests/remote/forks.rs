@@ -60,10 +60,12 @@ fn a_thousand_forks_of_windows() {
     }
 }
 
-/// Returns true in a process of its own, which runs one test. The process that forks has no other tests in it.
+/// Returns true in a process of its own, which runs one test. The process that forks has no other tests in
+/// it.
 ///
-/// Each thread that `std` starts takes a lock of its report of stack overflows. A child has a copy that is held for ever, if a thread started while
-/// another one forked. There is no such report, as in Python, where these signals are not left to `std` at the start.
+/// Each thread that `std` starts takes a lock of its report of stack overflows. A child has a copy that is
+/// held for ever, if a thread started while another one forked. There is no such report, as in Python, where
+/// these signals are not left to `std` at the start.
 #[allow(unsafe_code)]
 fn forks_here(test: &str) -> bool {
     if std::env::var_os(FORKS).is_some() {
@@ -187,7 +189,8 @@ fn fork_in_windows(rounds: u64) {
     assert_eq!(failed, None);
 }
 
-/// Forks while another thread calls `busy` again and again. `child` is called with the number of the round, in a child. Returns the first round that failed.
+/// Forks while another thread calls `busy` again and again. `child` is called with the number of the round,
+/// in a child. Returns the first round that failed.
 fn fork_beside<T>(busy: impl Fn() -> T + Sync, rounds: u64, child: impl Fn(u64) -> bool) -> Option<u64> {
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -212,8 +215,8 @@ fn fork_beside<T>(busy: impl Fn() -> T + Sync, rounds: u64, child: impl Fn(u64) 
 /// Runs `f` in a forked child, which ends with its result.
 #[allow(unsafe_code)]
 fn fork(f: impl FnOnce() -> bool) -> libc::pid_t {
-    // SAFETY: glibc and macOS keep `malloc` usable in a child of a process with threads. The child uses what the test is about, its own memory
-    // and sockets, and ends without destructors.
+    // SAFETY: glibc and macOS keep `malloc` usable in a child of a process with threads. The child uses what
+    // the test is about, its own memory and sockets, and ends without destructors.
     match unsafe { libc::fork() } {
         0 => {
             let ok = std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)).unwrap_or(false);

@@ -19,7 +19,8 @@ struct Served {
 }
 
 impl Served {
-    /// Makes the version 1.0.0 of `tiny`: the splits `train` with 3 shards of 10, 20 and 10 records and `test` with one of 5.
+    /// Makes the version 1.0.0 of `tiny`: the splits `train` with 3 shards of 10, 20 and 10 records and
+    /// `test` with one of 5.
     fn new(scheme: &'static str) -> Served {
         let case = Case { server: Server::start(), cache: tempfile::tempdir().unwrap(), scheme };
         let served = Served { case, dir: tempfile::tempdir().unwrap() };
@@ -134,7 +135,8 @@ fn a_folder_is_listed_once_and_its_files_are_read_once() {
         assert_eq!(builder.select("train[:10%]").unwrap().len(), 4);
         assert_eq!(builder.select("train[10%:]+test").unwrap().len(), 41);
         let counts = served.case.server.counts();
-        // The shards are those of the listing, in which there is no folder of index files. Without times in a listing, parts of the shards are compared.
+        // The shards are those of the listing, in which there is no folder of index files. Without times in a
+        // listing, parts of the shards are compared.
         match served.case.scheme {
             "hf" => assert_eq!((counts.heads, counts.lists), (0, 0), "{counts:?}"),
             "http" => assert_eq!((counts.heads, counts.lists), (3 + 4, 0), "{counts:?}"),
@@ -329,7 +331,8 @@ fn serve(served: &Served, folder: &Path, name: &str, versions: &mut Vec<String>)
     }
 }
 
-/// The sets that TensorFlow Datasets wrote, in the folder that `TFSEEK_TFDS_CASES` names. Without it nothing is compared.
+/// The sets that TensorFlow Datasets wrote, in the folder that `TFSEEK_TFDS_CASES` names. Without it nothing
+/// is compared.
 #[test]
 fn recorded_sets_are_those_of_folders() {
     let Some(data) = std::env::var_os("TFSEEK_TFDS_CASES").map(std::path::PathBuf::from) else {

@@ -32,7 +32,8 @@ impl Answer {
         self
     }
 
-    /// Sends the answer, or its head and `end` bytes. Returns the number of bytes of the body, or `None` if the client is gone.
+    /// Sends the answer, or its head and `end` bytes. Returns the number of bytes of the body, or `None` if
+    /// the client is gone.
     pub(super) fn send(
         &self,
         stream: &mut TcpStream,

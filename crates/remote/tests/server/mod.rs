@@ -1,7 +1,8 @@
-//! A server on this machine that behaves as S3, Google Cloud Storage, Azure, a web server and the Hugging Face hub do, with faults by script. It counts
-//! requests and bytes.
+//! A server on this machine that behaves as S3, Google Cloud Storage, Azure, a web server and the Hugging
+//! Face hub do, with faults by script. It counts requests and bytes.
 //!
-//! Objects are at `/BUCKET/KEY` in all of them. Those of the bucket `hub` are also the files of the repository `owner/name`.
+//! Objects are at `/BUCKET/KEY` in all of them. Those of the bucket `hub` are also the files of the
+//! repository `owner/name`.
 
 #![allow(dead_code, unused_imports, reason = "each test binary uses a part of it")]
 
@@ -33,7 +34,8 @@ pub(crate) enum Fault {
     Stall(Duration),
     /// Nothing is sent until the client ends the connection.
     Hold,
-    /// This is sent again and again, with a pause, until the client ends the connection: first the head of an answer, then its parts.
+    /// This is sent again and again, with a pause, until the client ends the connection: first the head of an
+    /// answer, then its parts.
     Endless(String, String, Duration),
     /// This is sent, and then the connection ends.
     Raw(&'static str),
@@ -109,10 +111,12 @@ pub(crate) struct State {
     pub(crate) no_lists: bool,
 }
 
-/// Answers that wait for one another, so that the number of requests at a time does not depend on the speed of the machine.
+/// Answers that wait for one another, so that the number of requests at a time does not depend on the speed
+/// of the machine.
 #[derive(Default)]
 struct Gathering {
-    /// Number of requests that are answered at once, and then of those that have to be under way at a time before one is answered.
+    /// Number of requests that are answered at once, and then of those that have to be under way at a time
+    /// before one is answered.
     left: Mutex<[u64; 2]>,
     changed: Condvar,
 }
@@ -279,7 +283,8 @@ impl Server {
         self.state().no_head = true;
     }
 
-    /// Returns the counts since the last call. A client may have an answer before its bytes are counted, so this waits for them, a while.
+    /// Returns the counts since the last call. A client may have an answer before its bytes are counted, so
+    /// this waits for them, a while.
     pub(crate) fn counts(&self) -> Counts {
         for _ in 0..200 {
             if self.shared.sending.load(SeqCst) == 0 {

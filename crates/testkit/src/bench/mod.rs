@@ -75,7 +75,8 @@ fn file_in(dir: &Path, name: &str, make: impl FnOnce(&mut BufWriter<File>)) -> P
     path
 }
 
-/// Returns the path of a shard with a mean payload of `mean` bytes and a total length of at least `total` bytes.
+/// Returns the path of a shard with a mean payload of `mean` bytes and a total length of at least `total`
+/// bytes.
 pub fn shard(total: u64, mean: u64) -> PathBuf {
     shard_in(&folder(), total, mean)
 }
@@ -86,7 +87,8 @@ pub fn shard_in(dir: &Path, total: u64, mean: u64) -> PathBuf {
     file_in(dir, &name, |w| write_records(w, total, mean, &mut Rng::new(mean)))
 }
 
-/// Returns an Example of `n` features: bytes, float and int64 alternately, with keys of 17 bytes and about 45 bytes per feature.
+/// Returns an Example of `n` features: bytes, float and int64 alternately, with keys of 17 bytes and about 45
+/// bytes per feature.
 pub fn example(rng: &mut Rng, n: usize) -> Vec<u8> {
     let mut builder = ExampleBuilder::new();
     builder = builder.key_order(KeyOrder::Given);

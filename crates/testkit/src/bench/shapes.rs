@@ -98,7 +98,8 @@ pub struct Shape {
     pub name: &'static str,
     /// Features, sorted by key like the columns of a schema.
     pub features: Vec<ShapeFeature>,
-    /// Number of records of a run. They fill whole batches and take some tens of megabytes, more than a level-2 cache holds.
+    /// Number of records of a run. They fill whole batches and take some tens of megabytes, more than a
+    /// level-2 cache holds.
     pub records: usize,
 }
 

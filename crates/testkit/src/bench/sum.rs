@@ -1,9 +1,10 @@
-//! Sums of the values of all columns. Every value must be read, so no column is fast only because it is not read.
+//! Sums of the values of all columns. Every value must be read, so no column is fast only because it is not
+//! read.
 
 use tfseek::batch::{ArrayBits, Batch, BytesColumn, Values};
 
-/// Wrapping sums of integers, of the bits of floats, of the lengths of byte strings, and of their bytes. They do not depend on the order
-/// of values.
+/// Wrapping sums of integers, of the bits of floats, of the lengths of byte strings, and of their bytes. They
+/// do not depend on the order of values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sum {
     pub ints: u64,
@@ -53,7 +54,8 @@ impl Sum {
     }
 }
 
-/// Returns the sum of the bytes. Bytes are added in lanes of 16 bits, in blocks that are too short for a lane to overflow.
+/// Returns the sum of the bytes. Bytes are added in lanes of 16 bits, in blocks that are too short for a lane
+/// to overflow.
 #[inline]
 fn byte_sum(bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<8>();

@@ -1,7 +1,7 @@
 //! Seeded schemas, and payloads that mostly match a schema.
 //!
-//! A message is planned to match the schema. It may then be changed to violate the schema, and is encoded in any form that protobuf
-//! allows.
+//! A message is planned to match the schema. It may then be changed to violate the schema, and is encoded in
+//! any form that protobuf allows.
 
 mod encode;
 mod plan;
@@ -183,7 +183,8 @@ fn shared(rng: &mut Rng, builder: SchemaBuilder, sequence: bool) -> SchemaBuilde
     let mut spec = spec.clone();
     match &mut spec {
         FeatureSpec::Ragged { value_key, partitions, .. } => {
-            // The new column has the same values and only some of the inner partitions, so it has fewer dimensions.
+            // The new column has the same values and only some of the inner partitions, so it has fewer
+            // dimensions.
             value_key.get_or_insert_with(|| name.clone());
             let keep = rng.below(partitions.len() + 1);
             partitions.drain(..partitions.len() - keep);

@@ -3,8 +3,8 @@
 use crate::rng::Rng;
 use std::ops::Range;
 
-/// A shuffle buffer. It returns a random record of its content and replaces it with the next record of the source. It is filled before
-/// it returns the first record, like the buffer of `tf.data`.
+/// A shuffle buffer. It returns a random record of its content and replaces it with the next record of the
+/// source. It is filled before it returns the first record, like the buffer of `tf.data`.
 pub(super) struct Buffer<I> {
     source: I,
     held: Vec<u64>,
@@ -41,7 +41,8 @@ pub(super) fn in_file_order(n: u64) -> Range<u64> {
     0..n
 }
 
-/// Returns one record from each of `at_once` open shards alternately. The next shard, in a random order, replaces a finished one.
+/// Returns one record from each of `at_once` open shards alternately. The next shard, in a random order,
+/// replaces a finished one.
 pub(super) fn interleaved(
     n: u64,
     shards: u64,

@@ -19,13 +19,14 @@ pub struct Cost {
 /// The step at which a run is stopped.
 const STOP: u64 = RECORDS / BATCH / 2;
 
-/// Returns the cost of a way. `None` for an interleaved buffer, which costs the same as a buffer filled in file order, and for the
-/// sequential order, which costs nothing.
+/// Returns the cost of a way. `None` for an interleaved buffer, which costs the same as a buffer filled in
+/// file order, and for the sequential order, which costs nothing.
 pub fn cost(way: &Way) -> Option<Cost> {
     match way {
         Way::Interleaved(_) | Way::Order(Spec::Sequential) => None,
         Way::Buffer(size) => {
-            // The content of a buffer depends on all records that passed through it, so a resumed run reads them again.
+            // The content of a buffer depends on all records that passed through it, so a resumed run reads
+            // them again.
             let read = |outputs: u64| {
                 let mut buffer = way.buffer(1);
                 assert_eq!(buffer.by_ref().take(outputs as usize).count() as u64, outputs);

@@ -5,18 +5,21 @@ use super::{BATCH, RECORDS};
 /// Quality of a shuffle. Batches drawn at random have the values 1, about 226 (of 1,000 classes), 1 and 1.
 #[derive(Clone, Copy, Debug)]
 pub struct Mixing {
-    /// Variance of the class shares of a batch, relative to that of batches drawn at random, as in docs/order.md.
+    /// Variance of the class shares of a batch, relative to that of batches drawn at random, as in
+    /// docs/order.md.
     pub deff: f64,
     /// Mean number of classes in a batch.
     pub classes: f64,
-    /// Frequency with which two records of a batch share a batch in the next epoch, relative to that by chance.
+    /// Frequency with which two records of a batch share a batch in the next epoch, relative to that by
+    /// chance.
     pub met_again: f64,
-    /// Mean distance between the positions of a record in two successive epochs, relative to n / 3, the mean distance of two random
-    /// positions.
+    /// Mean distance between the positions of a record in two successive epochs, relative to n / 3, the mean
+    /// distance of two random positions.
     pub moved: f64,
 }
 
-/// Measures successive epochs. An incomplete last batch is left out. Sums are integers, so the result is the same on every machine.
+/// Measures successive epochs. An incomplete last batch is left out. Sums are integers, so the result is the
+/// same on every machine.
 pub fn measure(epochs: impl Iterator<Item = Vec<u64>>, class: impl Fn(u64) -> u64, classes: u64) -> Mixing {
     // Pairs of equal class, numbers of classes, pairs that share a batch again, and distances.
     let (mut alike, mut seen, mut again, mut moved) = (0u64, 0u64, 0u64, 0u64);
@@ -44,7 +47,8 @@ pub fn measure(epochs: impl Iterator<Item = Vec<u64>>, class: impl Fn(u64) -> u6
         before = Some(positions);
     }
     let (pairs, n) = ((BATCH * (BATCH - 1) / 2) as f64, RECORDS as f64);
-    // The probability that two random records have the same class. The excess of such pairs in a batch gives the variance.
+    // The probability that two random records have the same class. The excess of such pairs in a batch gives
+    // the variance.
     let chance = 1.0 / classes as f64;
     let alike = alike as f64 / (pairs * batches as f64);
     let epochs_compared = compared / (RECORDS / BATCH);

@@ -1,7 +1,8 @@
 //! Comparison of shuffle buffers with orders, on data that is sorted by class.
 //!
-//! `benches/shuffle.rs` prints the tables, `docs/shuffling.md` contains them, and `tests/order/shuffling.rs` compares the two. Nothing is
-//! timed, and all numbers are computed from seeds, so they are the same on every machine.
+//! `benches/shuffle.rs` prints the tables, `docs/shuffling.md` contains them, and `tests/order/shuffling.rs`
+//! compares the two. Nothing is timed, and all numbers are computed from seeds, so they are the same on every
+//! machine.
 
 mod buffer;
 mod cost;
@@ -32,7 +33,8 @@ const EPOCHS: u64 = 4;
 pub enum Way {
     /// A buffer of this number of records, filled in file order.
     Buffer(usize),
-    /// A buffer of this number of records, filled from 16 shards alternately. The order of the shards is drawn for each epoch.
+    /// A buffer of this number of records, filled from 16 shards alternately. The order of the shards is
+    /// drawn for each epoch.
     Interleaved(usize),
     Order(Spec),
 }
@@ -45,7 +47,8 @@ pub fn block() -> Spec {
 /// Size of a buffer that holds as many records as the two windows of the block order.
 const TWO_WINDOWS: usize = 20_480;
 
-/// Returns the ways to compare, in the order of the tables. The buffer of all records draws a random permutation and is the reference.
+/// Returns the ways to compare, in the order of the tables. The buffer of all records draws a random
+/// permutation and is the reference.
 pub fn ways() -> Vec<Way> {
     let sizes = [1_000, 10_000, TWO_WINDOWS, 100_000];
     let mut ways = vec![Way::Order(Spec::Sequential)];

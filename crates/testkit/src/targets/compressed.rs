@@ -14,10 +14,11 @@ use tfseek::io::Region;
 use tfseek::stream::StreamOptions;
 use tfseek::{Compression, Dataset, DatasetOptions, ErrorKind, IndexMode, Tail};
 
-/// Tests compressed shards: reads by record number and a sequential read return the records that a naive decoder finds.
+/// Tests compressed shards: reads by record number and a sequential read return the records that a naive
+/// decoder finds.
 ///
-/// The first byte has the options. The rest is the file, or a script for the records, the blocks and members in which they are
-/// compressed, and edits.
+/// The first byte has the options. The rest is the file, or a script for the records, the blocks and members
+/// in which they are compressed, and edits.
 pub fn compressed(data: &[u8]) {
     let Some((&mode, rest)) = data.split_first() else { return };
     let options = Options {
@@ -194,8 +195,9 @@ fn check_sidecar(index: &Index, stream_len: usize) {
 
 /// Tests sidecars of compressed shards: a changed sidecar gives an error or the right record.
 ///
-/// The first byte selects a valid shard, and the rest edits its sidecar. Checksums may be repaired, as an attacker could. A record
-/// then may be another one of the shard, since its checksums hold, and never other bytes.
+/// The first byte selects a valid shard, and the rest edits its sidecar. Checksums may be repaired, as an
+/// attacker could. A record then may be another one of the shard, since its checksums hold, and never other
+/// bytes.
 pub fn checkpoints(data: &[u8]) {
     thread_local! {
         static SHARDS: Vec<ValidShard> = (0..4).map(ValidShard::new).collect();

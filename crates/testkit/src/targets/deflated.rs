@@ -9,8 +9,8 @@ use tfseek::Compression;
 use tfseek::crc::masked;
 use tfseek::stream::StreamOptions;
 
-/// Compresses bytes, in blocks that a script selects: stored, with fixed codes, of a compressor, or empty. A gzip file has several
-/// members if the script says so.
+/// Compresses bytes, in blocks that a script selects: stored, with fixed codes, of a compressor, or empty. A
+/// gzip file has several members if the script says so.
 pub(super) fn deflated(bytes: &[u8], zlib: bool, script: &mut Script<'_>) -> Vec<u8> {
     let mut file = Bits::default();
     let (mut start, mut at) = (0, 0);
@@ -200,7 +200,8 @@ fn adler(bytes: &[u8]) -> u32 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FileEnd {
     Sound,
-    /// All members or streams were decompressed. The last trailer is cut, or bytes that contain no records follow.
+    /// All members or streams were decompressed. The last trailer is cut, or bytes that contain no records
+    /// follow.
     Torn,
     Damaged,
 }

@@ -10,11 +10,11 @@ use tfseek::filter::RecordFilter;
 use tfseek::frame::put_record;
 use tfseek::{Dataset, ErrorKind, Example, Filter, Mapped};
 
-/// Tests filters. After an even first byte the rest is the text. After 1 (of four) the rest describes a condition, its text, and edits;
-/// after 3 the rest is a payload.
+/// Tests filters. After an even first byte the rest is the text. After 1 (of four) the rest describes a
+/// condition, its text, and edits; after 3 the rest is a payload.
 ///
-/// A condition selects the records that a naive evaluation selects, by columns and by the records themselves. A text that is accepted
-/// selects the complement after `not`, and the same records in parentheses.
+/// A condition selects the records that a naive evaluation selects, by columns and by the records themselves.
+/// A text that is accepted selects the complement after `not`, and the same records in parentheses.
 pub fn filter(data: &[u8]) {
     let Some((&mode, rest)) = data.split_first() else { return };
     match mode % 4 {
@@ -138,7 +138,8 @@ fn records() -> &'static SampleRecords {
 }
 
 impl SampleRecords {
-    /// Returns for each record whether it is accepted. `None` is an error: a value of another kind, or several values.
+    /// Returns for each record whether it is accepted. `None` is an error: a value of another kind, or
+    /// several values.
     fn accepted(&self, filter: &Filter) -> Vec<Option<bool>> {
         let mut records: RecordFilter = filter.for_records();
         let accepts =
@@ -158,7 +159,8 @@ impl SampleRecords {
         assert_eq!(self.select(filter), expected, "{text}: {outcomes:?}");
     }
 
-    /// Returns the selected records. `None` if the filter does not fit the values, or names a feature that no record has.
+    /// Returns the selected records. `None` if the filter does not fit the values, or names a feature that no
+    /// record has.
     fn select(&self, filter: &Filter) -> Option<Vec<bool>> {
         let given = filter.column_features().iter().all(|feature| SCALARS.contains(feature));
         let selected = if given {

@@ -538,7 +538,8 @@ fn compare(value: &Literal, op: &str, literal: &Literal) -> bool {
     holds(found, op)
 }
 
-/// Compares the values of two features. An integer is below a float if it is below the next integer that the float is not above.
+/// Compares the values of two features. An integer is below a float if it is below the next integer that the
+/// float is not above.
 fn exact(a: &Literal, b: &Literal) -> Option<Ordering> {
     match (a, b) {
         (Literal::Int(a), Literal::Float(b)) => match i128::from(*a) {

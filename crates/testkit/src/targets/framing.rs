@@ -4,8 +4,8 @@ use super::script::Script;
 use crate::agree;
 use tfseek::frame::put_record;
 
-/// Tests record streams. After a first byte 0 the rest is the stream. Because a fuzzer cannot guess a crc, the stream is otherwise built
-/// from the rest, which is read as payloads and edits.
+/// Tests record streams. After a first byte 0 the rest is the stream. Because a fuzzer cannot guess a crc,
+/// the stream is otherwise built from the rest, which is read as payloads and edits.
 pub fn frames(data: &[u8]) {
     let Some((&mode, rest)) = data.split_first() else { return agree::frames(data) };
     if mode == 0 {

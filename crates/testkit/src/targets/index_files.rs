@@ -10,8 +10,8 @@ use tfseek::index::{Index, Span};
 use tfseek::io::Region;
 use tfseek::{ErrorKind, ExampleBuilder, Mapped};
 
-/// Tests sidecars. After a first byte 0 the rest is the sidecar. Otherwise it is a valid sidecar with some bytes changed, sometimes with
-/// repaired checksums, as an attacker could write it.
+/// Tests sidecars. After a first byte 0 the rest is the sidecar. Otherwise it is a valid sidecar with some
+/// bytes changed, sometimes with repaired checksums, as an attacker could write it.
 pub fn index(data: &[u8]) {
     let Some((&mode, rest)) = data.split_first() else { return };
     if mode == 0 {
@@ -24,7 +24,8 @@ pub fn index(data: &[u8]) {
     if mode & 1 == 1 {
         repair_checksums(&mut file);
     } else if edited.is_none_or(|single_byte| single_byte) {
-        // At most one byte was changed, which a checksum detects: every record that is located has its original span.
+        // At most one byte was changed, which a checksum detects: every record that is located has its
+        // original span.
         if let Ok(index) = Index::from_sidecar(Region::new(file.clone())) {
             for (i, want) in spans.iter().enumerate() {
                 if let Ok(span) = index.locate(i as u64) {
@@ -39,7 +40,8 @@ pub fn index(data: &[u8]) {
     sidecar(&file);
 }
 
-/// Checks a sidecar with any content: it opens or is refused, and the located records are inside the stream and in order.
+/// Checks a sidecar with any content: it opens or is refused, and the located records are inside the stream
+/// and in order.
 fn sidecar(bytes: &[u8]) {
     let index = match Index::from_sidecar(Region::new(bytes.to_vec())) {
         Ok(index) => index,
@@ -62,7 +64,8 @@ fn sidecar(bytes: &[u8]) {
             }
             Err(e) => {
                 assert!(matches!(e.kind(), ErrorKind::Index(_)), "{e}");
-                // An entry is checked against its neighbours, so after a bad entry the order cannot be checked.
+                // An entry is checked against its neighbours, so after a bad entry the order cannot be
+                // checked.
                 (before, all) = (0, false);
             }
         }
@@ -112,7 +115,8 @@ pub fn column(data: &[u8]) {
     if mode & 1 == 1 {
         repair_checksums(&mut file);
     } else if edited.is_none_or(|single_byte| single_byte) {
-        // At most one byte was changed, which a checksum detects: a column that verifies has the original values.
+        // At most one byte was changed, which a checksum detects: a column that verifies has the original
+        // values.
         let read = |file: &[u8]| FeatureColumn::from_bytes(Region::new(file.to_vec()));
         if let Ok(column) = read(&file)
             && column.verify().is_ok()
@@ -126,7 +130,8 @@ pub fn column(data: &[u8]) {
     column_file(&file);
 }
 
-/// Checks a column file with any content: it opens or is refused. A column that verifies is unchanged after it is written.
+/// Checks a column file with any content: it opens or is refused. A column that verifies is unchanged after
+/// it is written.
 fn column_file(bytes: &[u8]) {
     let column = match FeatureColumn::from_bytes(Region::new(bytes.to_vec())) {
         Ok(column) => column,
@@ -186,8 +191,8 @@ fn valid_column(values: impl Iterator<Item = Option<Value<'static>>>) -> Vec<u8>
     bytes
 }
 
-/// Recomputes the checksums of a sidecar or a column file that its fields still locate: of blocks, of the section table and of the
-/// header.
+/// Recomputes the checksums of a sidecar or a column file that its fields still locate: of blocks, of the
+/// section table and of the header.
 pub(super) fn repair_checksums(file: &mut [u8]) {
     let u64_at = |file: &[u8], at: usize| Some(u64::from_le_bytes(file.get(at..at + 8)?.try_into().ok()?));
     let u32_at = |file: &[u8], at: usize| Some(u32::from_le_bytes(file.get(at..at + 4)?.try_into().ok()?));

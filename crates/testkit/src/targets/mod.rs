@@ -1,6 +1,7 @@
 //! The fuzz targets. Each takes any bytes and panics if a property does not hold.
 //!
-//! `fuzz/` runs them under libFuzzer. `tests/bytes/fuzz_corpus.rs` runs them over their corpora on a stable compiler.
+//! `fuzz/` runs them under libFuzzer. `tests/bytes/fuzz_corpus.rs` runs them over their corpora on a stable
+//! compiler.
 
 mod compressed;
 mod deflated;

@@ -7,7 +7,8 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 use tfseek::paths::{EXTENSIONS, resolve, resolve_in_store};
 
-/// Files of the folder in which patterns are resolved: sets with and without gaps, names that resemble patterns, and other names.
+/// Files of the folder in which patterns are resolved: sets with and without gaps, names that resemble
+/// patterns, and other names.
 const FILES: &[&str] = &[
     "train-00000-of-00003.tfrecord",
     "train-00001-of-00003.tfrecord",
@@ -45,7 +46,8 @@ const FILES: &[&str] = &[
 
 /// Tests patterns in a folder with these files. The first byte has the option, and the rest is the pattern.
 ///
-/// The shards and their order are those that a naive resolution finds, and one gives an error exactly if the other does.
+/// The shards and their order are those that a naive resolution finds, and one gives an error exactly if the
+/// other does.
 pub fn paths(data: &[u8]) {
     thread_local! {
         static FOLDER: (Scratch, PathBuf) = folder();
@@ -264,7 +266,8 @@ fn names(folder: &Path) -> Vec<String> {
     entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }
 
-/// Returns the paths in a folder whose names match `*` and `?`. These match no name that begins with a dot, not even after a dot.
+/// Returns the paths in a folder whose names match `*` and `?`. These match no name that begins with a dot,
+/// not even after a dot.
 fn matching(folder: &Path, pattern: &str) -> Vec<PathBuf> {
     fn matches(pattern: &[char], name: &[char]) -> bool {
         match (pattern.split_first(), name.split_first()) {
@@ -309,7 +312,8 @@ fn set_pattern(name: &str) -> Option<(&str, &str, &str)> {
     valid.then_some((stem, total, suffix))
 }
 
-/// Returns the shards of a set in a folder. `None` if there are several sets, or two shards of one number, or none is possible.
+/// Returns the shards of a set in a folder. `None` if there are several sets, or two shards of one number, or
+/// none is possible.
 fn shards_of_set(folder: &Path, stem: &str, total: &str, suffix: &str) -> Option<Vec<PathBuf>> {
     let wanted = match total {
         "*" => None,

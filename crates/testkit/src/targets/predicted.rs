@@ -1,4 +1,5 @@
-//! Property of the prediction of records: a parser that has learned from other records gives the results of one that has seen none.
+//! Property of the prediction of records: a parser that has learned from other records gives the results of
+//! one that has seen none.
 
 use super::script::Script;
 use crate::agree_parse::same_error;
@@ -7,11 +8,12 @@ use crate::rng::Rng;
 use tfseek::batch::BatchParser;
 use tfseek::schema::Schema;
 
-/// Rows of a block of the parser. A parser learns at the end of a block, so nothing is predicted in the first.
+/// Rows of a block of the parser. A parser learns at the end of a block, so nothing is predicted in the
+/// first.
 const BLOCK: usize = 64;
 
-/// Checks the records that a script makes of those of one writer, or two: with changed bytes, cut, with missing and repeated keys, or in
-/// unusual encodings.
+/// Checks the records that a script makes of those of one writer, or two: with changed bytes, cut, with
+/// missing and repeated keys, or in unusual encodings.
 pub fn predicted(data: &[u8]) {
     let mut script = Script(data);
     let (options, seed) = (script.u8(), script.u16());
@@ -44,7 +46,8 @@ pub fn predicted(data: &[u8]) {
     }
 }
 
-/// Compares the result, and then those without the lowest refused row, with a parser that has learned nothing.
+/// Compares the result, and then those without the lowest refused row, with a parser that has learned
+/// nothing.
 fn check(parser: &BatchParser, schema: &Schema, mut rows: Vec<Vec<u8>>) {
     loop {
         let fresh = BatchParser::new(schema).presence(true);

@@ -5,11 +5,11 @@ use crate::twin::{self, Frame};
 use tfseek::crc::masked;
 use tfseek::frame::{HEADER_LEN, OVERHEAD, Salvage, SalvageStep, put_record};
 
-/// Tests salvage. After a first byte 0 the rest is the stream. Otherwise the rest describes records, some of which contain records, and
-/// edits.
+/// Tests salvage. After a first byte 0 the rest is the stream. Otherwise the rest describes records, some of
+/// which contain records, and edits.
 ///
-/// The pieces cover the stream, all records are sound, the result does not depend on how the bytes arrive, and each sound record is
-/// found unless a sound header before it claims its bytes.
+/// The pieces cover the stream, all records are sound, the result does not depend on how the bytes arrive,
+/// and each sound record is found unless a sound header before it claims its bytes.
 pub fn salvage(data: &[u8]) {
     let Some((&mode, rest)) = data.split_first() else { return };
     if mode == 0 {
@@ -126,7 +126,8 @@ fn pieces(file: &[u8], max: u64, chunk: usize) -> Pieces {
     }
 }
 
-/// Checks the pieces of a stream with flipped bits and no other damage: all untouched records are found, and ordinals are right.
+/// Checks the pieces of a stream with flipped bits and no other damage: all untouched records are found, and
+/// ordinals are right.
 fn check_flipped(sound: &[u8], file: &[u8], starts: &[usize], found: &Pieces) {
     // Payloads may contain headers by chance.
     if sound_headers(file, u64::MAX).iter().any(|(start, _)| !starts.contains(start)) {

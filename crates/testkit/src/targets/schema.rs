@@ -9,7 +9,8 @@ use tfseek::batch::BatchParser;
 use tfseek::schema::{FeatureSpec, Schema, code};
 use tfseek::{Error, ErrorKind};
 
-/// Tests schemas as JSON. After an even first byte the rest is the text. Otherwise the rest selects a schema and edits its text.
+/// Tests schemas as JSON. After an even first byte the rest is the text. Otherwise the rest selects a schema
+/// and edits its text.
 ///
 /// A text that is accepted is printed, and parsed to the same schema.
 pub fn schema(data: &[u8]) {

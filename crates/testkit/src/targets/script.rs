@@ -33,8 +33,8 @@ impl<'a> Script<'a> {
         u64::from_le_bytes(bytes)
     }
 
-    /// Applies edits of five bytes each until the end of the script. Returns `None` if nothing was changed, and `Some(true)` if at most
-    /// one byte was changed.
+    /// Applies edits of five bytes each until the end of the script. Returns `None` if nothing was changed,
+    /// and `Some(true)` if at most one byte was changed.
     pub(super) fn edit(&mut self, file: &mut Vec<u8>) -> Option<bool> {
         let mut edited = None;
         while !self.0.is_empty() {

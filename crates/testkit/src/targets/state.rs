@@ -8,10 +8,11 @@ use tfseek::order::{
 
 const FINGERPRINT: &str = "99aa06d3014798d86001c324468d497f";
 
-/// Tests saved states. After a first byte 0 the rest is a state as JSON. Otherwise the rest selects an order, a position and a share, and
-/// edits the state.
+/// Tests saved states. After a first byte 0 the rest is a state as JSON. Otherwise the rest selects an order,
+/// a position and a share, and edits the state.
 ///
-/// A text that is accepted is printed, and parsed to the same state. A run that resumes from it stays inside the epoch.
+/// A text that is accepted is printed, and parsed to the same state. A run that resumes from it stays inside
+/// the epoch.
 pub fn state(data: &[u8]) {
     let Some((&mode, rest)) = data.split_first() else { return };
     if mode == 0 {

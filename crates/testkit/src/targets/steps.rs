@@ -15,8 +15,9 @@ use tfseek::{DatasetOptions, Example, IndexMode};
 
 /// Tests payloads of episodes with some bytes changed, and files of tables.
 ///
-/// With an even first byte, the rest is a seed of features, payloads and windows, and edits of the payloads. With an odd one it is a file of tables, or edits of
-/// one, sometimes with repaired checksums, as an attacker could write it.
+/// With an even first byte, the rest is a seed of features, payloads and windows, and edits of the payloads.
+/// With an odd one it is a file of tables, or edits of one, sometimes with repaired checksums, as an attacker
+/// could write it.
 pub fn steps(data: &[u8]) {
     let Some((&mode, rest)) = data.split_first() else { return };
     let mut script = Script(rest);
@@ -38,7 +39,8 @@ fn edited_payloads(mode: u8, script: &mut Script<'_>) {
                 decoded.push(episode);
             }
             (Ok(table), Err(reason)) => panic!("{table:?}, but {reason}: {payload:02x?}"),
-            // A table needs a payload that is a message, views only the entries before those that are looked for.
+            // A table needs a payload that is a message, views only the entries before those that are looked
+            // for.
             (Err(e), Ok(_)) => assert!(Example::new(&payload).validate().is_err(), "{e}: {payload:02x?}"),
             (Err(_), Err(_)) => {}
         }

@@ -5,8 +5,8 @@ use tfseek::tensor::{TensorDType, parse_tensor, serialize_strings, serialize_ten
 
 /// Tests tensors. The first byte selects the requested dtype and the meaning of the rest.
 ///
-/// The rest is a message, with or without a matching dtype field before it, or the values of a tensor that is written and read. With
-/// the field, most messages pass the check of the dtype.
+/// The rest is a message, with or without a matching dtype field before it, or the values of a tensor that is
+/// written and read. With the field, most messages pass the check of the dtype.
 pub fn tensor(data: &[u8]) {
     let Some((&mode, rest)) = data.split_first() else { return };
     let dtype = TensorDType::ALL[usize::from(mode) % TensorDType::ALL.len()];

@@ -166,7 +166,8 @@ fn sparse(indices: Vec<i64>, values: Data, dense_shape: Vec<u64>) -> Neutral {
     }
 }
 
-/// Returns a ragged array. `outer` are the row lengths of the dimensions for rows and steps. The dimensions of the partitions follow.
+/// Returns a ragged array. `outer` are the row lengths of the dimensions for rows and steps. The dimensions
+/// of the partitions follow.
 fn ragged<'a>(
     values: Data,
     partitions: &[Partition],

@@ -295,7 +295,8 @@ fn row_lengths(partition: &Partition, numbers: &[i64], below: i64) -> CellResult
         }
         Partition::UniformRowLength(_) => panic!("needs no numbers"),
     };
-    // The first row starts at 0, each other row starts at the end of its predecessor, and the last row ends at `below`.
+    // The first row starts at 0, each other row starts at the end of its predecessor, and the last row ends
+    // at `below`.
     let starts_and_ends: Vec<i64> = [0].into_iter().chain(ends).collect();
     if !starts_and_ends.is_sorted() || starts_and_ends.last() != Some(&below) {
         return Err(bad());

@@ -1,7 +1,7 @@
 //! A naive twin of the batch parser.
 //!
-//! For each row and column, the twin extracts the column's values from the row, or finds a fault. If no row has a fault, it assembles the
-//! values of all rows to arrays. Its results define the meaning of a schema.
+//! For each row and column, the twin extracts the column's values from the row, or finds a fault. If no row
+//! has a fault, it assembles the values of all rows to arrays. Its results define the meaning of a schema.
 
 mod assemble;
 mod extract;
@@ -63,7 +63,8 @@ pub fn decode(schema: &Schema, payload: &[u8]) -> DecodedRow {
     }
     let mut all = Message::default();
     let (features, lists) = keys(schema);
-    // A key that no schema contains is looked up as well, because entries must be framed even if no feature is used.
+    // A key that no schema contains is looked up as well, because entries must be framed even if no feature
+    // is used.
     let unused = [b"\xff".to_vec()];
     for key in features.iter().chain(&unused) {
         match twin::example(payload, Rules { only: Some(key), ..Rules::default() }) {

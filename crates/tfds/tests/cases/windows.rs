@@ -134,7 +134,8 @@ fn text(value: Option<RecordValue>) -> String {
     }
 }
 
-/// Returns the anchors of a case: ranges by the number of an episode or by names made of its metadata, or a condition.
+/// Returns the anchors of a case: ranges by the number of an episode or by names made of its metadata, or a
+/// condition.
 fn anchors(case: &Json, robot: &Episodes, features: &Features) -> Option<Vec<(u64, Range<u64>)>> {
     let ds = robot.steps().dataset();
     if let Some(condition) = case.get("where").and_then(Json::as_str) {

@@ -8,8 +8,9 @@ use tfseek_tfds::{DatasetInfo, Rounding, SplitInfo, TfdsError};
 /// Number of shards of which paths are compared.
 const PATHS: u64 = 20;
 
-/// Reads a `dataset_info.json`, which a line with split specifications follows. Paths of shards differ and are below the folder. A specification selects records
-/// of its splits or is refused with a short message, and a split divided by a percent has all records.
+/// Reads a `dataset_info.json`, which a line with split specifications follows. Paths of shards differ and
+/// are below the folder. A specification selects records of its splits or is refused with a short message,
+/// and a split divided by a percent has all records.
 #[allow(unreachable_pub, reason = "the crate of the fuzz targets exports it")]
 pub fn dataset_info(bytes: &[u8]) {
     let (text, specs) = match bytes.iter().rposition(|byte| *byte == b'\n') {

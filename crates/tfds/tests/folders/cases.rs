@@ -1,4 +1,5 @@
-//! Recorded answers of TensorFlow Datasets, in the folder that `TFSEEK_TFDS_CASES` names. Without it nothing is compared.
+//! Recorded answers of TensorFlow Datasets, in the folder that `TFSEEK_TFDS_CASES` names. Without it nothing
+//! is compared.
 
 use serde_json::Value;
 use std::fs;
@@ -76,7 +77,8 @@ fn split_specifications_select_the_same_records() {
     assert!(cases.len() >= 86, "{}", cases.len());
 }
 
-/// Each set opens with the splits and the numbers of records that were recorded. Those whose folder is at fault are refused.
+/// Each set opens with the splits and the numbers of records that were recorded. Those whose folder is at
+/// fault are refused.
 #[test]
 fn folders_open_with_the_same_splits() {
     let Some(data) = data() else { return };

@@ -1,4 +1,5 @@
-//! Folders of data sets: which version is opened, what is checked, and which records a split specification selects.
+//! Folders of data sets: which version is opened, what is checked, and which records a split specification
+//! selects.
 
 mod cases;
 mod made;

@@ -160,7 +160,8 @@ fn files_with_other_content_are_refused() {
     assert_eq!(selected(&records, "train").unwrap(), ["train 0", "train 1", "train 2"]);
 }
 
-/// The records of a shard are counted when it is opened if it has an index, and when its split is selected otherwise.
+/// The records of a shard are counted when it is opened if it has an index, and when its split is selected
+/// otherwise.
 #[test]
 fn numbers_of_records_are_checked() {
     let made = Made::new();

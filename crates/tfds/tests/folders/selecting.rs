@@ -155,7 +155,8 @@ fn parts_of_equal_size() {
     }
 }
 
-/// Percentages of every number of records: neighbours neither overlap nor lack a record, and each end is the nearest.
+/// Percentages of every number of records: neighbours neither overlap nor lack a record, and each end is the
+/// nearest.
 #[test]
 fn percents_divide_without_gaps() {
     for n in [1u64, 7, 99, 100, 101, 250, 999] {

@@ -33,7 +33,8 @@ fn png(gray: u8) -> Vec<u8> {
     file
 }
 
-/// A step has several pictures, so padding has as many as the first step: black if they are decoded, empty files otherwise.
+/// A step has several pictures, so padding has as many as the first step: black if they are decoded, empty
+/// files otherwise.
 #[test]
 fn padding_of_lists_of_pictures_is_black() {
     let text = FEATURES.replace("\"P", "\"tensorflow_datasets.core.features.");

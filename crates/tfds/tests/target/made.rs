@@ -93,7 +93,8 @@ fn tensor(bytes: &mut Bytes<'_>, encoded: bool) -> Value {
     json!({"pythonClassName": class("tensor_feature.Tensor"), "tensor": tensor})
 }
 
-/// Returns a payload for the stored features of a decoder. Some bytes make counts wrong, leave features out, or change bytes.
+/// Returns a payload for the stored features of a decoder. Some bytes make counts wrong, leave features out,
+/// or change bytes.
 pub(crate) fn payload(decoder: &Decoder, bytes: &mut Bytes<'_>) -> Vec<u8> {
     let mut example = ExampleBuilder::new();
     // Numbers of rows that several features share, so that steps often agree.

@@ -1,4 +1,5 @@
-//! The fuzz targets of features and of records. `fuzz/` runs them under libFuzzer, and the test next to it over their corpora.
+//! The fuzz targets of features and of records. `fuzz/` runs them under libFuzzer, and the test next to it
+//! over their corpora.
 
 #[path = "made.rs"]
 mod made;
@@ -8,8 +9,8 @@ mod nested;
 use made::{Bytes, features, payload};
 use tfseek_tfds::{DecodeOptions, Decoder, EncodedPictures, Features, LeafClass, RecordValue, TfdsError};
 
-/// Tests features: the bytes are a `features.json`. It is refused with a message, or the features can be compiled, or that is refused with a
-/// message. An empty record then has values or an error.
+/// Tests features: the bytes are a `features.json`. It is refused with a message, or the features can be
+/// compiled, or that is refused with a message. An empty record then has values or an error.
 #[allow(unreachable_pub, reason = "the crate of the fuzz targets exports it")]
 pub fn features_json(data: &[u8]) {
     let told = |e: TfdsError| assert!(!e.to_string().is_empty());
@@ -50,7 +51,8 @@ fn options() -> [DecodeOptions; 2] {
     [DecodeOptions::default(), encoded]
 }
 
-/// Reads the records one by one and as a batch. A batch of the readable ones has the same values, and with the others it is an error.
+/// Reads the records one by one and as a batch. A batch of the readable ones has the same values, and with
+/// the others it is an error.
 fn check(decoder: &Decoder, payloads: &[&[u8]]) {
     let mut kept = Vec::new();
     for payload in payloads {

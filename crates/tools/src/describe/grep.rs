@@ -13,7 +13,8 @@ use tfseek::example::MessageKind;
 use tfseek::filter::RecordFilter;
 use tfseek::{At, Damage, Dataset, Error, Feature, Filter, Record, Result, SequenceExample};
 
-/// Size of the units in which records are searched. Matches are kept until their unit is merged, so units are small.
+/// Size of the units in which records are searched. Matches are kept until their unit is merged, so units are
+/// small.
 const UNIT_BYTES: usize = 8 << 20;
 
 /// A search for records.
@@ -39,7 +40,8 @@ pub struct GrepOptions {
     pub payloads: bool,
     /// Find one match per shard.
     pub first: bool,
-    /// Before the first match, refuse a feature of the condition whose name is similar to one of the first records, which lack it.
+    /// Before the first match, refuse a feature of the condition whose name is similar to one of the first
+    /// records, which lack it.
     pub check_names: bool,
     /// Treatment of damaged records and of records that do not decode.
     pub damage: Damage,
@@ -96,14 +98,15 @@ impl Grep {
         Grep { pattern: GrepPattern::Filter(Box::new(filter.clone())), options }
     }
 
-    /// Searches for records with a byte string that contains `text`: a value of a bytes feature, also in a feature list. For records that
-    /// are neither Examples nor SequenceExamples it is the payload.
+    /// Searches for records with a byte string that contains `text`: a value of a bytes feature, also in a
+    /// feature list. For records that are neither Examples nor SequenceExamples it is the payload.
     pub fn text(text: &[u8], options: GrepOptions) -> Grep {
         Grep { pattern: GrepPattern::Text(Box::new(Finder::new(text).into_owned())), options }
     }
 
-    /// Searches `shards` shards, and calls `found` with the matches in order. The result does not depend on the number of threads. `open(s, total)`
-    /// opens shard `s`; `total` is the number of records of the shard before it, if that was read to its end.
+    /// Searches `shards` shards, and calls `found` with the matches in order. The result does not depend on
+    /// the number of threads. `open(s, total)` opens shard `s`; `total` is the number of records of the shard
+    /// before it, if that was read to its end.
     ///
     /// # Errors
     /// The first error of `found`, which ends the search.
@@ -159,8 +162,8 @@ impl Grep {
         Ok(totals)
     }
 
-    /// Searches a dataset by record numbers. `kind_of` returns the kind of the records of a shard. `found` can end the search; its result is then
-    /// the totals so far, without the features that no record had.
+    /// Searches a dataset by record numbers. `kind_of` returns the kind of the records of a shard. `found`
+    /// can end the search; its result is then the totals so far, without the features that no record had.
     ///
     /// # Errors
     /// The first error of a shard that does not concern a record that is to be skipped.

@@ -1,4 +1,5 @@
-//! Descriptions of records: statistics, searches, comparisons with schemas, and the metadata of TensorFlow's tools.
+//! Descriptions of records: statistics, searches, comparisons with schemas, and the metadata of TensorFlow's
+//! tools.
 
 pub mod grep;
 pub mod stats;

@@ -1,8 +1,8 @@
 //! A NumPy archive (`.npz`): a zip file of arrays, without compression.
 //!
-//! An array is a member `NAME.npy`. It contains a magic number, a version, the length of the header in 2 bytes, the header, and the data.
-//! The header is a Python dict in ASCII, padded with spaces to start the data at a multiple of 64. The data are little-endian and
-//! row-major.
+//! An array is a member `NAME.npy`. It contains a magic number, a version, the length of the header in 2
+//! bytes, the header, and the data. The header is a Python dict in ASCII, padded with spaces to start the
+//! data at a multiple of 64. The data are little-endian and row-major.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
@@ -12,9 +12,11 @@ use tfseek::{Error, Result};
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
-/// An archive that is being written, as a writer of the data of its last array. It gets its name only when it is complete.
+/// An archive that is being written, as a writer of the data of its last array. It gets its name only when it
+/// is complete.
 ///
-/// An archive for a FIFO or a device is written to a temporary file and then copied, because writing an archive seeks.
+/// An archive for a FIFO or a device is written to a temporary file and then copied, because writing an
+/// archive seeks.
 pub(crate) struct Archive {
     zip: ZipWriter<ArchiveFile>,
     output: Output,
@@ -65,7 +67,8 @@ impl Archive {
 
     /// Starts an array. Its data are written next.
     pub(crate) fn start(&mut self, name: &str, descr: &str, shape: &[usize]) -> io::Result<()> {
-        // The size of a member is not known in advance, so it may exceed 4 GiB. The zip64 fields take 20 bytes.
+        // The size of a member is not known in advance, so it may exceed 4 GiB. The zip64 fields take 20
+        // bytes.
         let options =
             SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored).large_file(true);
         self.zip.start_file(format!("{name}.npy"), options)?;
@@ -111,8 +114,8 @@ pub(crate) const BYTES: &str = "|u1";
 
 /// The file of an archive. After an error, further writes succeed and write nothing.
 ///
-/// Dropping a `ZipWriter` finishes its archive. After an error, which has been returned, this would print further errors to standard
-/// error, or panic on a position that does not fit.
+/// Dropping a `ZipWriter` finishes its archive. After an error, which has been returned, this would print
+/// further errors to standard error, or panic on a position that does not fit.
 struct ArchiveFile {
     file: BufWriter<File>,
     position: u64,

@@ -5,7 +5,8 @@
 //! length   1 to 10 bytes, seven bits each, the lowest first; all but the last have the highest bit
 //! ```
 //!
-//! Protobuf reads and writes such streams: `writeDelimitedTo` in Java, `serialize_length_prefixed` in Python. They have no checksums.
+//! Protobuf reads and writes such streams: `writeDelimitedTo` in Java, `serialize_length_prefixed` in Python.
+//! They have no checksums.
 
 use crate::error::ToolsError;
 use std::io::{self, BufRead, Read, Write};
@@ -116,7 +117,8 @@ mod tests {
     use super::*;
     use tfseek_testkit::rng::Rng;
 
-    /// All payloads of a stream, by another decoder: lengths are computed as 128-bit numbers from all bytes of a varint.
+    /// All payloads of a stream, by another decoder: lengths are computed as 128-bit numbers from all bytes
+    /// of a varint.
     fn twin(mut bytes: &[u8], limit: u64) -> (Vec<Vec<u8>>, bool) {
         let mut payloads = Vec::new();
         while !bytes.is_empty() {

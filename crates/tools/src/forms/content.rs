@@ -19,7 +19,8 @@ impl<'a> Content<'a> {
     /// Decodes a payload as a message of the given kind.
     ///
     /// # Errors
-    /// The payload is malformed as a message of that kind, or [has more](MessageKind::check) than such a message. The error has no location.
+    /// The payload is malformed as a message of that kind, or [has more](MessageKind::check) than such a
+    /// message. The error has no location.
     pub fn decode(payload: &'a [u8], kind: MessageKind) -> Result<Content<'a>> {
         let content = match kind {
             MessageKind::Example => Content::Example(map(Example::new(payload).entries())?),
@@ -32,12 +33,13 @@ impl<'a> Content<'a> {
         kind.check(payload).map(|()| content)
     }
 
-    /// Decodes a record whose kind was specified by the user (`is_given`), or guessed. A record that is not of a guessed kind is returned as
-    /// raw bytes.
+    /// Decodes a record whose kind was specified by the user (`is_given`), or guessed. A record that is not
+    /// of a guessed kind is returned as raw bytes.
     ///
     /// # Errors
-    /// The payload is malformed as a message of a given kind; [`ErrorKind::OtherKind`](tfseek::ErrorKind::OtherKind) also for a guessed one,
-    /// which is then wrong for all records. The error has the location of the record.
+    /// The payload is malformed as a message of a given kind;
+    /// [`ErrorKind::OtherKind`](tfseek::ErrorKind::OtherKind) also for a guessed one, which is then wrong for
+    /// all records. The error has the location of the record.
     pub fn of_record(record: Record<'a>, kind: MessageKind, is_given: bool) -> Result<Content<'a>> {
         match Content::decode(record.payload(), kind).map_err(|e| e.at(record.at())) {
             Err(e) if !is_given && e.is_data() => Ok(Content::Raw),
@@ -46,7 +48,7 @@ impl<'a> Content<'a> {
     }
 }
 
-/// Collects the entries of a map. The last one of a key wins. Entry by entry, the memory is that of small nodes only.
+/// Collects the entries of a map. The last one of a key wins. Entry by entry, only small nodes use memory.
 fn map<'a, V>(entries: impl Iterator<Item = Result<(&'a str, V)>>) -> Result<BTreeMap<&'a str, V>> {
     let mut map = BTreeMap::new();
     for entry in entries {
@@ -56,8 +58,9 @@ fn map<'a, V>(entries: impl Iterator<Item = Result<(&'a str, V)>>) -> Result<BTr
     Ok(map)
 }
 
-/// Calls `f` with the bytes of each value of a feature: an int64 as 8 bytes, a float as 4 bytes, a byte string as 8 bytes of length, then its
-/// bytes. All numbers are little-endian. Hashes of values are hashes of these bytes.
+/// Calls `f` with the bytes of each value of a feature: an int64 as 8 bytes, a float as 4 bytes, a byte
+/// string as 8 bytes of length, then its bytes. All numbers are little-endian. Hashes of values are hashes of
+/// these bytes.
 pub(crate) fn for_each_value(feature: Feature<'_>, mut f: impl FnMut(&[u8])) {
     match feature {
         Feature::None => {}

@@ -9,8 +9,9 @@
 //! LISTS            [["NAME",STEPS,[["KIND",COUNT,"HASH"],..]],..]  sorted by the keys' bytes
 //! ```
 //!
-//! NAME is the key in hex. KIND is `bytes`, `float`, `int64` or `none`. HASH is the SHA-256 of the values: an int64 as 8 bytes, a float
-//! as 4 bytes, a byte string as 8 bytes of length followed by its bytes. All numbers are little-endian.
+//! NAME is the key in hex. KIND is `bytes`, `float`, `int64` or `none`. HASH is the SHA-256 of the values: an
+//! int64 as 8 bytes, a float as 4 bytes, a byte string as 8 bytes of length followed by its bytes. All
+//! numbers are little-endian.
 
 use super::content::{Content, for_each_value};
 use sha2::{Digest, Sha256};

@@ -1,4 +1,5 @@
-//! The forms of records: decoded, as JSON, as fields of unknown messages, as arrays of an archive, as bytes without framing, and their digests.
+//! The forms of records: decoded, as JSON, as fields of unknown messages, as arrays of an archive, as bytes
+//! without framing, and their digests.
 
 mod archive;
 pub mod bare;

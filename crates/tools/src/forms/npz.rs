@@ -19,14 +19,16 @@ use tfseek::{Error, Result, TensorDType};
 ///                                               data[offsets[j]:offsets[j + 1]]
 /// ```
 ///
-/// In an archive of several batches the names of batch K begin with `bK::`. NAME may contain any character, including `/`. An archive for a FIFO or a device is written to a temporary file and then copied,
-/// because writing an archive seeks.
+/// In an archive of several batches the names of batch K begin with `bK::`. NAME may contain any character,
+/// including `/`. An archive for a FIFO or a device is written to a temporary file and then copied, because
+/// writing an archive seeks.
 pub struct NpzWriter {
     archive: Archive,
 }
 
 impl NpzWriter {
-    /// Creates an archive. Until [`finish`](NpzWriter::finish), `path` does not exist or keeps its old content.
+    /// Creates an archive. Until [`finish`](NpzWriter::finish), `path` does not exist or keeps its old
+    /// content.
     ///
     /// # Errors
     /// I/O errors, with the path.
@@ -34,8 +36,8 @@ impl NpzWriter {
         Ok(NpzWriter { archive: Archive::create(path, existing)? })
     }
 
-    /// Writes the columns of batch `k`, or those of the only batch if `k` is `None`. `is_sequence` is true if the batch was parsed from
-    /// SequenceExamples.
+    /// Writes the columns of batch `k`, or of the only batch if `k` is `None`. `is_sequence` is true if the
+    /// batch was parsed from SequenceExamples.
     ///
     /// # Errors
     /// I/O errors, with the path.

@@ -1,6 +1,7 @@
 //! Records in protobuf's JSON mapping.
 //!
-//! [`print()`] equals Python's `MessageToJson` with its defaults, byte for byte, except that keys are sorted here and unordered there.
+//! [`print()`] equals Python's `MessageToJson` with its defaults, byte for byte, except that keys are sorted
+//! here and unordered there.
 
 use super::content::Content;
 use super::record_json::{Base64, non_finite};
@@ -151,8 +152,8 @@ impl Serialize for ProtoFloat {
     }
 }
 
-/// Rounds a float to the fewest digits that read back as the same 32 bits, but at least six, as protobuf does. Some of the smallest
-/// floats would need fewer than six.
+/// Rounds a float to the fewest digits that read back as the same 32 bits, but at least six, as protobuf
+/// does. Some of the smallest floats would need fewer than six.
 fn shortest(value: f32) -> f64 {
     let original = f64::from(value);
     (5..17)
@@ -175,7 +176,8 @@ fn write_python(w: &mut (impl Write + ?Sized), value: f64) -> io::Result<()> {
     write!(w, "{digits}e{sign}{:02}", exponent.unsigned_abs())
 }
 
-/// The layout of Python's `json.dumps(indent=2)`: serde's pretty layout, with Python's numbers and non-ASCII characters escaped.
+/// The layout of Python's `json.dumps(indent=2)`: serde's pretty layout, with Python's numbers and non-ASCII
+/// characters escaped.
 struct PythonFormatter(PrettyFormatter<'static>);
 
 impl Formatter for PythonFormatter {

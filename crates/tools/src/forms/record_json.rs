@@ -7,10 +7,12 @@
 //! {"index":40,"record":2,"episode":7,"step":4,"features":{"action":[0.5,1.5]}}
 //! ```
 //!
-//! `index` is the record's number over all files, as `get` takes it, or null if it is not known. `record` is the number in its file, as
-//! in error messages. A step of an episode has the number of its episode over all files and its own in the episode; `index` counts steps. With several files each line also has `"file"`. A byte string is a JSON string if it is UTF-8, otherwise an
-//! object with `base64`. Integers are exact. Floats have the shortest form that reads back as the same 32 bits, or are `"NaN"`,
-//! `"Infinity"`, `"-Infinity"`. A feature without a kind is `null`; an empty list is `[]`.
+//! `index` is the record's number over all files, as `get` takes it, or null if it is not known. `record` is
+//! the number in its file, as in error messages. A step of an episode has the number of its episode over all
+//! files and its own in the episode; `index` counts steps. With several files each line also has `"file"`. A
+//! byte string is a JSON string if it is UTF-8, otherwise an object with `base64`. Integers are exact. Floats
+//! have the shortest form that reads back as the same 32 bits, or are `"NaN"`, `"Infinity"`, `"-Infinity"`. A
+//! feature without a kind is `null`; an empty list is `[]`.
 
 use super::content::Content;
 use base64::display::Base64Display;
@@ -29,7 +31,8 @@ pub struct RecordJson<'a> {
     pub index: Option<u64>,
     /// Ordinal of the record in its file, if it is known.
     pub record: Option<u64>,
-    /// For a step of an episode, the number of the episode over all files, if it is known, and that of the step in the episode.
+    /// For a step of an episode, the number of the episode over all files, if it is known, and the step's
+    /// number in the episode.
     pub step: Option<(Option<u64>, u64)>,
     /// The payload.
     pub payload: &'a [u8],

@@ -80,8 +80,8 @@ impl FeatureSelection {
         map.retain(|name, _| self.patterns.iter().any(|(pattern, _)| matches(pattern, name)));
     }
 
-    /// Returns the patterns that no feature has matched so far, each with the nearest of up to 4,096 names that records have had. There are none before
-    /// the first record.
+    /// Returns the patterns that no feature has matched so far, each with the nearest of up to 4,096 names
+    /// that records have had. There are none before the first record.
     pub fn unmatched(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
         self.patterns
             .iter()

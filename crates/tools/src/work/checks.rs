@@ -11,15 +11,17 @@ use tfseek_tfds::{Features, TfdsError};
 #[derive(Debug)]
 pub struct RecordChecks {
     sets: Vec<StepChecks>,
-    /// Set if pictures are decoded, and not only the headers of those of steps.
+    /// Set if pictures are decoded, and not only the headers of steps' pictures.
     pictures: Option<PictureChecks>,
 }
 
 impl RecordChecks {
-    /// Makes the checks. `None` if there is nothing to check: no feature with steps, and no pictures to decode.
+    /// Makes the checks. `None` if there is nothing to check: no feature with steps, and no pictures to
+    /// decode.
     ///
-    /// With `decode` all pictures are decoded: those that the features declare, and of other features those with values that begin like JPEG,
-    /// PNG, BMP or GIF. If at least half of the values of such a feature are pictures, the others are faults.
+    /// With `decode` all pictures are decoded: those that the features declare, and of other features those
+    /// with values that begin like JPEG, PNG, BMP or GIF. If at least half of the values of such a feature
+    /// are pictures, the others are faults.
     ///
     /// # Errors
     /// Features that are not read.

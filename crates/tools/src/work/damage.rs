@@ -52,7 +52,8 @@ impl GapReason {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Gap {
-    /// Offset of the first byte in the record stream: in the file, or in the bytes that could be inflated of a compressed file.
+    /// Offset of the first byte in the record stream: in the file, or in the bytes that could be inflated of
+    /// a compressed file.
     pub offset: u64,
     /// Number of bytes in the record stream. 0 if only bytes that cannot be inflated are missing.
     pub len: u64,
@@ -62,7 +63,8 @@ pub struct Gap {
     pub record: Option<u64>,
     /// Ordinal of the first sound record after the gap. `None` if there is none, or its ordinal is not known.
     pub next_record: Option<u64>,
-    /// The bytes of a compressed file that could not be inflated. The first is where inflation ended, at the damage or after it.
+    /// The bytes of a compressed file that could not be inflated. The first is where inflation ended, at the
+    /// damage or after it.
     pub file: Option<std::ops::Range<u64>>,
 }
 
@@ -85,8 +87,8 @@ impl SalvageReport {
     }
 }
 
-/// Returns true for an error of damaged bytes: there may be sound records before them and after them. Malformed records, failed system calls and another
-/// compression than the caller specified are other errors.
+/// Returns true for an error of damaged bytes: there may be sound records before them and after them.
+/// Malformed records, failed system calls and another compression than the caller specified are other errors.
 pub fn is_damage(e: &Error) -> bool {
     use ErrorKind::{Compression, CorruptData, CorruptLength, NotTfRecord, Truncated};
     match e.kind() {
@@ -106,8 +108,9 @@ pub fn left_out(warnings: &[Warning]) -> (u64, u64) {
     })
 }
 
-/// Finds the sound records and the damaged ranges of an open file, whose errors have the path `name`. It is read at offsets. Both checksums of a
-/// sound record are correct. [`SalvageReader`] defines the search after damage, also in compressed files.
+/// Finds the sound records and the damaged ranges of an open file, whose errors have the path `name`. It is
+/// read at offsets. Both checksums of a sound record are correct. [`SalvageReader`] defines the search after
+/// damage, also in compressed files.
 ///
 /// # Errors
 /// I/O errors.
@@ -117,8 +120,8 @@ pub(crate) fn scan(file: &File, name: &Path, max_record: u64) -> Result<SalvageR
     Ok(copy(file, name, sinks, max_record, &mut |_| ())?.0)
 }
 
-/// Copies the sound records of a file to the first sink, and the bytes between them to the second. Returns the report, and the error at the
-/// start of the first gap.
+/// Copies the sound records of a file to the first sink, and the bytes between them to the second. Returns
+/// the report, and the error at the start of the first gap.
 ///
 /// # Errors
 /// I/O errors.
@@ -139,7 +142,7 @@ pub(crate) fn copy<'a>(
 pub(crate) fn open(path: &Path) -> Result<File> {
     match File::open(path) {
         Ok(file) if file.metadata().is_ok_and(|found| !found.is_dir()) => Ok(file),
-        // The stream's error is that of a path that cannot be read.
+        // The error of a path that cannot be read is the stream's error.
         opened => Err(match (tfseek::Stream::open(path), opened) {
             (Err(e), _) => e,
             (Ok(_), Err(e)) => Error::from(e).in_file(path),

@@ -7,9 +7,10 @@ use tfseek::example::MessageKind;
 use tfseek::order::Subset;
 use tfseek::{Dataset, Error, Filter, Result};
 
-/// Returns the records that meet a condition, if there is one, and that decode, if `decode` is true. All records are read, or those `among` them.
-/// `left_out` is called with the error of each record that cannot be read or tested, or that meets the condition and does not decode. Without a
-/// kind it is guessed for each shard.
+/// Returns the records that meet a condition, if there is one, and that decode, if `decode` is true. All
+/// records are read, or those `among` them. `left_out` is called with the error of each record that cannot be
+/// read or tested, or that meets the condition and does not decode. Without a kind it is guessed for each
+/// shard.
 ///
 /// # Errors
 /// I/O errors; a feature of the condition that no record has; one whose kind does not fit the condition.

@@ -85,7 +85,7 @@ impl LeafCheck {
     }
 }
 
-/// The values of an action in the first step and in this one, and whether those of all steps so far are the same.
+/// An action's values in the first step and in this one, and whether all steps so far have the same values.
 struct SameValues<'n> {
     name: &'n str,
     first: Vec<u64>,
@@ -107,7 +107,7 @@ impl SameValues<'_> {
 }
 
 impl StepChecks {
-    /// Checks an episode. The error is that of one whose values are not divided into steps.
+    /// Checks an episode. The error is for an episode whose values are not divided into steps.
     pub(super) fn check(
         &self,
         record: Record<'_>,
@@ -172,7 +172,7 @@ fn bits(value: Feature<'_>, out: &mut Vec<u64>) {
 }
 
 impl CheckedLeaf {
-    /// Returns the fault of the values of a step: the number of the step, and that of all steps.
+    /// Returns the fault of the values of a step: the step's number, and the number of all steps.
     fn fault(
         &self,
         value: Feature<'_>,

@@ -14,7 +14,8 @@ pub enum FaultKind {
     Steps,
     /// `is_first` is set for another step than the first, or `is_last` for another one than the last.
     Flag,
-    /// `is_first` is not set for the first step, or `is_last` not for the last one. The episode may have been cut.
+    /// `is_first` is not set for the first step, or `is_last` not for the last one. The episode may have been
+    /// cut.
     MissingFlag,
     /// A picture cannot be decoded, or its file is not whole.
     Picture,

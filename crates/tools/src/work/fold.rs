@@ -1,14 +1,16 @@
 //! Work on the records of shards, in units that depend on the data alone.
 //!
-//! A unit is 65,536 records or 64 MiB of payload of one shard, whichever comes first. Units run on any thread. Their results are merged in the
-//! order of the units of a shard, then in the order of the shards, so the number of threads does not change the result.
+//! A unit is 65,536 records or 64 MiB of payload of one shard, whichever comes first. Units run on any
+//! thread. Their results are merged in the order of the units of a shard, then in the order of the shards, so
+//! the number of threads does not change the result.
 
 use super::units::{UnitCopies, UnitOptions, UnitRecord, UnitSource};
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use tfseek::Warning;
 
-/// Work whose results can be merged as soon as those of two neighbouring units are known, so that shards are read at the same time.
+/// Work where the results of two neighbouring units can be merged as soon as both are known, so that shards
+/// are read at the same time.
 pub(crate) trait FoldWork: Sync {
     /// The records of a shard.
     type Source: UnitSource;
@@ -44,23 +46,25 @@ pub(crate) trait FoldWork: Sync {
     /// Ends a unit.
     fn end(&self, unit: &mut Self::Unit);
 
-    /// Adds a result to that of the units before it.
+    /// Adds a result to the result of the units before it.
     ///
     /// # Errors
     /// The work ends.
     fn merge(&self, unit: &mut Self::Unit, next: Self::Unit) -> Result<(), Self::Error>;
 
-    /// Receives the results so far, each time they grow: that of the complete shards, and that of the first units of the shard after them.
+    /// Receives the results so far, each time they grow: the result of the complete shards, and the result of
+    /// the first units of the shard after them.
     fn partial(&self, _complete: Option<&Self::Unit>, _begun: Option<&Self::Unit>) {}
 }
 
-/// Runs the work on all units, on a number of threads. Returns the merged result, or the first error in the order of the shards.
+/// Runs the work on all units, on a number of threads. Returns the merged result, or the first error in the
+/// order of the shards.
 ///
-/// If there are fewer shards than threads, each thread copies the records of a unit, up to 64 MiB and a record, so that another thread can
-/// read the next unit meanwhile.
+/// If there are fewer shards than threads, each thread copies the records of a unit, up to 64 MiB and a
+/// record, so that another thread can read the next unit meanwhile.
 ///
 /// # Errors
-/// Those of the work.
+/// The work's errors.
 pub(crate) fn fold<W: FoldWork>(work: &W, shards: usize, threads: usize) -> Result<W::Unit, W::Error> {
     let states = (0..shards).map(|_| ShardState::default()).collect();
     let state = RunState { shards: states, first: 0, stop: shards, total: None, merging: false, error: None };
@@ -91,7 +95,7 @@ struct ShardState<W: FoldWork> {
     /// The number of units that threads took, and of those that were merged.
     taken: u64,
     merged: u64,
-    /// Results that arrived before that of an earlier unit.
+    /// Results that arrived before an earlier unit's result.
     early: BTreeMap<u64, Result<W::Unit, W::Error>>,
     is_merging: bool,
     total: Option<W::Unit>,
@@ -449,7 +453,7 @@ mod tests {
         for threads in [2, 3, 8, 20] {
             assert_eq!(fold(&work, 5, threads).unwrap(), expected);
         }
-        // Results on the way are those of the first units, and the last one has all.
+        // Results on the way have the first units, and the last one has all.
         let mut partial = work.partial.lock().unwrap();
         assert!(partial.iter().all(|units| expected.0.starts_with(units)));
         assert_eq!(partial.pop(), Some(expected.0));

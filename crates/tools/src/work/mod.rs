@@ -1,4 +1,5 @@
-//! Work on all records of files and datasets: streams, units, threads with results in order, samples, and the ranges that are damaged.
+//! Work on all records of files and datasets: streams, units, threads with results in order, samples, and the
+//! ranges that are damaged.
 
 mod checks;
 pub mod damage;

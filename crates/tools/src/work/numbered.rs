@@ -87,7 +87,8 @@ impl RequestedRecords {
 }
 
 impl NumberedRecords {
-    /// Returns all records of shard `s`, none if there is no such shard. Without a kind it is guessed, which reads the first records.
+    /// Returns all records of shard `s`, none if there is no such shard. Without a kind it is guessed, which
+    /// reads the first records.
     pub(crate) fn shard(dataset: &Dataset, s: usize, kind: Option<MessageKind>) -> NumberedRecords {
         let entry = dataset.shards().nth(s);
         let (range, path) = entry.map_or((0..0, PathBuf::new()), |shard| {
@@ -166,8 +167,8 @@ impl UnitSource for NumberedRecords {
     }
 }
 
-/// Guesses the kind of the records of a shard, whose record numbers are `range`, from its first ones. Damage there ends the guess and is not
-/// an error.
+/// Guesses the kind of the records of a shard, whose record numbers are `range`, from its first ones. Damage
+/// there ends the guess and is not an error.
 pub fn guess_kind(dataset: &Dataset, range: Range<u64>) -> MessageKind {
     let mut guess = KindGuess::default();
     let (mut next, mut many) = (range.start, 1u64);

@@ -11,12 +11,12 @@ use tfseek_tfds::{Features, LeafClass, LeafFeature};
 /// Number of features of a file that are watched for pictures.
 const MAX_FEATURES: usize = 4096;
 
-/// The pictures of records, without those of steps.
+/// The pictures of records, without the pictures of steps.
 #[derive(Debug, Default)]
 pub(super) struct PictureChecks {
     /// The declared pictures, by the names of their values.
     declared: BTreeMap<String, PictureForm>,
-    /// Names of other values that are declared, which are no pictures, or those of steps.
+    /// Names of other values that are declared, which are no pictures, or pictures of steps.
     others: BTreeSet<String>,
 }
 
@@ -203,8 +203,9 @@ impl std::fmt::Debug for PixelMemory {
 }
 
 impl PixelMemory {
-    /// Returns what is wrong with the bytes of a picture whose form is not declared. `None` also for a picture that is not decoded: of another
-    /// format, of too many pixels, or of a kind that is not supported.
+    /// Returns what is wrong with the bytes of a picture whose form is not declared. `None` also for a
+    /// picture that is not decoded: of another format, of too many pixels, or of a kind that is not
+    /// supported.
     ///
     /// # Errors
     /// There is not enough memory.

@@ -24,14 +24,14 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// Returns a number below `n`, which must not be 0. It is the high half of a 128-bit product, whose bias is negligible for numbers of
-    /// records.
+    /// Returns a number below `n`, which must not be 0. It is the high half of a 128-bit product, whose bias
+    /// is negligible for numbers of records.
     pub fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
     }
 
-    /// Returns `min(k, n)` distinct numbers below `n`, in random order. This is a Fisher-Yates shuffle that stores only the positions
-    /// that were swapped.
+    /// Returns `min(k, n)` distinct numbers below `n`, in random order. This is a Fisher-Yates shuffle that
+    /// stores only the positions that were swapped.
     pub fn draw(&mut self, k: u64, n: u64) -> impl Iterator<Item = u64> {
         let mut moved = HashMap::new();
         (0..k.min(n)).map(move |at| {
@@ -42,7 +42,8 @@ impl Random {
     }
 }
 
-/// A sample without replacement from a sequence of unknown length, drawn in one pass (algorithm R). Holds at most `n` items.
+/// A sample without replacement from a sequence of unknown length, drawn in one pass (algorithm R). Holds at
+/// most `n` items.
 ///
 /// ```
 /// use tfseek_tools::sample::Reservoir;
@@ -68,7 +69,8 @@ impl<T: Default> Reservoir<T> {
         Reservoir { n, seen: 0, random: Random::new(seed), kept: Vec::new() }
     }
 
-    /// Offers the next item. `set` writes it into the slot of the sample that it takes, and is called only if the item is kept.
+    /// Offers the next item. `set` writes it into the slot of the sample that it takes, and is called only if
+    /// the item is kept.
     pub fn offer<R>(&mut self, set: impl FnOnce(&mut T) -> R) -> Option<R> {
         let position = self.seen;
         self.seen += 1;

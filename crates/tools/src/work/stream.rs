@@ -9,8 +9,8 @@ use tfseek::{At, Error, Record, Result};
 
 /// A stream of records of one kind, which is given or guessed.
 ///
-/// To guess the kind ([`KindGuess`]), the first records are read and kept until they are returned. An error among them is returned
-/// after the records that precede it.
+/// To guess the kind ([`KindGuess`]), the first records are read and kept until they are returned. An error
+/// among them is returned after the records that precede it.
 pub struct KindedStream {
     stream: Stream,
     /// Payloads that were read for the guess, each with its record number and offset.
@@ -94,7 +94,8 @@ impl KindedStream {
         self.kind
     }
 
-    /// Returns the underlying stream. It may be ahead of this stream by the records that were read for the guess.
+    /// Returns the underlying stream. It may be ahead of this stream by the records that were read for the
+    /// guess.
     pub fn stream(&self) -> &Stream {
         &self.stream
     }

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::{io, thread};
 
-/// Calls `work` for each item on this number of [`threads`](tfseek::threads), and `done` with the results on the calling thread, in the order
-/// of the items. Items are taken from the iterator in order by whichever thread is free. At most `ahead` of them are begun before the result of
-/// the first is returned; `usize::MAX` is no limit, for small results.
+/// Calls `work` for each item on this number of [`threads`](tfseek::threads), and `done` with the results on
+/// the calling thread, in the order of the items. Items are taken from the iterator in order by whichever
+/// thread is free. At most `ahead` of them are begun before the result of the first is returned; `usize::MAX`
+/// is no limit, for small results.
 ///
 /// ```
 /// let mut squares = Vec::new();
@@ -25,8 +26,8 @@ use std::{io, thread};
 /// ```
 ///
 /// # Errors
-/// The first error in the order of the items, of `work` or of `done`; that of a thread that cannot be started. Items that were not begun are left
-/// out then, and the others end before the error is returned.
+/// The first error in the order of the items, of `work` or of `done`; the error of a thread that cannot be
+/// started. Items that were not begun are left out then, and the others end before the error is returned.
 pub fn in_order<I, T: Send, E: Send + From<tfseek::Error>>(
     threads: impl Into<Option<usize>>,
     ahead: usize,

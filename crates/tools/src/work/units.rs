@@ -1,11 +1,11 @@
 //! Work on all records in units, on several threads, with results in order.
 //!
-//! A unit is a run of records of one shard. Its borders depend on the records alone: it ends after a number of records or of payload
-//! bytes, whichever is first, and at the end of its shard. Results are merged in the order of the units, so a result does not
-//! depend on the number of threads.
+//! A unit is a run of records of one shard. Its borders depend on the records alone: it ends after a number
+//! of records or of payload bytes, whichever is first, and at the end of its shard. Results are merged in the
+//! order of the units, so a result does not depend on the number of threads.
 //!
-//! Shards are read in order by whichever thread needs the next unit. On one thread records are not copied; on several, the records
-//! of a unit are copied together before they are worked on.
+//! Shards are read in order by whichever thread needs the next unit. On one thread records are not copied; on
+//! several, the records of a unit are copied together before they are worked on.
 
 use super::stream::KindedStream;
 use super::threads::in_order;
@@ -34,7 +34,8 @@ pub trait UnitSource: Send {
     /// Returns the number of records, if the shard was read to its end.
     fn total(&self) -> Option<u64>;
 
-    /// Continues after the damaged record of the last error. Returns false if that is not possible: a stream leaves damage out itself.
+    /// Continues after the damaged record of the last error. Returns false if that is not possible: a stream
+    /// leaves damage out itself.
     fn skip_damaged(&mut self) -> bool {
         false
     }
@@ -84,7 +85,8 @@ pub(crate) trait UnitWork: Sync {
     /// Adds the next record of the unit.
     ///
     /// # Errors
-    /// An error of this record. If errors are skipped and it concerns the data, the next record follows. Otherwise it ends the shard.
+    /// An error of this record. If errors are skipped and it concerns the data, the next record follows.
+    /// Otherwise it ends the shard.
     fn record(&self, unit: &mut Self::Result, record: UnitRecord<'_>) -> Result<()>;
 
     /// Returns true if no further records of this shard are needed. It may then be read further or not.
@@ -143,9 +145,9 @@ pub struct MergedUnit<T> {
     pub is_last: bool,
 }
 
-/// Works on the records of `shards` shards. `open(s, total)` opens shard `s`; `total` is the number of records of the shard
-/// before it, if that was read to its end. `merge` is called with each unit in order, on the calling thread; each shard has at least one
-/// unit. After an error of a shard the next shard follows.
+/// Works on the records of `shards` shards. `open(s, total)` opens shard `s`; `total` is the number of
+/// records of the shard before it, if that was read to its end. `merge` is called with each unit in order, on
+/// the calling thread; each shard has at least one unit. After an error of a shard the next shard follows.
 ///
 /// # Errors
 /// The first error of `merge`, which ends the work, or of starting a thread.
@@ -287,7 +289,8 @@ struct UnitCutter<S, O> {
 }
 
 impl<S: UnitSource, O: FnMut(usize, Option<u64>) -> Result<S>> UnitCutter<S, O> {
-    /// Opens the next shard if none is open. Returns the number of the current shard, or `None` after the last one.
+    /// Opens the next shard if none is open. Returns the number of the current shard, or `None` after the
+    /// last one.
     fn begin<W: UnitWork>(&mut self, work: &W) -> Option<usize> {
         if let (Some(shard), Some(Ok((source, _))), false) =
             (self.next.checked_sub(1), &self.source, self.first)

@@ -17,11 +17,12 @@ use tfseek::frame::OVERHEAD;
 use tfseek::stream::StreamOptions;
 use tfseek::{Error, ErrorKind, Result, Stream, Verify, Warning};
 
-/// The result of [`verify`], and for each file that of [`VerifyOptions::run`].
+/// The result of [`verify`], and [`VerifyOptions::run`]'s result for each file.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Verification {
-    /// Number of records with correct checksums. In a damaged file also those after the damage, which are not decoded.
+    /// Number of records with correct checksums. In a damaged file also those after the damage, which are not
+    /// decoded.
     pub records: u64,
     /// Payload bytes of these records.
     pub payload_bytes: u64,
@@ -35,7 +36,8 @@ pub struct Verification {
     pub damage: Option<Error>,
     /// The damaged ranges of a file.
     pub gaps: Vec<Gap>,
-    /// Number of all records of a file by their lengths alone, if its writer computed checksums in another way and the lengths end with the file.
+    /// Number of all records of a file by their lengths alone, if its writer computed checksums in another
+    /// way and the lengths end with the file.
     pub unverified: Option<u64>,
     /// The faults of its records, if they were checked. Those after damage are not.
     pub faults: Option<RecordFaults>,
@@ -48,7 +50,8 @@ impl Verification {
         self.damage.is_none() && self.malformed == 0 && faults == 0
     }
 
-    /// If the file that was verified is damaged, counts the sound records after the damage too, and finds the damaged ranges.
+    /// If the file that was verified is damaged, counts the sound records after the damage too, and finds the
+    /// damaged ranges.
     fn count_after_damage(&mut self, file: &File, name: &Path, max_record: u64) {
         if !self.damage.as_ref().is_some_and(is_damage) {
             return;
@@ -74,7 +77,8 @@ impl From<Error> for Verification {
 pub struct VerifyOptions {
     /// Number of [`threads`](tfseek::threads). Default: one per processor. 0: the calling thread.
     pub threads: Option<usize>,
-    /// Kind of the records. Default: [`MessageKind::Other`], with which nothing is decoded. Without a kind it is guessed for each file.
+    /// Kind of the records. Default: [`MessageKind::Other`], with which nothing is decoded. Without a kind it
+    /// is guessed for each file.
     pub kind: Option<MessageKind>,
     /// Options of the streams.
     pub stream: StreamOptions,
@@ -98,11 +102,12 @@ impl Default for VerifyOptions {
 }
 
 impl VerifyOptions {
-    /// Verifies files, several at the same time, and calls `done` with the results in the order of the files. If a regular file is damaged, its
-    /// sound records after the damage are counted and its damaged ranges are found.
+    /// Verifies files, several at the same time, and calls `done` with the results in the order of the files.
+    /// If a regular file is damaged, its sound records after the damage are counted and its damaged ranges
+    /// are found.
     ///
-    /// `progress` is called before each file and whenever bytes were read, with their number. It may cancel the work. After a file it has received
-    /// the size of the file.
+    /// `progress` is called before each file and whenever bytes were read, with their number. It may cancel
+    /// the work. After a file it has received the size of the file.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -122,8 +127,8 @@ impl VerifyOptions {
     /// ```
     ///
     /// # Errors
-    /// The first error of `done`; [`ErrorKind::Cancelled`] if `progress` cancels the work before a file; that of a thread that cannot be started.
-    /// Errors of files are in their results.
+    /// The first error of `done`; [`ErrorKind::Cancelled`] if `progress` cancels the work before a file; the
+    /// error of a thread that cannot be started. Errors of files are in their results.
     pub fn run<'p, E: Send + From<Error>>(
         &self,
         paths: &'p [PathBuf],
@@ -164,7 +169,8 @@ impl VerifyOptions {
         progress: impl Fn(u64) -> ControlFlow<()> + Send + Sync + 'static,
     ) -> Result<Verification> {
         let Ok(file) = File::open(path) else {
-            // An object, whose damaged ranges are not looked for, or the stream's error is that of a path that cannot be opened.
+            // An object, whose damaged ranges are not looked for, or a path that cannot be opened, whose
+            // error is the stream's.
             return Ok(self.verified(self.stream.open_with(path, progress)?));
         };
         // A pipe cannot be read again.
@@ -207,8 +213,8 @@ impl VerifyOptions {
     }
 }
 
-/// Reads a stream to its end, verifies the checksums that its options select, and decodes the records as the stream's kind. With
-/// [`MessageKind::Other`] nothing is decoded.
+/// Reads a stream to its end, verifies the checksums that its options select, and decodes the records as the
+/// stream's kind. With [`MessageKind::Other`] nothing is decoded.
 ///
 /// `progress` is called after each record with the number of bytes of the record stream that were read.
 pub fn verify(stream: KindedStream, progress: impl FnMut(u64)) -> Verification {

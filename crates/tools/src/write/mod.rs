@@ -1,4 +1,5 @@
-//! Files that are written: fetched shards, sets of shards, datasets written again, salvaged and decompressed files, and the paths of outputs.
+//! Files that are written: fetched shards, sets of shards, datasets written again, salvaged and decompressed
+//! files, and the paths of outputs.
 
 pub mod fetch;
 pub mod outputs;

@@ -27,8 +27,8 @@ pub fn check_new(output: &Path) -> Result<(), OutputConflict> {
     Ok(())
 }
 
-/// Refuses outputs that are the same file, and outputs that are inputs, under any names and links. `outputs` are pairs of an output
-/// and the input that it is made from.
+/// Refuses outputs that are the same file, and outputs that are inputs, under any names and links. `outputs`
+/// are pairs of an output and the input that it is made from.
 ///
 /// # Errors
 /// [`OutputConflict::IsInput`], [`OutputConflict::Shared`].

@@ -9,8 +9,8 @@ use std::sync::Arc;
 pub struct WriteProgress {
     /// Called once with the number of bytes of all passes, or of all files that are not complete.
     pub expect: Arc<dyn Fn(u64) + Send + Sync>,
-    /// Called with the number of bytes since the last call, which is 0 while a fetch waits. `Break` cancels the work with
-    /// [`ErrorKind::Cancelled`](tfseek::ErrorKind::Cancelled).
+    /// Called with the number of bytes since the last call, which is 0 while a fetch waits. `Break` cancels
+    /// the work with [`ErrorKind::Cancelled`](tfseek::ErrorKind::Cancelled).
     pub advance: Arc<dyn Fn(u64) -> ControlFlow<()> + Send + Sync>,
 }
 

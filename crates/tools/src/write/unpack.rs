@@ -18,9 +18,9 @@ pub enum Destination<'a> {
 }
 
 impl Destination<'_> {
-    /// Returns the path of the plain file: the given path, or the input's name without the suffix of its compression. In another folder a
-    /// file without such a suffix keeps its name, and a name that does not count as that of a shard there gets the extension
-    /// `.tfrecord`. `None` if the file needs a name.
+    /// Returns the path of the plain file: the given path, or the input's name without the suffix of its
+    /// compression. In another folder a file without such a suffix keeps its name, and a name that does not
+    /// count as a shard's name there gets the extension `.tfrecord`. `None` if the file needs a name.
     pub fn target(self, input: &Path) -> Option<PathBuf> {
         if let Destination::File(out) = self {
             return Some(out.to_path_buf());
@@ -44,8 +44,8 @@ impl Destination<'_> {
 /// Number of inputs that are kept open until their turn.
 const KEPT: usize = 128;
 
-/// An input. Whether it is compressed decides about its output before any file is unpacked. So regular files are opened once, up to a number, and
-/// the open file is read: another file may get the name meanwhile.
+/// An input. Whether it is compressed decides about its output before any file is unpacked. So regular files
+/// are opened once, up to a number, and the open file is read: another file may get the name meanwhile.
 #[non_exhaustive]
 pub struct UnpackInput<'p> {
     /// The path.
@@ -63,7 +63,8 @@ impl<'p> UnpackInput<'p> {
         paths.iter().enumerate().map(opened).collect()
     }
 
-    /// Returns true for a file that must be unpacked or cannot be opened. A pipe counts as compressed, because its bytes can be read only once.
+    /// Returns true for a file that must be unpacked or cannot be opened. A pipe counts as compressed,
+    /// because its bytes can be read only once.
     pub fn is_compressed(&self) -> bool {
         match &self.opened {
             Some(stream) => !stream.as_ref().is_ok_and(|stream| stream.compression() == Compression::None),
@@ -80,14 +81,15 @@ impl<'p> UnpackInput<'p> {
     }
 }
 
-/// Returns true for a file that must be unpacked. A pipe counts as compressed, because its bytes can be read only once.
+/// Returns true for a file that must be unpacked. A pipe counts as compressed, because its bytes can be read
+/// only once.
 pub(crate) fn is_compressed(path: &Path) -> bool {
     let plain = || Stream::open(path).is_ok_and(|stream| stream.compression() == Compression::None);
     !(path.is_file() && plain())
 }
 
-/// Writes the records of a stream to a plain file, verifies their checksums, and returns their number. The file gets its name only when
-/// it is complete, so a damaged input produces no file.
+/// Writes the records of a stream to a plain file, verifies their checksums, and returns their number. The
+/// file gets its name only when it is complete, so a damaged input produces no file.
 ///
 /// `progress` is called with the payload length of each record.
 ///

@@ -1,4 +1,5 @@
-//! Runs the fuzz target of the reader of `schema.pbtxt` over its corpus, and over generated inputs, on a stable compiler.
+//! Runs the fuzz target of the reader of `schema.pbtxt` over its corpus, and over generated inputs, on a
+//! stable compiler.
 //!
 //! `TFSEEK_WRITE_SEEDS=1` rewrites the seeds.
 

@@ -1,4 +1,5 @@
-//! The fuzz target of the reader of `schema.pbtxt`. `fuzz/` runs it under libFuzzer, and the test next to it over its corpus.
+//! The fuzz target of the reader of `schema.pbtxt`. `fuzz/` runs it under libFuzzer, and the test next to it
+//! over its corpus.
 
 use std::fmt::Write;
 use tfseek::ExampleBuilder;
@@ -7,11 +8,11 @@ use tfseek_tools::ToolsError;
 use tfseek_tools::tfx::{FeatureRule, TfxSchema, ValueDomain};
 use tfseek_tools::validate::Validator;
 
-/// Tests the reader of schemas. After an even first byte the rest is the text. After an odd one it is a script: a schema, the spelling of its
-/// text, and edits.
+/// Tests the reader of schemas. After an even first byte the rest is the text. After an odd one it is a
+/// script: a schema, the spelling of its text, and edits.
 ///
-/// A spelled schema is read as it was meant, whatever its spelling. Comments do not change the result. An error has a place in the text. Records
-/// can be checked against every schema that is read.
+/// A spelled schema is read as it was meant, whatever its spelling. Comments do not change the result. An
+/// error has a place in the text. Records can be checked against every schema that is read.
 #[allow(unreachable_pub, reason = "the crate of the fuzz targets exports it")]
 pub fn tfx(data: &[u8]) {
     let Some((&mode, rest)) = data.split_first() else { return };

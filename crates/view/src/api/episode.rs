@@ -142,7 +142,8 @@ impl<'a> StepValue<'a> {
     }
 }
 
-/// Returns the number of steps of an episode, what its steps have, and the values of the episode itself. One record is read.
+/// Returns the number of steps of an episode, what its steps have, and the values of the episode itself. One
+/// record is read.
 pub(super) fn episode(set: &ViewSet, i: u64) -> Outcome {
     let found = set.features().features.as_deref();
     let Some((features, path)) = found.zip(steps_path(set)) else {
@@ -185,7 +186,7 @@ pub(super) fn episode(set: &ViewSet, i: u64) -> Outcome {
     })?
 }
 
-/// Returns the values of steps in the order of the features, with those of a record.
+/// Returns the values of steps in the order of the features, with a record's values.
 fn values<'a>(features: &'a Features, of_record: impl Fn(&str) -> Feature<'a>) -> Vec<StepValue<'a>> {
     let stored = features.stored().into_iter();
     let of_steps = stored.filter(|one| one.sequences.first().is_some_and(|outer| outer.steps));

@@ -42,7 +42,8 @@ fn picture(step: i64) -> Vec<u8> {
     [PNG, &step.to_le_bytes()].concat()
 }
 
-/// An episode whose instruction changes at step 3. The flags are given, and the pictures may be of another number.
+/// An episode whose instruction changes at step 3. The flags are given, and the pictures may be of another
+/// number.
 fn record(steps: i64, pictures: i64, flag: impl Fn(i64) -> bool, text: impl Fn(i64) -> String) -> Vec<u8> {
     ExampleBuilder::new()
         .bytes("file", ["a/b.h5"])

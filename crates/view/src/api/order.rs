@@ -11,7 +11,8 @@ use tfseek_tools::sample::Random;
 /// Number of records in an answer.
 const MAX_IDS: u64 = 100_000;
 
-/// Returns the numbers of records drawn at random without replacement, as `tfseek sample` draws them from plain files.
+/// Returns the numbers of records drawn at random without replacement, as `tfseek sample` draws them from
+/// plain files.
 pub(super) fn sample(set: &ViewSet, request: &Request) -> Outcome {
     let n = number(request, "n")?.unwrap_or(60).min(MAX_IDS);
     let seed = seed(request)?;

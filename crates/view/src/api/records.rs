@@ -46,7 +46,8 @@ pub(super) fn summaries(set: &ViewSet, request: &Request) -> Outcome {
     Ok(Response::json(&json!({ "records": records })))
 }
 
-/// Returns a record with all of its features, or a later part of one feature: its values or steps from `from` on.
+/// Returns a record with all of its features, or a later part of one feature: its values or steps from `from`
+/// on.
 pub(super) fn record(set: &ViewSet, request: &Request, i: u64) -> Outcome {
     let Some(address) = FeatureAddress::of(request)? else {
         return Ok(Response::json(&described(set, i, RECORD, None)));
@@ -131,7 +132,8 @@ fn add_content(json: &mut Value, content: &Content<'_>, record: Record<'_>, limi
     }
 }
 
-/// Returns the context and the first Examples of an `ExampleListWithContext`, each with its place in the message.
+/// Returns the context and the first Examples of an `ExampleListWithContext`, each with its place in the
+/// message.
 fn examples(all: &[(&str, &[u8])], limits: ValueLimits) -> Vec<Value> {
     let mut writer = ValueWriter::new(ValueLimits { values: limits.step_values, ..limits });
     let (mut list, mut entries, mut steps) = (Vec::new(), limits.total, limits.steps);

@@ -105,7 +105,7 @@ fn splits(set: &ViewSet) -> Vec<Value> {
     found.into_iter().map(json).collect()
 }
 
-/// Returns the names of the classes of labels, by feature. Those of labels with very many classes are left out.
+/// Returns the names of the classes of labels, by feature. Labels with very many classes are left out.
 fn labels(set: &ViewSet) -> Value {
     let mut labels = set.features().label_names();
     labels.retain(|_, names| names.len() <= MAX_NAMES);

@@ -28,7 +28,8 @@ pub(super) struct StatsState {
     error: Option<String>,
 }
 
-/// Returns the statistics of the records that a request's condition selects. They are computed if they are not yet.
+/// Returns the statistics of the records that a request's condition selects. They are computed if they are
+/// not yet.
 fn asked(
     set: &Arc<ViewSet>,
     jobs: &Jobs<StatsState>,

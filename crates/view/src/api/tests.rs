@@ -208,7 +208,7 @@ fn damage_is_left_out_and_shown() {
         (&dataset["warnings"], &dataset["home"], &dataset["list"]),
         (&json!([]), &json!("grid"), &json!("grid"))
     );
-    // The ranges that the index knows, and those of a verification.
+    // The ranges that the index knows, and a verification's ranges.
     let known = ask(&api, 200, "damage?known=1");
     assert_eq!(known["shards"][0]["ranges"], json!([[40 * size, 41 * size], [99 * size, 99 * size + 5]]));
     let damage = ask_until_done(&api, "damage");
@@ -263,7 +263,8 @@ fn sequences_and_other_payloads() {
     assert_eq!(ask(&api, 200, "record/2")["payload"], json!(""));
 }
 
-/// The first Example comes with a card, all of them with the page of the record, and each has an address by its place.
+/// The first Example comes with a card, all of them with the page of the record, and each has an address by
+/// its place.
 #[test]
 fn lists_of_examples_have_their_features() {
     let dir = tempfile::tempdir().unwrap();
@@ -367,7 +368,7 @@ fn declare(folder: &Path, features: &[(&str, &str, Value)]) {
     std::fs::write(folder.join("features.json"), root.to_string()).unwrap();
 }
 
-/// Roles, types and names of classes are those of the `features.json`, where the guess would be another.
+/// Roles, types and names of classes come from the `features.json`, where the guess would be another.
 #[test]
 fn a_set_with_declared_features() {
     let dir = tempfile::tempdir().unwrap();

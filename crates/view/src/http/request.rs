@@ -33,7 +33,8 @@ pub(crate) struct Parsed {
     pub(crate) request: Request,
     /// `Host`.
     pub(crate) host: Option<String>,
-    /// `Cookie`. Other servers on this machine set cookies too, in any encoding, so bytes that are not UTF-8 are replaced.
+    /// `Cookie`. Other servers on this machine set cookies too, in any encoding, so bytes that are not UTF-8
+    /// are replaced.
     pub(crate) cookie: Option<String>,
     /// `Sec-Fetch-Site`.
     pub(crate) fetch_site: Option<String>,
@@ -43,7 +44,8 @@ pub(crate) struct Parsed {
     pub(crate) len: usize,
 }
 
-/// A head that is not answered. The connection ends with the response, because the position of the next head is unknown.
+/// A head that is not answered. The connection ends with the response, because the position of the next head
+/// is unknown.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct BadRequest {
     pub(crate) status: u16,
@@ -55,8 +57,8 @@ fn bad(status: u16, message: impl Into<String>) -> BadRequest {
 }
 
 impl Request {
-    /// Parses the head at the start of `bytes`, and returns `None` if its end has not arrived. The result does not depend on what follows the
-    /// head.
+    /// Parses the head at the start of `bytes`, and returns `None` if its end has not arrived. The result
+    /// does not depend on what follows the head.
     pub(crate) fn parse(bytes: &[u8]) -> Result<Option<Parsed>, BadRequest> {
         let within = bytes.get(..MAX_HEAD).unwrap_or(bytes);
         let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
@@ -117,8 +119,8 @@ impl Request {
         self.query.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
-    /// Returns the requested range of a body of `len` bytes. `None`: the whole body, also for several ranges and for ranges that mean
-    /// nothing. `Some(None)`: no byte of it.
+    /// Returns the requested range of a body of `len` bytes. `None`: the whole body, also for several ranges
+    /// and for ranges that mean nothing. `Some(None)`: no byte of it.
     pub(crate) fn range(&self, len: u64) -> Option<Option<Range<u64>>> {
         // Only GET has ranges.
         let range = self.range.as_deref().filter(|_| !self.is_head)?;
@@ -145,7 +147,8 @@ impl Request {
         Some(Some(range).filter(|range| range.start < range.end))
     }
 
-    /// Returns whether the client has the body with this quoted entity tag. Weak tags are equal to strong ones here.
+    /// Returns whether the client has the body with this quoted entity tag. Weak tags are equal to strong
+    /// ones here.
     pub(crate) fn has(&self, etag: &str) -> bool {
         let Some(mut rest) = self.if_none_match.as_deref().map(str::trim) else { return false };
         if rest == "*" {
@@ -180,7 +183,8 @@ impl<'h> Headers<'h> {
         self.0.iter().filter(same).map(|header| header.value.trim_ascii())
     }
 
-    /// Returns the only header of a name. Two of them are an error: programs between the browser and this one may have checked the other.
+    /// Returns the only header of a name. Two of them are an error: programs between the browser and this one
+    /// may have checked the other.
     fn one(&self, name: &'static str) -> Result<Option<&'h [u8]>, BadRequest> {
         let mut all = self.all(name);
         match (all.next(), all.next()) {

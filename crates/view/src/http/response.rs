@@ -66,8 +66,8 @@ impl Response {
         self
     }
 
-    /// Returns the requested range of `bytes`, which never change while `etag` is the same. Only this range is copied, and at most
-    /// [`MAX_BODY`] bytes. Types that are not shown in the page become downloads.
+    /// Returns the requested range of `bytes`, which never change while `etag` is the same. Only this range
+    /// is copied, and at most [`MAX_BODY`] bytes. Types that are not shown in the page become downloads.
     pub(crate) fn bytes(request: &Request, content_type: &'static str, etag: &str, bytes: &[u8]) -> Response {
         let quoted = format!("\"{etag}\"");
         let len = bytes.len() as u64;
@@ -96,7 +96,8 @@ impl Response {
         if response.status >= 400 {
             return response.with("Accept-Ranges", "bytes");
         }
-        // Browsers ask each time whether the bytes are the same: a later viewer on this port may show another set.
+        // Browsers ask each time whether the bytes are the same: a later viewer on this port may show another
+        // set.
         response
             .with("ETag", quoted)
             .with("Accept-Ranges", "bytes")

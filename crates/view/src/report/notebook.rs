@@ -9,10 +9,11 @@ use tfseek_tools::{sizes, thousands};
 /// Number of features in a notebook.
 const FEATURES: usize = 100;
 
-/// Returns the JSON of statistics as HTML for a notebook, with the histograms, the type and the numbers of the page. Its styles apply to itself only, and it has no
-/// scripts. `None` for other text.
+/// Returns the JSON of statistics as HTML for a notebook, with the histograms, the type and the numbers of
+/// the page. Its styles apply to itself only, and it has no scripts. `None` for other text.
 ///
-/// The text may be the JSON of [`Statistics::json`](tfseek_tools::stats::Statistics::json) or what [`save`](tfseek_tools::stats::Statistics::save) returned.
+/// The text may be the JSON of [`Statistics::json`](tfseek_tools::stats::Statistics::json) or what
+/// [`save`](tfseek_tools::stats::Statistics::save) returned.
 pub fn stats_html(json: &str) -> Option<String> {
     let stats: Value = serde_json::from_str(json).ok()?;
     let mut shown = serde_json::Map::new();

@@ -25,10 +25,11 @@ const MAX_MATCHES: usize = 1_000_000;
 const HEAD: &str = include_str!("head.html");
 const STYLE: &str = include_str!("report.css");
 
-/// Returns a report of the records of a set that meet a condition, as one HTML page: statistics, schema, and 60 records. All records are read. `report`
-/// is as for [`StatsOptions::run_dataset`].
+/// Returns a report of the records of a set that meet a condition, as one HTML page: statistics, schema, and
+/// 60 records. All records are read. `report` is as for [`StatsOptions::run_dataset`].
 ///
-/// The page has no scripts and requests nothing. Images of up to 256 kB are embedded, 8 MB in all. Other images are named.
+/// The page has no scripts and requests nothing. Images of up to 256 kB are embedded, 8 MB in all. Other
+/// images are named.
 ///
 /// # Errors
 /// The statistics fail, or the options have a role that does not exist.

@@ -188,7 +188,8 @@ fn value(value: &ProtoValue<'_>) -> String {
     }
 }
 
-/// Returns a byte string, or its start: its text, the type and the size of an image, or its size and first bytes.
+/// Returns a byte string, or its start: its text, the type and the size of an image, or its size and first
+/// bytes.
 fn bytes(value: &[u8]) -> String {
     if let Some((name, image)) = shown_image(value) {
         let (width, height) = image_size(&image).unwrap_or_default();

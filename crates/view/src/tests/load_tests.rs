@@ -288,8 +288,9 @@ fn missing_descriptors_are_waited_out() {
     while let Ok(file) = std::fs::File::open("/dev/null") {
         files.push(file);
     }
-    // The first client has a descriptor for each side. Each later one has its own only, so an idle connection has to make room. On Linux,
-    // a waiting `accept` may have reserved a descriptor, so this may begin with the third one.
+    // The first client has a descriptor for each side. Each later one has its own only, so an idle connection
+    // has to make room. On Linux, a waiting `accept` may have reserved a descriptor, so this may begin with
+    // the third one.
     files.pop();
     let mut clients = Vec::new();
     for _ in 0..5 {

@@ -1,4 +1,5 @@
-//! The end of the viewer with its page: after a goodbye, after a browser that was killed, and not while a machine sleeps.
+//! The end of the viewer with its page: after a goodbye, after a browser that was killed, and not while a
+//! machine sleeps.
 
 use crate::data;
 use crate::page::Page;

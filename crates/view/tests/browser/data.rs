@@ -54,12 +54,14 @@ pub(crate) fn split(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// Returns an image whose colours say which it is: blue is `i`, and red and green rise to the right and downwards.
+/// Returns an image whose colours say which it is: blue is `i`, and red and green rise to the right and
+/// downwards.
 pub(crate) fn image(i: u32, width: u32, height: u32) -> Vec<u8> {
     png(width, height, |x, y| [(x * 255 / width) as u8, (y * 255 / height) as u8, (i * 40) as u8])
 }
 
-/// Two shards of `n` images each, with boxes as TensorFlow's object detection writes them, captions and a mask.
+/// Two shards of `n` images each, with boxes as TensorFlow's object detection writes them, captions and a
+/// mask.
 ///
 /// Every fifth image has no box. `image/class/label` is the number of the record modulo 4.
 pub(crate) fn detection(folder: &Path, n: u32) -> Vec<PathBuf> {
@@ -104,8 +106,8 @@ pub(crate) fn tfds(folder: &Path, n: u32) -> Vec<PathBuf> {
     vec![write(folder.join("tfds-train.tfrecord-00000-of-00001"), &indexed(), (0..n).map(record))]
 }
 
-/// Images and arrays that TensorFlow Datasets prepared, with a `features.json`: labels have names, boxes another order, and the pixels of the
-/// second shard are compressed.
+/// Images and arrays that TensorFlow Datasets prepared, with a `features.json`: labels have names, boxes
+/// another order, and the pixels of the second shard are compressed.
 pub(crate) fn prepared(folder: &Path) -> Vec<PathBuf> {
     let of = |class: &str, content: &str| {
         format!(r#"{{"type": "tensorflow_datasets.core.features.{class}", "content": {content}}}"#)
@@ -151,8 +153,9 @@ pub(crate) fn prepared(folder: &Path) -> Vec<PathBuf> {
     vec![write(first, &indexed(), (0..20).map(pictures)), write(second, &indexed(), (0..20).map(arrays))]
 }
 
-/// Arrays with a `features.json`: `wave` of any length in compressed bytes, and `few` of four half floats, compressed to the size of floats, `path` of 60 x 4 and `matrix` of 9 x 16 in lists. The matrix of the second
-/// record has five values.
+/// Arrays with a `features.json`: `wave` of any length in compressed bytes, and `few` of four half floats,
+/// compressed to the size of floats, `path` of 60 x 4 and `matrix` of 9 x 16 in lists. The matrix of the
+/// second record has five values.
 pub(crate) fn declared_arrays(folder: &Path) -> Vec<PathBuf> {
     let tensor = |name: &str, shape: &str, dtype: &str, encoding: &str| {
         format!(
@@ -187,8 +190,9 @@ pub(crate) fn declared_arrays(folder: &Path) -> Vec<PathBuf> {
     vec![write(folder.join("arrays-train.tfrecord-00000-of-00001"), &indexed(), (0..2).map(record))]
 }
 
-/// Three robot episodes of 40, 50 and 0 steps that TensorFlow Datasets prepared: two cameras, actions of seven dimensions, and an instruction that
-/// changes at step 20. `action` has the value step + dimension / 10. The pictures of the camera `wrist` of episode 1 are no pictures, and it lacks the last reward.
+/// Three robot episodes of 40, 50 and 0 steps that TensorFlow Datasets prepared: two cameras, actions of
+/// seven dimensions, and an instruction that changes at step 20. `action` has the value step + dimension /
+/// 10. The pictures of the camera `wrist` of episode 1 are no pictures, and it lacks the last reward.
 pub(crate) fn episodes(folder: &Path) -> Vec<PathBuf> {
     let of = |class: &str, content: &str| {
         format!(r#"{{"type": "tensorflow_datasets.core.features.{class}", "content": {content}}}"#)
@@ -385,7 +389,8 @@ pub(crate) fn bytes(folder: &Path) -> Vec<PathBuf> {
     vec![write(folder.join("bytes.tfrecord"), &indexed(), payloads.map(<[u8]>::to_vec))]
 }
 
-/// 50 records: the length of record 20 is damaged, and so is a byte of the payload of record 30; the last record is torn.
+/// 50 records: the length of record 20 is damaged, and so is a byte of the payload of record 30; the last
+/// record is torn.
 pub(crate) fn damaged(folder: &Path) -> Vec<PathBuf> {
     let mut file = Vec::new();
     let mut starts = Vec::new();
@@ -440,8 +445,9 @@ pub(crate) fn many(folder: &Path, n: u64) -> Vec<PathBuf> {
     vec![write(folder.join("many.tfrecord"), &indexed(), (0..n).map(record))]
 }
 
-/// `n` records of numbers: evenly spread, constant, rare, over many powers of ten, beyond 2^53, of 17 values. Of 10 records of a `side` other than 0,
-/// 9 are those of side 0. Those that are not are drawn anew, and `moved` is higher.
+/// `n` records of numbers: evenly spread, constant, rare, over many powers of ten, beyond 2^53, of 17 values.
+/// Of 10 records of a `side` other than 0, 9 are those of side 0. Those that are not are drawn anew, and
+/// `moved` is higher.
 pub(crate) fn numbers(folder: &Path, name: &str, n: u64, side: u64) -> Vec<PathBuf> {
     let record = |i: u64| {
         let own = if side > 0 && i.is_multiple_of(10) { side * 1_000_000 } else { 0 };

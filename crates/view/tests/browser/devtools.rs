@@ -1,4 +1,5 @@
-//! A browser process and its DevTools protocol: JSON messages over descriptors 3 and 4, each ended by a zero byte.
+//! A browser process and its DevTools protocol: JSON messages over descriptors 3 and 4, each ended by a zero
+//! byte.
 
 use command_fds::{CommandFdExt, FdMapping};
 use serde_json::{Value, json};
@@ -23,7 +24,8 @@ pub(crate) type Events = Arc<Mutex<Vec<(String, Value)>>>;
 
 /// A running browser. All tests of the process use one.
 ///
-/// It ends when the pipe is closed, which the end of this process does, even by a signal. Then its shell removes its folder.
+/// It ends when the pipe is closed, which the end of this process does, even by a signal. Then its shell
+/// removes its folder.
 pub(crate) struct Browser {
     requests: Mutex<PipeWriter>,
     last: AtomicU64,
@@ -34,7 +36,8 @@ pub(crate) struct Browser {
     _process: Child,
 }
 
-/// Returns the browser of this process. Starts it at the first call. Without one, says that the test is skipped.
+/// Returns the browser of this process. Starts it at the first call. Without one, says that the test is
+/// skipped.
 pub(crate) fn browser() -> Option<&'static Browser> {
     static BROWSER: OnceLock<Option<&'static Browser>> = OnceLock::new();
     let browser = *BROWSER.get_or_init(|| find().map(|program| Browser::start(&program)));

@@ -35,7 +35,8 @@ fn films_curves_and_texts_follow_one_cursor() {
     // Only the pictures in view are in the page.
     page.check("t.one('film').querySelectorAll('img').length < 2 * 25", "few of 80 pictures");
 
-    // Seven dimensions with their values; what is the same at all steps has no curve, and what is too wide none.
+    // Seven dimensions with their values; what is the same at all steps has no curve, and what is too wide
+    // none.
     page.wait("t.all('curve').length == 2", "curves of actions and of rewards");
     page.check(
         "t.all('about').map(p => p.innerText).join() == 'joints <b>, gripper last'",

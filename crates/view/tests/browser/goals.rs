@@ -1,4 +1,5 @@
-//! The goals of the viewer, measured: `cargo test --release -p tfseek-view --test browser -- --ignored --nocapture goals`.
+//! The goals of the viewer, measured:
+//! `cargo test --release -p tfseek-view --test browser -- --ignored --nocapture goals`.
 
 use crate::data;
 use crate::shown::Shown;

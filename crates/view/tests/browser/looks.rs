@@ -1,4 +1,5 @@
-//! The looks of the page: the first view, the space of pictures and values, curves, banners, and words with names of the set.
+//! The looks of the page: the first view, the space of pictures and values, curves, banners, and words with
+//! names of the set.
 
 use crate::data;
 use crate::shown::Shown;
@@ -91,8 +92,8 @@ fn cards_have_whole_values_and_curves() {
     page.finish();
 }
 
-/// A value that is wider than the card is on several lines, of several values as many as have room are shown, and only a text longer than the card is cut, at
-/// its end.
+/// A value that is wider than the card is on several lines, of several values as many as have room are shown,
+/// and only a text longer than the card is cut, at its end.
 #[test]
 fn long_values_are_whole_on_cards() {
     let shown = Shown::new(|folder| {

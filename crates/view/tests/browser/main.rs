@@ -1,7 +1,8 @@
 //! The page in a real browser: a headless Chromium, driven by its DevTools protocol over a pipe.
 //!
-//! The browser is `TFSEEK_BROWSER`, or the first of `chromium-headless-shell`, `chromium` and `google-chrome` on the path. Without one,
-//! each test says that it is skipped, and passes. Screenshots are written to `target/view/`.
+//! The browser is `TFSEEK_BROWSER`, or the first of `chromium-headless-shell`, `chromium` and `google-chrome`
+//! on the path. Without one, each test says that it is skipped, and passes. Screenshots are written to
+//! `target/view/`.
 
 #![cfg(unix)]
 

@@ -30,7 +30,8 @@ const NAMED: [&str; 24] = [
     "treeitem",
 ];
 
-/// Returns the pairs of text and background below the contrast of WCAG 2 AA, with a function of the page that lists them.
+/// Returns the pairs of text and background below the contrast of WCAG 2 AA, with a function of the page that
+/// lists them.
 const CONTRAST: &str = r"(() => {
   const canvas = new OffscreenCanvas(1, 1).getContext('2d', { willReadFrequently: true });
   const parse = (color) => {
@@ -157,7 +158,8 @@ impl Page {
         self.viewport(1280, 800);
     }
 
-    /// Fails if Tab does not reach an element that matches a selector, or if an element on the way does not show the focus.
+    /// Fails if Tab does not reach an element that matches a selector, or if an element on the way does not
+    /// show the focus.
     pub(crate) fn tab_reaches(&self, selector: &str) {
         self.eval("document.activeElement.blur()");
         let mut way = Vec::new();
@@ -183,7 +185,8 @@ impl Page {
         }
     }
 
-    /// Fails if Tab stays on an element, does not come to the end of the page, or stops where the focus cannot be seen.
+    /// Fails if Tab stays on an element, does not come to the end of the page, or stops where the focus
+    /// cannot be seen.
     pub(crate) fn no_trap(&self) {
         self.eval("document.activeElement.blur(); window.way = new Set()");
         for _ in 0..400 {

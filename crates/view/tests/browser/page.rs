@@ -1,4 +1,5 @@
-//! A page of the browser, with the manners of a user: it waits for conditions, clicks, types, and looks at what is painted.
+//! A page of the browser, with the manners of a user: it waits for conditions, clicks, types, and looks at
+//! what is painted.
 
 use crate::devtools::{Browser, Events, LIMIT, browser, screenshots};
 use serde_json::{Value, json};
@@ -10,7 +11,8 @@ use std::time::{Duration, Instant};
 
 /// A page with cookies of its own.
 ///
-/// A test ends with [`finish`](Page::finish), which fails if the page had an error or asked another host for something.
+/// A test ends with [`finish`](Page::finish), which fails if the page had an error or asked another host for
+/// something.
 pub(crate) struct Page {
     browser: &'static Browser,
     context: String,
@@ -429,7 +431,8 @@ impl Page {
         troubles.filter(|trouble| !expected.iter().any(|words| trouble.contains(words))).collect()
     }
 
-    /// Ends the test: there was no exception, no console error, no CSP report, no dialog and no request to another host.
+    /// Ends the test: there was no exception, no console error, no CSP report, no dialog and no request to
+    /// another host.
     pub(crate) fn finish(self) {
         self.settle();
         let troubles = self.troubles();

@@ -121,7 +121,8 @@ fn pages_of_other_origins_get_nothing() {
     let shown = Shown::new(|folder| data::tfds(folder, 20));
     let Some(page) = shown.page("origins") else { return };
     page.wait("t.ids().length == 20", "the set");
-    // The browser has the cookie now. Another port is another origin of the same site, and `localhost` is another site.
+    // The browser has the cookie now. Another port is another origin of the same site, and `localhost` is
+    // another site.
     let other = serve(|_| {
         (String::new(), "<!doctype html><title>other</title><link rel=icon href=\"data:,\"><body>".to_owned())
     });

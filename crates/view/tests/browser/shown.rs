@@ -65,7 +65,8 @@ pub(crate) struct Shown {
     folder: Option<TempDir>,
 }
 
-/// Opens files. Returns their set and the number of its records. Indexes of files that are not ours are kept in `target/view/indexes`.
+/// Opens files. Returns their set and the number of its records. Indexes of files that are not ours are kept
+/// in `target/view/indexes`.
 pub(crate) fn view_set(paths: Vec<PathBuf>) -> (ViewSet, u64) {
     let words = words(&paths);
     let name = paths[0].file_name().unwrap().to_string_lossy().into_owned();

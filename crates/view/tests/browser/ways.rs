@@ -1,4 +1,5 @@
-//! Ways through the page: values as conditions, roles, training steps, the token, sounds, and a server that has ended.
+//! Ways through the page: values as conditions, roles, training steps, the token, sounds, and a server that
+//! has ended.
 
 use crate::data;
 use crate::devtools::LIMIT;

@@ -1,4 +1,5 @@
-//! The fuzz target of the parser of requests. `fuzz/` runs it under libFuzzer, and the test next to it over its corpus.
+//! The fuzz target of the parser of requests. `fuzz/` runs it under libFuzzer, and the test next to it over
+//! its corpus.
 
 use tfseek_view::fuzzing::{Head, parse, payload_type};
 
@@ -7,8 +8,9 @@ const MAX_HEAD: usize = 16 << 10;
 
 /// Tests the parser of requests with the bytes of a connection.
 ///
-/// The result does not depend on how the bytes arrive. A path has no control characters. A path and a query that are encoded again are parsed
-/// as the same. A host of this machine is one in its spelling, and a range is within the body. No markup has a type that is shown.
+/// The result does not depend on how the bytes arrive. A path has no control characters. A path and a query
+/// that are encoded again are parsed as the same. A host of this machine is one in its spelling, and a range
+/// is within the body. No markup has a type that is shown.
 #[allow(unreachable_pub, reason = "the crate of the fuzz targets exports it")]
 pub fn request(data: &[u8]) {
     let whole = parse(data);

@@ -74,7 +74,8 @@ fn is_empty(feature: &FeatureBuf) -> bool {
     }
 }
 
-/// Returns the features of the schema as a record batch has them: an absent list is empty, unless its column is nullable.
+/// Returns the features of the schema as a record batch has them: an absent list is empty, unless its column
+/// is nullable.
 fn features(
     found: Example<'_>,
     specs: &BTreeMap<String, FeatureSpec>,

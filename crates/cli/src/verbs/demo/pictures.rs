@@ -1,4 +1,5 @@
-//! Pictures of the demo's records: the head of the animal that `feature2` names, by day or by night, above a bar.
+//! Pictures of the demo's records: the head of the animal that `feature2` names, by day or by night, above a
+//! bar.
 
 use super::WORDS;
 use png::{BitDepth, ColorType, DeflateCompression, Encoder, EncodingError};
@@ -8,7 +9,8 @@ const SIDE: u32 = 24;
 /// Width and height in cells of 2 x 2 pixels.
 const CELLS: usize = 12;
 
-/// Left halves of the heads, in the order of the words. The right halves mirror them. The letters are the entries of a palette.
+/// Left halves of the heads, in the order of the words. The right halves mirror them. The letters are the
+/// entries of a palette.
 const HEADS: [[&[u8; CELLS / 2]; WORDS.len()]; CELLS - 1] = [
     [b".o....", b"......", b"....xx", b"..o...", b".x...."],
     [b".oo...", b"..oooo", b"...xxx", b"..oo.x", b".xx..."],
@@ -56,8 +58,8 @@ impl Pictures {
         Ok(Pictures(all))
     }
 
-    /// Returns the picture of a record: its sky follows from `feature0`, its animal from `feature1`, and its bar from `feature3`. The bar is
-    /// empty at -3 and full at 3.
+    /// Returns the picture of a record: its sky follows from `feature0`, its animal from `feature1`, and its
+    /// bar from `feature3`. The bar is empty at -3 and full at 3.
     pub(super) fn get(&self, day: bool, word: usize, float: f32) -> Option<&Vec<u8>> {
         let bar = ((float + 3.0) * CELLS as f32 / 6.0).round().clamp(0.0, CELLS as f32) as usize;
         self.0.get((usize::from(day) * WORDS.len() + word) * (CELLS + 1) + bar)
@@ -76,7 +78,8 @@ fn encoded(palette: &[u8], cells: &[u8]) -> Result<Vec<u8>, EncodingError> {
     encoder.set_color(ColorType::Indexed);
     encoder.set_depth(BitDepth::Two);
     encoder.set_palette(palette);
-    // Its bytes remain the same, while those of the compression levels may change with a release of the crates.
+    // Its bytes remain the same, while the bytes of the compression levels may change with a release of the
+    // crates.
     encoder.set_deflate_compression(DeflateCompression::FdeflateUltraFast);
     let mut writer = encoder.write_header()?;
     // A cell is two pixels wide and high, and a pixel two bits.

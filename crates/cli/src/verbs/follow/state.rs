@@ -115,7 +115,7 @@ fn parse(text: &str) -> Result<Position, String> {
     }
 }
 
-/// Replaces the path of a position by that of the same file in the list.
+/// Replaces the path of a position by the same file's path in the list.
 fn find(saved: Position, files: &[PathBuf]) -> Result<Position, String> {
     let same = |path: &&PathBuf| absolute(path).is_ok_and(|path| path == saved.path);
     match files.iter().find(same) {

@@ -72,8 +72,8 @@ pub(super) fn sets(
     Ok(sets)
 }
 
-/// Builds the tables of shards that have an index: beside the shards, and of objects in the user's cache or, with a pack, beside them. Returns the number of
-/// shards that failed.
+/// Builds the tables of shards that have an index: beside the shards, and of objects in the user's cache or,
+/// with a pack, beside them. Returns the number of shards that failed.
 pub(super) fn build(
     sets: &[StepSet],
     indexed: &[PathBuf],

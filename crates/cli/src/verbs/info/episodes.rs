@@ -1,6 +1,7 @@
 //! The steps of episodes in `tfseek info`.
 //!
-//! The numbers of steps are those of the tables. Without tables the episodes are counted if that is cheap, because a large set would be read.
+//! The numbers of steps come from the tables. Without tables the episodes are counted if that is cheap,
+//! because a large set would be read.
 
 use crate::args::LimitArgs;
 use crate::bytes::{Key, Size};
@@ -170,7 +171,8 @@ impl FileSteps {
     }
 }
 
-/// Returns the first number, the median and the last of ascending numbers. Of an even number of them the lower median.
+/// Returns the first number, the median and the last of ascending numbers. Of an even number of them the
+/// lower median.
 fn range_of(lengths: &[u64]) -> Option<[u64; 3]> {
     let median = lengths.get(lengths.len().saturating_sub(1) / 2)?;
     Some([*lengths.first()?, *median, *lengths.last()?])

@@ -7,7 +7,7 @@ use tfseek::io::Output;
 /// Number of times that a file is read which is replaced meanwhile.
 const READS: usize = 3;
 
-/// Returns what `read` read of a path, once it is that of one file all the time. A file that grows is the
+/// Returns what `read` read of a path, once the path is one file's all the time. A file that grows is the
 /// same one. `None` if the file is replaced each time.
 pub(super) fn of_one_file<T>(path: &Path, mut read: impl FnMut() -> T) -> Option<T> {
     // A pipe must not be asked for: it may be standard input. An object has a version, which its store

@@ -1,4 +1,5 @@
-//! `tfseek stats --steps`: statistics of numbers over the steps of episodes, as robot policies normalize with.
+//! `tfseek stats --steps`: statistics of numbers over the steps of episodes, as robot policies normalize
+//! with.
 
 use super::StatsArgs;
 use crate::args::{self, AccessArgs, GlobalArgs, IoMode};

@@ -10,7 +10,8 @@ use portable::samples;
 #[cfg(target_arch = "x86_64")]
 use sse2::samples;
 
-/// Writes the 64 samples of a block of coefficients to the rows of a plane, `stride` apart, that begin with `out`.
+/// Writes the 64 samples of a block of coefficients to the rows of a plane, `stride` apart, that begin with
+/// `out`.
 #[inline(always)]
 pub(super) fn write_block(block: &[i16; 64], table: &[i16; 64], out: &mut [u8], stride: usize) {
     for (row, out) in samples(block, table).iter().zip(out.chunks_mut(stride)) {

@@ -70,8 +70,8 @@ impl ByteStats {
         }
     }
 
-    /// Returns the number of values without a complete header, in a feature that has pictures: cut ones, and other values than pictures if
-    /// there are no more of them than of pictures.
+    /// Returns the number of values without a complete header, in a feature that has pictures: cut ones, and
+    /// other values than pictures if there are no more of them than of pictures.
     pub(crate) fn without_header(&self) -> u64 {
         let Some(images) = &self.images else { return 0 };
         let pictures = images.formats.values().sum::<u64>();
@@ -108,7 +108,8 @@ impl ByteStats {
         }
     }
 
-    /// Returns the number of distinct values, and true if it is exact. An estimate is at most the number of values.
+    /// Returns the number of distinct values, and true if it is exact. An estimate is at most the number of
+    /// values.
     pub(crate) fn distinct(&self) -> (u64, bool) {
         match &self.frequencies.distinct {
             Some(distinct) => (distinct.estimate().min(self.lengths.n), false),

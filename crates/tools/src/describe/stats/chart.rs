@@ -1,18 +1,19 @@
-//! The bars of a distribution, as the table, the page and reports draw it: at most 20, with whole borders for integers, and on a logarithmic axis
-//! where most values would share one bar.
+//! The bars of a distribution, as the table, the page and reports draw it: at most 20, with whole borders for
+//! integers, and on a logarithmic axis where most values would share one bar.
 
 use super::counters::Cell;
 
 /// Largest number of bars.
 pub(crate) const BARS: usize = 20;
-/// An axis is logarithmic if three quarters of the values are in the first of equal bars, and the largest value is this many times the one
-/// above the first hundredth of the positive values.
+/// An axis is logarithmic if three quarters of the values are in the first of equal bars, and the largest
+/// value is this many times the one above the first hundredth of the positive values.
 const DECADES: f64 = 100.0;
 /// The names of the axes in JSON.
 pub(crate) const LINEAR: &str = "linear";
 const LOG: &str = "log";
 
-/// Bars of numbers, in their order. Both bounds of an integer's bar belong to it; a bar of floats ends below the next one.
+/// Bars of numbers, in their order. Both bounds of an integer's bar belong to it; a bar of floats ends below
+/// the next one.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Bars<T> {
     pub(crate) is_log: bool,
@@ -22,7 +23,7 @@ pub(crate) struct Bars<T> {
 /// The numbers of an axis.
 pub(crate) trait NumberAxis: Copy + PartialOrd {
     fn float(self) -> f64;
-    /// Returns the value that stands for those of a cell.
+    /// Returns the value that stands for a cell's values.
     fn middle(cell: &Cell<Self>) -> Self;
     /// Returns empty bars of equal width. `gap` is the smallest distance of values.
     fn equal(low: Self, high: Self, gap: f64) -> Vec<Cell<Self>>;
@@ -143,7 +144,8 @@ impl<T: NumberAxis> Bars<T> {
     }
 }
 
-/// Returns the first border of a logarithmic axis, if the values ask for one. Smaller values share a bar before it.
+/// Returns the first border of a logarithmic axis, if the values ask for one. Smaller values share a bar
+/// before it.
 fn log_start(values: impl Iterator<Item = (f64, f64)> + Clone, (low, high): (f64, f64)) -> Option<f64> {
     if low < 0.0 || low >= high {
         return None;
@@ -164,7 +166,8 @@ fn at_part(mut values: impl Iterator<Item = (f64, f64)> + Clone, part: f64) -> O
     found.map(|(value, _)| value)
 }
 
-/// Returns a character for each counter, as high as its part of the largest one. Without values it is a space, so a few values are seen.
+/// Returns a character for each counter, as high as its part of the largest one. Without values it is a
+/// space, so a few values are seen.
 pub(crate) fn line(counts: impl Iterator<Item = u64> + Clone) -> String {
     const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let most = counts.clone().max().unwrap_or(0);
@@ -236,7 +239,8 @@ mod tests {
         }
     }
 
-    /// Values over many powers of ten have a logarithmic axis, others have not: not those around zero, and not a few outliers in a normal range.
+    /// Values over many powers of ten have a logarithmic axis, others have not: not those around zero, and
+    /// not a few outliers in a normal range.
     #[test]
     fn axes_are_logarithmic_where_the_range_asks_for_it() {
         let grown: Vec<i64> = (0..1000).map(|k| 1.02f64.powi(k) as i64).collect();

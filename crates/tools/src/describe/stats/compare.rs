@@ -1,7 +1,8 @@
 //! Comparison of two sets of records, feature by feature, on the same bars.
 //!
-//! Numbers are counted in the same parts on both sides: by value where both sets have few values, else in parts with about equal shares of both sets. So
-//! a distance does not depend on the kind of the numbers, nor on the ranges of the sets. Each comes with the distance that chance makes.
+//! Numbers are counted in the same parts on both sides: by value where both sets have few values, else in
+//! parts with about equal shares of both sets. So a distance does not depend on the kind of the numbers, nor
+//! on the ranges of the sets. Each comes with the distance that chance makes.
 
 use super::bytes::ByteStats;
 use super::chart::{BARS, Bars, LINEAR, NumberAxis};
@@ -18,7 +19,8 @@ use std::collections::BTreeMap;
 const VALUES: usize = 24;
 /// Number of groups of the byte strings that have no bar. A string is in the group of its hash.
 const GROUPS: u64 = 12;
-/// Byte strings are compared by their lengths if most of them differ, or if those with bars are fewer than this part of both sets.
+/// Byte strings are compared by their lengths if most of them differ, or if those with bars are fewer than
+/// this part of both sets.
 const FREQUENT: f64 = 0.1;
 
 /// A side of a comparison: cells on the axis of both, in order, and the number of values.
@@ -42,11 +44,12 @@ struct Compared {
 }
 
 impl Statistics {
-    /// Compares the features that both sets have, with one kind and values: `{"features":[..]}`, those that differ most first. Integers beyond 2^53 are
-    /// strings.
+    /// Compares the features that both sets have, with one kind and values: `{"features":[..]}`, those that
+    /// differ most first. Integers beyond 2^53 are strings.
     ///
-    /// `distance` is the Jensen-Shannon distance of the values, and `chance` the one that two draws of the same distribution stay below in 19 of 20 cases. Features
-    /// are ordered by the part of the distance that is above it.
+    /// `distance` is the Jensen-Shannon distance of the values, and `chance` the one that two draws of the
+    /// same distribution stay below in 19 of 20 cases. Features are ordered by the part of the distance that
+    /// is above it.
     pub fn compare(&self, other: &Statistics) -> String {
         let (a, b) = (&self.unit.all, &other.unit.all);
         let features = (
@@ -106,7 +109,7 @@ impl Statistics {
     }
 }
 
-/// Returns the number of values of a feature that do not depend on each other: those of one record may.
+/// Returns the number of values of a feature that do not depend on each other: values of one record may.
 fn independent(stats: &FeatureStats) -> u64 {
     let values = stats
         .ints
@@ -232,8 +235,8 @@ fn numbers<T: NumberAxis + 'static>(
     Some(Compared { bars: bars.collect(), by: "range", scale, parts })
 }
 
-/// Compares byte strings: the most frequent ones of both sets have bars, the others are one bar and some parts. Where hardly any string is frequent,
-/// the lengths are compared.
+/// Compares byte strings: the most frequent ones of both sets have bars, the others are one bar and some
+/// parts. Where hardly any string is frequent, the lengths are compared.
 fn texts(x: &ByteStats, y: &ByteStats) -> Option<Compared> {
     let (n, m) = (x.lengths.n, y.lengths.n);
     let mut all = Pooled::new();
@@ -316,7 +319,7 @@ mod tests {
         found.iter().find(|feature| feature["name"] == name).unwrap()
     }
 
-    /// A few values have one distance as integers, as floats and as strings: that of their counters.
+    /// A few values have one distance as integers, as floats and as strings: their counters' distance.
     #[test]
     fn the_distance_does_not_depend_on_the_kind() {
         let draw = |seed: u64| {
@@ -340,8 +343,9 @@ mod tests {
         );
     }
 
-    /// Noise does not win: features that are drawn alike come after one that moved by a little, also those with few values, with long tails, with values that are
-    /// all different, and with values that repeat in their record.
+    /// Noise does not win: features that are drawn alike come after one that moved by a little, also those
+    /// with few values, with long tails, with values that are all different, and with values that repeat in
+    /// their record.
     #[test]
     fn chance_does_not_win() {
         let mut first = 0;

@@ -1,9 +1,10 @@
 //! Counters of numbers by their leading bits.
 //!
-//! A number belongs to one of 65,536 counters, by its leading bits: of a float the sign, the exponent and 7 bits of the mantissa, of an
-//! integer the sign, the power of two and the 7 bits below it. Counters are kept in pages of 256, which are made when they are touched.
-//! Adding a value increments one counter, and merging adds counters. A value differs from the middle of its counter by at most 1/256 of
-//! itself, except floats below 2^-126, and integers between -256 and 256 have a counter each.
+//! A number belongs to one of 65,536 counters, by its leading bits: of a float the sign, the exponent and 7
+//! bits of the mantissa, of an integer the sign, the power of two and the 7 bits below it. Counters are kept
+//! in pages of 256, which are made when they are touched. Adding a value increments one counter, and merging
+//! adds counters. A value differs from the middle of its counter by at most 1/256 of itself, except floats
+//! below 2^-126, and integers between -256 and 256 have a counter each.
 
 const PAGE: usize = 256;
 
@@ -147,7 +148,8 @@ pub(crate) fn cells<T>(counters: &KeyCounters, cell: fn((u16, u64)) -> Cell<T>) 
     negative.chain(counters.iter().filter(|(key, _)| key & NEGATIVE == 0)).map(cell).collect()
 }
 
-/// Returns the cell that contains the value of this rank, which counts from 1. Cells are in the order of their values.
+/// Returns the cell that contains the value of this rank, which counts from 1. Cells are in the order of
+/// their values.
 pub(crate) fn at_rank<T>(cells: &[Cell<T>], rank: u64) -> Option<&Cell<T>> {
     let mut before = 0u64;
     let found = cells.iter().find(|cell| {
@@ -195,7 +197,7 @@ mod tests {
         assert_eq!(float_cell((float_key(-0.0), 1)).low, 0.0);
     }
 
-    /// Cells are disjoint, and their order is that of the values.
+    /// Cells are disjoint, and in the order of the values.
     #[test]
     fn cells_are_in_order() {
         let mut counters = KeyCounters::default();
@@ -208,7 +210,8 @@ mod tests {
         assert!(floats.windows(2).all(|pair| pair[0].high <= pair[1].low));
     }
 
-    /// Quantiles differ from those of the sorted values by at most 1/256, for 1,000 seeds, and do not depend on how values are merged.
+    /// Quantiles differ from the sorted values' quantiles by at most 1/256, for 1,000 seeds, and do not
+    /// depend on how values are merged.
     #[test]
     fn quantiles_are_within_the_bound() {
         for seed in 0..1000 {

@@ -1,5 +1,6 @@
-//! The number of distinct values, estimated from 2^14 registers: HyperLogLog with the estimator of O. Ertl, "New cardinality
-//! estimation algorithms for HyperLogLog sketches" (2017, arXiv 1702.01284), which needs no tables. The standard error is 0.81 %.
+//! The number of distinct values, estimated from 2^14 registers: HyperLogLog with the estimator of O. Ertl,
+//! "New cardinality estimation algorithms for HyperLogLog sketches" (2017, arXiv 1702.01284), which needs no
+//! tables. The standard error is 0.81 %.
 
 const BITS: u32 = 14;
 const REGISTERS: usize = 1 << BITS;
@@ -102,7 +103,8 @@ mod tests {
     use super::*;
     use tfseek_testkit::rng::Rng;
 
-    /// The error is below 5 standard errors for 1,000 seeds and sizes, and merging does not change the registers.
+    /// The error is below 5 standard errors for 1,000 seeds and sizes, and merging does not change the
+    /// registers.
     #[test]
     fn estimates_are_within_the_bound() {
         let mut squares = 0.0;

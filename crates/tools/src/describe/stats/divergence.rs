@@ -1,6 +1,7 @@
 //! The Jensen-Shannon divergence of two distributions, and the one that chance makes.
 
-/// Returns the divergence of two distributions, given as numbers of values in the same parts. `None` if one has no values.
+/// Returns the divergence of two distributions, given as numbers of values in the same parts. `None` if one
+/// has no values.
 pub(crate) fn divergence(parts: &[(f64, f64)]) -> Option<f64> {
     let total = parts.iter().fold((0.0, 0.0), |(a, b), (n, m)| (a + n, b + m));
     if total.0 <= 0.0 || total.1 <= 0.0 {
@@ -15,11 +16,11 @@ pub(crate) fn divergence(parts: &[(f64, f64)]) -> Option<f64> {
     Some(parts.iter().map(one).sum::<f64>().clamp(0.0, 1.0))
 }
 
-/// Returns the divergence that two draws of one distribution stay below in 19 of 20 cases. `parts` is the number of parts that have values, and `n`
-/// and `m` are the numbers of independent values.
+/// Returns the divergence that two draws of one distribution stay below in 19 of 20 cases. `parts` is the
+/// number of parts that have values, and `n` and `m` are the numbers of independent values.
 ///
-/// For many values the divergence times 8 ln 2 / (1/n + 1/m) has the chi-squared distribution, here in the approximation of E. Wilson and M. Hilferty
-/// (1931).
+/// For many values the divergence times 8 ln 2 / (1/n + 1/m) has the chi-squared distribution, here in the
+/// approximation of E. Wilson and M. Hilferty (1931).
 pub(crate) fn of_chance(parts: usize, n: u64, m: u64) -> f64 {
     let freedom = parts.saturating_sub(1) as f64;
     if freedom == 0.0 || n == 0 || m == 0 {

@@ -17,7 +17,8 @@ pub(super) struct FeatureRun {
 
 /// Statistics of one feature. Of a feature list each step counts as a feature, and `steps` has their numbers.
 ///
-/// The fields that each record changes come first, in one cache line, because the statistics of many features do not fit into the caches.
+/// The fields that each record changes come first, in one cache line, because the statistics of many features
+/// do not fit into the caches.
 #[derive(Clone, Default)]
 #[repr(C, align(64))]
 pub(crate) struct FeatureStats {
@@ -131,7 +132,8 @@ impl FeatureStats {
         }
     }
 
-    /// Returns the number of records that have the feature, with or without a kind. For a feature list: that have it.
+    /// Returns the number of records that have the feature, with or without a kind. For a feature list: that
+    /// have it.
     pub(crate) fn records(&self) -> u64 {
         match &self.steps {
             Some(steps) => steps.n,

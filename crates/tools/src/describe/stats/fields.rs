@@ -104,8 +104,9 @@ pub(crate) struct PayloadFields {
 }
 
 impl PayloadFields {
-    /// Adds a payload: its type, and the fields for which `selects` returns true. Returns the number of fields that are not counted, because
-    /// there are too many numbers, or `is_full` is true and the number is new.
+    /// Adds a payload: its type, and the fields for which `selects` returns true. Returns the number of
+    /// fields that are not counted, because there are too many numbers, or `is_full` is true and the number
+    /// is new.
     pub(crate) fn add(&mut self, payload: &[u8], selects: impl Fn(u32) -> bool, is_full: bool) -> u64 {
         let Some(numbers) = self.types.add(payload) else { return 0 };
         let mut not_counted = 0;
@@ -163,8 +164,8 @@ impl PayloadFields {
             .for_each(|field| field.approximate());
     }
 
-    /// Returns the fields with their numbers, in ascending order, and their names if they are known. There are none if the payloads are
-    /// no messages.
+    /// Returns the fields with their numbers, in ascending order, and their names if they are known. There
+    /// are none if the payloads are no messages.
     pub(crate) fn messages(&self) -> Vec<(u32, Option<&'static str>, &FieldStats)> {
         let Some(of) = self.types.payload_type().filter(|payload_type| payload_type.is_message()) else {
             return Vec::new();

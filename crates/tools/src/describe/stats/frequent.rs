@@ -1,11 +1,12 @@
-//! Numbers of occurrences of numbers: exact up to 65,536 distinct ones, then those of the algorithm of J. Misra and D. Gries (1982), with
-//! the batches and the merging of P. Agarwal et al., "Mergeable summaries" (2013).
+//! Numbers of occurrences of numbers: exact up to 65,536 distinct ones, then by the algorithm of J. Misra and
+//! D. Gries (1982), with the batches and the merging of P. Agarwal et al., "Mergeable summaries" (2013).
 //!
-//! A counter is then too low by at most `missed`, which is at most n / 4,096 for n values. Values without a counter occurred at most that
-//! often. From then on the number of distinct values is estimated.
+//! A counter is then too low by at most `missed`, which is at most n / 4,096 for n values. Values without a
+//! counter occurred at most that often. From then on the number of distinct values is estimated.
 //!
-//! Values are collected in blocks, which are sorted and merged with the counters in ascending order. That takes a fraction of the time and memory
-//! of a hash table, because tables of many features do not fit into caches.
+//! Values are collected in blocks, which are sorted and merged with the counters in ascending order. That
+//! takes a fraction of the time and memory of a hash table, because tables of many features do not fit into
+//! caches.
 
 use super::distinct::HyperLogLog;
 use std::cmp::Ordering;
@@ -19,8 +20,8 @@ pub(crate) const EXACT: usize = 65_536;
 pub(crate) const MERGED: usize = 4_096;
 /// The number of counters of a feature that is not counted exactly, to save memory.
 pub(crate) const FEW: usize = 4_096;
-/// The number of values that are collected, sorted and added together. With more counters than that, it is their number, so that a value takes
-/// part in about two merges.
+/// The number of values that are collected, sorted and added together. With more counters than that, it is
+/// their number, so that a value takes part in about two merges.
 pub(super) const BLOCK: usize = 16_384;
 
 /// A hasher of single integers, by a multiplication with 128 bits.
@@ -56,8 +57,8 @@ pub(crate) fn excess(counts: impl Iterator<Item = u64>, keep: usize) -> u64 {
     *excess
 }
 
-/// Merges two lists in ascending order, without equal items in either. `sum` adds the counters of equal items, and `new` is called with the items
-/// of `b` that are not in `a`.
+/// Merges two lists in ascending order, without equal items in either. `sum` adds the counters of equal
+/// items, and `new` is called with the items of `b` that are not in `a`.
 pub(super) fn merged<T: Copy>(
     a: &[T],
     b: &[T],

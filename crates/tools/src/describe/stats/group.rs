@@ -16,11 +16,13 @@ use xxhash_rust::xxh3::xxh3_64;
 pub(crate) const MAX_SLICES: usize = 1_000;
 /// The longest byte string that names a slice.
 const MAX_SLICE_NAME: usize = 256;
-/// Memory is compared with its limit when the payload bytes since the last time reach this part of the limit, within these bounds.
+/// Memory is compared with its limit when the payload bytes since the last time reach this part of the limit,
+/// within these bounds.
 const CHECK_PART: u64 = 32;
 const CHECK_BOUNDS: (u64, u64) = (1 << 20, 16 << 20);
-/// Each time this many payload bytes were added, there must be memory for the statistics of the next ones. Their own allocations are many, and
-/// small or bounded, so this is the place where a lack of memory is an error.
+/// Each time this many payload bytes were added, there must be memory for the statistics of the next ones.
+/// Their own allocations are many, and small or bounded, so this is the place where a lack of memory is an
+/// error.
 const ENSURED_EVERY: u64 = 1 << 20;
 const HEADROOM: usize = 4 << 20;
 
@@ -61,7 +63,8 @@ pub(crate) struct RecordStats {
 }
 
 impl RecordStats {
-    /// Returns the number of distinct payloads, and true if it is exact. An estimate is at most the number of records.
+    /// Returns the number of distinct payloads, and true if it is exact. An estimate is at most the number of
+    /// records.
     pub(crate) fn distinct_payloads(&self) -> (u64, bool) {
         let (count, exact) = self.payloads.count();
         (count.min(self.sizes.n), exact)
@@ -100,7 +103,8 @@ impl RecordStats {
         self.all().for_each(|stats| stats.flush());
     }
 
-    /// Adds the statistics of `other`, whose places are mapped to those of this one. Returns the number of fields that are not counted.
+    /// Adds the statistics of `other`, whose places are mapped to this one's places. Returns the number of
+    /// fields that are not counted.
     fn merge(&mut self, other: &RecordStats, features: &[u32], lists: &[u32], is_full: bool) -> u64 {
         for (records, n) in self.kinds.iter_mut().zip(other.kinds) {
             *records = records.saturating_add(n);
@@ -127,13 +131,14 @@ impl RecordStats {
 #[derive(Clone, Default)]
 struct FeatureCollector {
     names: FeatureNames,
-    /// By the place of the name: the last record with the feature, and its position among the features of that record.
+    /// By the place of the name: the last record with the feature, and its position among the features of
+    /// that record.
     last: Vec<(u64, u32)>,
 }
 
 impl FeatureCollector {
-    /// Collects the features of a record in `found`, each once: the last entry of a key wins. Returns the number of entries that are not
-    /// counted.
+    /// Collects the features of a record in `found`, each once: the last entry of a key wins. Returns the
+    /// number of entries that are not counted.
     #[inline]
     fn collect<'a, V>(
         &mut self,
@@ -332,8 +337,8 @@ impl UnitStats {
         self.limit(limit);
     }
 
-    /// Ends exact counting of the features that take most memory, until the rest takes at most `limit` bytes. If that is not enough, no
-    /// further feature is counted.
+    /// Ends exact counting of the features that take most memory, until the rest takes at most `limit` bytes.
+    /// If that is not enough, no further feature is counted.
     fn limit(&mut self, limit: u64) {
         let mut groups: Vec<&mut RecordStats> = self.slices.values_mut().collect();
         groups.push(&mut self.all);

@@ -10,7 +10,8 @@ pub(crate) struct Bucket {
     pub(crate) count: f64,
 }
 
-/// Returns `n` buckets of equal width from `low` to `high`. Each cell is in the bucket that contains its middle. Equal bounds give one bucket.
+/// Returns `n` buckets of equal width from `low` to `high`. Each cell is in the bucket that contains its
+/// middle. Equal bounds give one bucket.
 pub(crate) fn equal_width(cells: &[Cell], low: f64, high: f64, n: usize) -> Vec<Bucket> {
     if cells.is_empty() || low >= high || n == 0 {
         let count = cells.iter().map(|cell| cell.count as f64).sum();
@@ -29,8 +30,8 @@ pub(crate) fn equal_width(cells: &[Cell], low: f64, high: f64, n: usize) -> Vec<
     buckets
 }
 
-/// Returns the cell of the value at a part of the values: the smallest one such that at least this part is not above it. The first and the last
-/// value are the bounds.
+/// Returns the cell of the value at a part of the values: the smallest one such that at least this part is
+/// not above it. The first and the last value are the bounds.
 fn at_part<T: Copy>(cells: &[Cell<T>], (low, high): (T, T), part: f64) -> Option<Cell<T>> {
     let n = cells.iter().fold(0u64, |sum, cell| sum.saturating_add(cell.count));
     let rank = ((part * n as f64).ceil() as u64).clamp(1, n.max(1));

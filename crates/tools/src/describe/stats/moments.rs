@@ -1,5 +1,5 @@
-//! Mean and variance, merged by the formula of T. Chan, G. Golub and R. LeVeque, "Updating formulae and a pairwise algorithm for
-//! computing sample variances" (1979).
+//! Mean and variance, merged by the formula of T. Chan, G. Golub and R. LeVeque, "Updating formulae and a
+//! pairwise algorithm for computing sample variances" (1979).
 
 /// Number, mean and sum of squared deviations of values.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -25,7 +25,8 @@ impl Moments {
         Moments { n, mean, squares }
     }
 
-    /// Returns the moments of a block of values. Sums are kept in four parts, so that they can be added at the same time.
+    /// Returns the moments of a block of values. Sums are kept in four parts, so that they can be added at
+    /// the same time.
     pub(crate) fn of(values: &[f64]) -> Moments {
         if values.is_empty() {
             return Moments::default();

@@ -9,7 +9,8 @@ pub(crate) const MAX_FEATURES: usize = 20_000;
 /// The longest name of a feature that is counted, in bytes.
 const MAX_NAME: usize = 4_096;
 
-/// The names of the features of a set of records, in the order in which they were found. A feature is known by its place in this order.
+/// The names of the features of a set of records, in the order in which they were found. A feature is known
+/// by its place in this order.
 #[derive(Clone, Default)]
 pub(crate) struct FeatureNames {
     names: Vec<(Box<str>, bool)>,
@@ -29,7 +30,8 @@ const NAME_BYTES: usize = 1024;
 pub(crate) const NOT_COUNTED: u32 = u32::MAX;
 
 impl FeatureNames {
-    /// Returns the place of the feature with this key, which is number `k` in its record. Returns [`NOT_COUNTED`] if there is no room.
+    /// Returns the place of the feature with this key, which is number `k` in its record. Returns
+    /// [`NOT_COUNTED`] if there is no room.
     #[inline]
     pub(crate) fn place(&mut self, k: usize, key: &str, patterns: &[String]) -> u32 {
         if let Some(&place) = self.predicted.get(k)
@@ -84,7 +86,8 @@ impl FeatureNames {
         if self.is_lost { Err(io::Error::from(io::ErrorKind::OutOfMemory).into()) } else { Ok(()) }
     }
 
-    /// Reserves memory for another name, and every [`NAMES`] names for their statistics, which are small allocations.
+    /// Reserves memory for another name, and every [`NAMES`] names for their statistics, which are small
+    /// allocations.
     fn reserve(&mut self) -> Result<(), TryReserveError> {
         if self.names.len().is_multiple_of(NAMES) {
             memory::ensure(NAMES * NAME_BYTES)?;

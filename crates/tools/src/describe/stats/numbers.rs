@@ -13,7 +13,8 @@ const MANY: usize = 64;
 /// The longest list that is decoded at once.
 const DECODED: usize = 1 << 16;
 
-/// The bits of values that are not added to the sketches yet. It comes first in its statistics, in one cache line.
+/// The bits of values that are not added to the sketches yet. It comes first in its statistics, in one cache
+/// line.
 #[derive(Clone)]
 struct NumberBlock<T> {
     bits: Vec<T>,
@@ -33,8 +34,8 @@ impl<T: Copy + Ord + Into<u64>> NumberBlock<T> {
         self.bits.len() >= self.full
     }
 
-    /// Adds the values to their moments and frequencies, and empties the block. `each` is called with the bits of each value, and returns the
-    /// value.
+    /// Adds the values to their moments and frequencies, and empties the block. `each` is called with the
+    /// bits of each value, and returns the value.
     fn drain(
         &mut self,
         moments: &mut Moments,
@@ -56,12 +57,14 @@ impl<T: Copy + Ord + Into<u64>> NumberBlock<T> {
 
 /// Statistics of integers.
 ///
-/// Numbers below 65,536 have a counter each, in a table, which gives their moments and ranks exactly. The other numbers are in the sketches.
+/// Numbers below 65,536 have a counter each, in a table, which gives their moments and ranks exactly. The
+/// other numbers are in the sketches.
 #[derive(Clone, Default)]
 #[repr(C, align(64))]
 pub(crate) struct IntStats {
     block: NumberBlock<u64>,
-    /// Counters of the numbers below 65,536, by number. Empty if exact counting has ended: the numbers are then in `counters`.
+    /// Counters of the numbers below 65,536, by number. Empty if exact counting has ended: the numbers are
+    /// then in `counters`.
     pub(crate) table: KeyCounters,
     pub(crate) is_exact: bool,
     pub(crate) counters: KeyCounters,
@@ -186,7 +189,8 @@ impl IntStats {
         joined(table, self.bounds)
     }
 
-    /// Returns the cells of all values in order. While all values are counted exactly, each has a cell of its own.
+    /// Returns the cells of all values in order. While all values are counted exactly, each has a cell of its
+    /// own.
     pub(crate) fn cells(&self) -> Vec<Cell<i64>> {
         let others = match self.frequencies.distinct {
             None => {
@@ -205,7 +209,7 @@ impl IntStats {
         all
     }
 
-    /// Returns the same cells for any values, in order: those of their leading bits.
+    /// Returns the same cells for any values, in order: the cells of their leading bits.
     pub(crate) fn key_cells(&self) -> Vec<Cell<i64>> {
         let mut counters = self.counters.clone();
         self.table.iter().for_each(|(value, n)| counters.add(int_key(value.into()), n));
@@ -217,7 +221,8 @@ impl IntStats {
         if self.is_exact { self.table.get(0) } else { self.counters.get(0) }
     }
 
-    /// Returns the number of distinct values, and true if it is exact. An estimate is at most the number of values.
+    /// Returns the number of distinct values, and true if it is exact. An estimate is at most the number of
+    /// values.
     pub(crate) fn distinct(&self) -> (u64, bool) {
         let table = self.table.iter().count() as u64;
         match &self.frequencies.distinct {
@@ -366,7 +371,8 @@ impl FloatStats {
         self.moments.n.saturating_add(others)
     }
 
-    /// Returns the cells of the finite values in order. Zero always has a cell of its own, and each value while all are counted exactly.
+    /// Returns the cells of the finite values in order. Zero always has a cell of its own, and each value
+    /// while all are counted exactly.
     pub(crate) fn cells(&self) -> Vec<Cell> {
         if self.frequencies.distinct.is_none() {
             let counts = self.frequencies.counts.iter();
@@ -378,7 +384,7 @@ impl FloatStats {
         self.key_cells()
     }
 
-    /// Returns the same cells for any values, in order: zero, and those of their leading bits.
+    /// Returns the same cells for any values, in order: zero, and the cells of their leading bits.
     pub(crate) fn key_cells(&self) -> Vec<Cell> {
         let mut all = cells(&self.counters, float_cell);
         // The cell of zero also has the smallest positive numbers.
@@ -392,7 +398,8 @@ impl FloatStats {
         all
     }
 
-    /// Returns the number of distinct finite values, and true if it is exact. An estimate is at most the number of values.
+    /// Returns the number of distinct finite values, and true if it is exact. An estimate is at most the
+    /// number of values.
     pub(crate) fn distinct(&self) -> (u64, bool) {
         match &self.frequencies.distinct {
             Some(distinct) => (distinct.estimate().min(self.moments.n), false),
@@ -403,7 +410,7 @@ impl FloatStats {
     /// Returns the most frequent finite values with their numbers, the most frequent first.
     pub(crate) fn top(&self, n: usize) -> Vec<(f32, u64)> {
         let values = self.frequencies.counts.iter().map(|(bits, n)| (f32::from_bits(*bits as u32), *n));
-        // The order of the bits, with those of negative numbers reversed, is the order of the numbers.
+        // The order of the bits, with negative numbers' bits reversed, is the order of the numbers.
         let order =
             |value: f32| value.to_bits() as i32 ^ (((value.to_bits() as i32 >> 31) as u32) >> 1) as i32;
         most_frequent(values, n, order)

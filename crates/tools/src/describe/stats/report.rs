@@ -242,7 +242,7 @@ fn int64(json: &mut JsonText, ints: &IntStats, names: Option<&[Box<str>]>) {
     });
 }
 
-/// Writes the shortest text of a 32-bit float, not that of its value in 64 bits.
+/// Writes the shortest text of a 32-bit float, not of its value in 64 bits.
 fn float(json: &mut JsonText, value: f32) {
     json.raw(serde_json::to_string(&value).unwrap_or_else(|_| "null".to_owned()));
 }
@@ -306,7 +306,8 @@ fn byte_stats(json: &mut JsonText, bytes: &ByteStats) {
 }
 
 impl ByteStats {
-    /// Returns the most frequent values with their counters, the most frequent first. Equally frequent ones are in the order of their bytes.
+    /// Returns the most frequent values with their counters, the most frequent first. Equally frequent ones
+    /// are in the order of their bytes.
     pub(crate) fn top(&self, n: usize) -> Vec<(TextCounter, Option<&[u8]>)> {
         let values = self.frequencies.iter().map(|(counter, text)| ((counter, text), counter.count));
         let top =

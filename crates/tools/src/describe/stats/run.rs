@@ -26,18 +26,20 @@ pub struct StatsOptions {
     pub features: Vec<String>,
     /// A feature. The records of each of its values get statistics of their own.
     pub by: Option<String>,
-    /// A condition. Only the records that meet it are counted. In files after the first, record numbers are known only to
-    /// [`run_dataset`](StatsOptions::run_dataset).
+    /// A condition. Only the records that meet it are counted. In files after the first, record numbers are
+    /// known only to [`run_dataset`](StatsOptions::run_dataset).
     pub filter: Option<Filter>,
     /// Kind of the records. By default it is guessed for each file.
     pub kind: Option<MessageKind>,
-    /// Number of [`threads`](tfseek::threads). Default: one per processor. 0: the calling thread. The result does not depend on it.
+    /// Number of [`threads`](tfseek::threads). Default: one per processor. 0: the calling thread. The result
+    /// does not depend on it.
     pub threads: Option<usize>,
-    /// Limit on the memory of the result in bytes; each thread may need a quarter of it more. Default: 2 GiB. Exact counting of the features
-    /// that need most memory is ended first. If that is not enough, no further feature is counted.
+    /// Limit on the memory of the result in bytes; each thread may need a quarter of it more. Default: 2 GiB.
+    /// Exact counting of the features that need most memory is ended first. If that is not enough, no further
+    /// feature is counted.
     pub memory: u64,
-    /// Treatment of malformed records, and of damaged records of a dataset. Default: they are errors. A stream that leaves damage out has this
-    /// option itself.
+    /// Treatment of malformed records, and of damaged records of a dataset. Default: they are errors. A
+    /// stream that leaves damage out has this option itself.
     pub damage: Damage,
 }
 
@@ -67,7 +69,8 @@ impl StatsOptions {
     /// Computes the statistics of files, each of which is opened once by `open` and read in order.
     ///
     /// # Errors
-    /// The first error in the order of the files: of opening or reading one, of a malformed record, or of the slices.
+    /// The first error in the order of the files: of opening or reading one, of a malformed record, or of the
+    /// slices.
     pub fn run<P: Sync>(
         &self,
         files: &[P],
@@ -93,9 +96,10 @@ impl StatsOptions {
         .fold()
     }
 
-    /// Computes the statistics of the records of a dataset, of the records `ids`, or of a sample of `sample.0` of these with the seed
-    /// `sample.1`. Records are read by number, in ascending order. `report` is usually a function that is called with the number of records
-    /// that were read since the last call; an error ends the run.
+    /// Computes the statistics of the records of a dataset, of the records `ids`, or of a sample of
+    /// `sample.0` of these with the seed `sample.1`. Records are read by number, in ascending order. `report`
+    /// is usually a function that is called with the number of records that were read since the last call; an
+    /// error ends the run.
     ///
     /// # Errors
     /// As [`run`](StatsOptions::run).
@@ -143,7 +147,8 @@ impl StatsOptions {
     }
 }
 
-/// Progress of [`StatsOptions::run_dataset`]. A function that receives the number of records since its last call is one.
+/// Progress of [`StatsOptions::run_dataset`]. A function that receives the number of records since its last
+/// call is one.
 pub trait StatsProgress: Sync {
     /// Receives the number of records that were read since the last call.
     ///
@@ -156,8 +161,8 @@ pub trait StatsProgress: Sync {
         false
     }
 
-    /// Receives the statistics of the records up to here: those of the first shards, and of the first units of the shard after them. Other threads
-    /// wait meanwhile.
+    /// Receives the statistics of the records up to here: of the first shards, and of the first units of the
+    /// shard after them. Other threads wait meanwhile.
     fn partial(&self, _: Statistics) {}
 }
 

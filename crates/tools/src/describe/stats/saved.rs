@@ -4,7 +4,8 @@
 //! {"tfseek_stats":1, .. the members of `Statistics::json` .., "state":STATE}
 //! ```
 //!
-//! Counters are lists of keys and numbers in turn. Registers, and byte strings that are not UTF-8, are base64.
+//! Counters are lists of keys and numbers in turn. Registers, and byte strings that are not UTF-8, are
+//! base64.
 
 use super::bytes::{ByteStats, ImageStats};
 use super::counters::KeyCounters;
@@ -31,7 +32,8 @@ use std::collections::BTreeMap;
 const VERSION: u64 = 1;
 
 impl Statistics {
-    /// Returns the statistics as text that [`from_saved`](Statistics::from_saved) reads: one line of JSON with a line end.
+    /// Returns the statistics as text that [`from_saved`](Statistics::from_saved) reads: one line of JSON
+    /// with a line end.
     pub fn save(&self) -> String {
         let json = self.json();
         let mut state = JsonText::default();

@@ -19,7 +19,7 @@ pub struct Statistics {
     pub(super) memory: u64,
     /// Number of shards.
     pub(super) shards: u64,
-    /// Number of records in the shards, if the statistics are those of a sample.
+    /// Number of records in the shards, if the statistics are of a sample.
     pub(super) sampled_from: Option<u64>,
     /// The number of damaged or malformed records that were skipped.
     pub skipped: u64,
@@ -31,7 +31,8 @@ pub struct Statistics {
     pub warnings: Vec<Warning>,
     /// The features of the condition that no record had, if records were read.
     pub unseen: Vec<String>,
-    /// Names of the values 0, 1, .. of int64 features, which the JSON and the table have beside the most frequent values. They are not saved.
+    /// Names of the values 0, 1, .. of int64 features, which the JSON and the table have beside the most
+    /// frequent values. They are not saved.
     pub value_names: BTreeMap<String, Arc<[Box<str>]>>,
 }
 
@@ -46,7 +47,8 @@ impl Statistics {
         self.unit.all.kinds.iter().fold(0, |sum, n| sum.saturating_add(*n))
     }
 
-    /// Returns the names of the features, and the numbers of the fields (`field 5`), that are not counted exactly, because the memory was not enough.
+    /// Returns the names of the features, and the numbers of the fields (`field 5`), that are not counted
+    /// exactly, because the memory was not enough.
     pub fn limited(&self) -> Vec<Cow<'_, str>> {
         let features = self.unit.feature_names().iter().zip(&self.unit.all.features);
         let lists = self.unit.list_names().iter().zip(&self.unit.all.lists);
@@ -58,12 +60,14 @@ impl Statistics {
         names
     }
 
-    /// Returns the number of entries of records that are not counted, because there are too many names of features.
+    /// Returns the number of entries of records that are not counted, because there are too many names of
+    /// features.
     pub fn not_counted(&self) -> u64 {
         self.unit.not_counted
     }
 
-    /// Checks that a feature or feature list of this name was found, or a field of this number, if there are records.
+    /// Checks that a feature or feature list of this name was found, or a field of this number, if there are
+    /// records.
     ///
     /// # Errors
     /// The nearest name of a feature of the records, if one is similar to it.
@@ -79,8 +83,8 @@ impl Statistics {
 
     /// Adds the records of `other`, as if they followed in the same run. Both must have the same options.
     ///
-    /// Counters, bounds and presence are those of one run. The mean and the standard deviation are equal up to rounding. Numbers that are
-    /// not exact keep their bounds.
+    /// Counters, bounds and presence are as in one run. The mean and the standard deviation are equal up to
+    /// rounding. Numbers that are not exact keep their bounds.
     ///
     /// # Errors
     /// The options differ, or there are too many slices.

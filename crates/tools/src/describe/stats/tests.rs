@@ -293,7 +293,8 @@ fn a_table_has_a_line_for_each_feature() {
     assert_eq!(empty.table(&TableStyle::default()), "0 records\n");
 }
 
-/// A message of random fields: 1 is a varint, 2 a string, 3 four bytes, 4 eight bytes. Each occurs up to three times, in any order.
+/// A message of random fields: 1 is a varint, 2 a string, 3 four bytes, 4 eight bytes. Each occurs up to
+/// three times, in any order.
 fn message(rng: &mut Rng) -> Vec<(u32, u64)> {
     (0..1 + rng.below(5))
         .map(|_| match 1 + rng.below(4) as u32 {
@@ -460,7 +461,8 @@ fn numbers_of_fields_are_bounded() {
     assert_eq!((&found["fields"][0]["present"], &found["limited"][0]), (&100_000.into(), &"field 1".into()));
 }
 
-/// With a condition, statistics are those of the records that meet it. The features of the condition that no record has are named.
+/// With a condition, statistics are of the records that meet it. The features of the condition that no record
+/// has are named.
 #[test]
 fn a_condition_selects_records() {
     let all = records(5000);

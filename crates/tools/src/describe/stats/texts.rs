@@ -1,5 +1,5 @@
-//! Numbers of occurrences of byte strings, as those of numbers in `frequent`. Strings of more than 256 bytes are counted by their length
-//! and hash only.
+//! Numbers of occurrences of byte strings, as for numbers in `frequent`. Strings of more than 256 bytes are
+//! counted by their length and hash only.
 
 use super::distinct::HyperLogLog;
 use super::frequent::{BLOCK, EXACT, MERGED, excess, merged};
@@ -8,7 +8,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 /// The longest byte string whose bytes are kept.
 pub(crate) const KEPT: usize = 256;
-/// Strings are counted together from this number of bytes, or from that of the counted ones.
+/// Strings are counted together from this number of bytes, or from as many as the counted ones have.
 const BLOCK_BYTES: usize = 1 << 20;
 
 /// A distinct byte string.
@@ -95,7 +95,7 @@ impl TextBlock {
     }
 }
 
-/// Sorts counters, and adds those of equal strings.
+/// Sorts counters, and adds the counters of equal strings.
 fn distinct(all: &mut Vec<TextCounter>, bytes: &[u8]) {
     all.sort_by(|a, b| a.order(bytes, b, bytes));
     all.dedup_by(|next, first| {
@@ -143,7 +143,8 @@ impl TextFrequencies {
         self.block.texts.len() >= self.block.full.0 || self.block.bytes.len() >= self.block.full.1
     }
 
-    /// Adds a string with a counter, whose bytes matter if it is short. It is counted by [`sort`](TextFrequencies::sort).
+    /// Adds a string with a counter, whose bytes matter if it is short. It is counted by
+    /// [`sort`](TextFrequencies::sort).
     pub(crate) fn push(&mut self, hash: u64, len: u64, text: &[u8], n: u64) {
         self.counters.push(TextCounter { hash, len, start: self.bytes.len(), count: n });
         if len <= KEPT as u64 {
@@ -156,8 +157,8 @@ impl TextFrequencies {
         distinct(&mut self.counters, &self.bytes);
     }
 
-    /// Counts what was added. `short` is called with the distinct short strings, and the number of times that each was added. It precedes
-    /// reading and merging.
+    /// Counts what was added. `short` is called with the distinct short strings, and the number of times that
+    /// each was added. It precedes reading and merging.
     pub(crate) fn flush(&mut self, mut short: impl FnMut(&[u8], u64)) {
         if self.block.texts.is_empty() {
             return;

@@ -1,7 +1,9 @@
-//! Statistics as a `DatasetFeatureStatisticsList`, which TensorFlow Data Validation, TFX and Facets read. The message is encoded here by hand.
+//! Statistics as a `DatasetFeatureStatisticsList`, which TensorFlow Data Validation, TFX and Facets read. The
+//! message is encoded here by hand.
 //!
-//! The numbers of buckets and values are TFDV's defaults: 10 buckets of equal width, 10 of equal numbers, the 20 most frequent values, and the
-//! 1,000 highest ranks. Slices are further datasets. The proto files are those of `tensorflow-metadata`; field numbers are in the code.
+//! The numbers of buckets and values are TFDV's defaults: 10 buckets of equal width, 10 of equal numbers, the
+//! 20 most frequent values, and the 1,000 highest ranks. Slices are further datasets. The proto files are
+//! `tensorflow-metadata`'s; field numbers are in the code.
 
 use super::bytes::ByteStats;
 use super::counters::Cell;
@@ -130,7 +132,8 @@ impl Statistics {
     }
 }
 
-/// Returns the type of a feature, by its most frequent kind. Images and other byte strings that are mostly not UTF-8 are bytes.
+/// Returns the type of a feature, by its most frequent kind. Images and other byte strings that are mostly
+/// not UTF-8 are bytes.
 fn feature_type(stats: &FeatureStats) -> FeatureType {
     match (stats.kind(), &stats.bytes) {
         (Some("int64"), _) => FeatureType::Int,

@@ -19,8 +19,8 @@ macro_rules! anomalies {
                 }
             }
 
-            /// Returns true for anomalies of records that fit the features of the schema: there are more features, or values are distributed otherwise than
-            /// before.
+            /// Returns true for anomalies of records that fit the features of the schema: there are more
+            /// features, or values are distributed otherwise than before.
             pub const fn is_warning(self) -> bool {
                 matches!(
                     self,

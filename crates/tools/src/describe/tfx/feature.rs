@@ -24,7 +24,8 @@ struct OpenFeature<'m> {
 }
 
 impl FieldReader<'_> {
-    /// Reads a feature, and adds its rule to the schema. `list` is the name of the feature list that it is in.
+    /// Reads a feature, and adds its rule to the schema. `list` is the name of the feature list that it is
+    /// in.
     pub(super) fn feature(
         &self,
         field: &TextField,

@@ -9,7 +9,7 @@ use tfseek::example::DType;
 /// Rules for the features of a data set.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TfxSchema {
-    /// Rules for features by name: those of Examples, or of the context of SequenceExamples.
+    /// Rules for features by name: features of Examples, or of the context of SequenceExamples.
     pub features: BTreeMap<String, FeatureRule>,
     /// Rules for feature lists by name.
     pub lists: BTreeMap<String, FeatureRule>,
@@ -19,7 +19,8 @@ pub struct TfxSchema {
     pub default_environments: Vec<String>,
     /// Minimum and maximum number of records.
     pub records: (u64, Option<u64>),
-    /// Number of records relative to a baseline: minimum and maximum, of `num_examples_drift_comparator` or `num_examples_version_comparator`.
+    /// Number of records relative to a baseline: minimum and maximum, of `num_examples_drift_comparator` or
+    /// `num_examples_version_comparator`.
     pub drift: Vec<(f64, f64)>,
     /// Constraints that are not checked: the name of the constraint, and of the feature if it has one.
     pub unchecked: BTreeSet<(String, Option<String>)>,
@@ -48,7 +49,8 @@ pub struct FeatureRule {
     pub min_domain_mass: f64,
     /// Minimum and maximum number of distinct values.
     pub unique: Option<(u64, u64)>,
-    /// Maximum distance between the distributions of the values and of a baseline: the largest difference of a value's share.
+    /// Maximum distance between the distributions of the values and of a baseline: the largest difference of
+    /// a value's share.
     pub infinity_norm: Option<f64>,
     /// Maximum Jensen-Shannon divergence, in bits, between the distributions of the values and of a baseline.
     pub jensen_shannon: Option<f64>,
@@ -83,7 +85,8 @@ pub enum ValueDomain {
     Strings(BTreeSet<Vec<u8>>),
     /// 0 and 1, or these two strings.
     Bools(Vec<u8>, Vec<u8>),
-    /// Encoded images: the minimum fraction in a format that TensorFlow decodes, and the maximum size of an image in bytes.
+    /// Encoded images: the minimum fraction in a format that TensorFlow decodes, and the maximum size of an
+    /// image in bytes.
     Images(f64, Option<u64>),
 }
 

@@ -5,10 +5,12 @@ use std::fmt::Write;
 use tfseek::example::DType;
 use tfseek::schema::{Finding, Inference};
 
-/// Writes the schema of inferred features, as TensorFlow Data Validation infers it: type, presence, a shape where all records have one, and otherwise
-/// that there are values. The largest numbers of values of these records would be wrong for the next ones.
+/// Writes the schema of inferred features, as TensorFlow Data Validation infers it: type, presence, a shape
+/// where all records have one, and otherwise that there are values. The largest numbers of values of these
+/// records would be wrong for the next ones.
 ///
-/// A feature whose records have several kinds is written without a type, so TFX asks for one. One without a kind is left out.
+/// A feature whose records have several kinds is written without a type, so TFX asks for one. One without a
+/// kind is left out.
 pub fn write(seen: &Inference) -> String {
     let mut out = String::new();
     let (lists, features): (Vec<_>, Vec<_>) =

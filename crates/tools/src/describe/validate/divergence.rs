@@ -1,4 +1,5 @@
-//! Jensen-Shannon divergence of two distributions, in bits: 0 for equal ones, 1 for those without a common value.
+//! Jensen-Shannon divergence of two distributions, in bits: 0 for equal ones, 1 for those without a common
+//! value.
 
 use crate::describe::stats::bounds::{Bounds, joined, widened};
 use crate::describe::stats::counters::{self, Cell, KeyCounters};
@@ -58,8 +59,8 @@ impl NumberShares {
 
     /// Returns the divergence of two distributions. `None` if one has no values.
     ///
-    /// The finite values of each side are a histogram of ten buckets of equal width. Buckets are cut at the edges of both, and their values spread
-    /// evenly. NaN and both infinities have a bucket each.
+    /// The finite values of each side are a histogram of ten buckets of equal width. Buckets are cut at the
+    /// edges of both, and their values spread evenly. NaN and both infinities have a bucket each.
     pub(super) fn divergence(&self, other: &NumberShares) -> Option<f64> {
         let (own, others) = (self.histogram(), other.histogram());
         let mut parts = aligned(&own, &others);
@@ -94,7 +95,8 @@ fn aligned(a: &[Bucket], b: &[Bucket]) -> Vec<(f64, f64)> {
     parts.map(|(&low, &high)| (mass(a, low, high, last), mass(b, low, high, last))).collect()
 }
 
-/// Returns the number of values of a histogram between two neighbouring edges. `last` is the last edge, which is in the last part.
+/// Returns the number of values of a histogram between two neighbouring edges. `last` is the last edge, which
+/// is in the last part.
 fn mass(buckets: &[Bucket], low: f64, high: f64, last: Option<f64>) -> f64 {
     let part = |bucket: &Bucket| {
         if bucket.low >= bucket.high {
@@ -236,7 +238,7 @@ mod tests {
             let (a, b) = (floats(1.0 + round as f32), floats(40.0));
             let [fa, fb] = [&a, &b].map(|list| list.iter().map(|&x| f64::from(x)).collect::<Vec<_>>());
             let (found, expected) = (of(&a).divergence(&of(&b)).unwrap(), naive(&fa, &fb));
-            // A counter may be in the bucket next to that of its values.
+            // A counter may be in the bucket next to its values' bucket.
             assert!((found - expected).abs() < 0.01, "{found} {expected}");
             let (mut parts, rest) = (of(&a[..700]), of(&a[700..]));
             parts.append(rest);

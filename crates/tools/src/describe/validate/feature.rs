@@ -142,7 +142,7 @@ impl FeatureChecks {
         if rule.unique.is_some() {
             self.distinct.add(value);
         }
-        // Of numbers the divergence is that of histograms.
+        // The divergence of numbers is their histograms' divergence.
         let of_strings = rule.jensen_shannon.is_some() && rule.kind == Some(DType::Bytes);
         if rule.infinity_norm.is_some() || of_strings {
             self.shares.add(value);

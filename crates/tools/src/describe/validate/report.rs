@@ -36,7 +36,7 @@ pub struct Anomaly {
 pub struct ValidationReport {
     /// Number of records.
     pub records: u64,
-    /// The anomalies, by feature. Those of the whole data set come first.
+    /// The anomalies, by feature. Anomalies of the whole data set come first.
     pub anomalies: Vec<Anomaly>,
     /// Constraints of the schema that were not checked, with their features.
     pub unchecked: BTreeSet<(String, Option<String>)>,
@@ -67,8 +67,8 @@ impl Findings {
 }
 
 impl Validator<'_> {
-    /// Returns the anomalies. `environment` selects the features that are required, and `baseline` has the checks of earlier records with
-    /// the same schema, for comparators.
+    /// Returns the anomalies. `environment` selects the features that are required, and `baseline` has the
+    /// checks of earlier records with the same schema, for comparators.
     pub fn report(&self, environment: Option<&str>, baseline: Option<&Validator<'_>>) -> ValidationReport {
         let mut found = Findings { anomalies: Vec::new(), unchecked: self.schema.unchecked.clone() };
         self.data_set(baseline, &mut found);
@@ -287,7 +287,7 @@ impl FeatureReport<'_> {
         }
     }
 
-    /// Compares the values with those of the baseline.
+    /// Compares the values with the baseline's values.
     fn compare(&self, earlier: Option<&FeatureChecks>, found: &mut Findings) {
         if self.rule.infinity_norm.is_none() && self.rule.jensen_shannon.is_none() {
             return;

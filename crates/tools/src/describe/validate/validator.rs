@@ -10,8 +10,8 @@ use tfseek::{Example, Feature, FeatureList, Result, SequenceExample};
 
 /// The checks of the records of one file, or of several files one after the other.
 ///
-/// Memory is bounded by the features of the schema, the names of new features, and a million distinct values of each feature whose values
-/// are counted.
+/// Memory is bounded by the features of the schema, the names of new features, and a million distinct values
+/// of each feature whose values are counted.
 ///
 /// ```
 /// use tfseek::ExampleBuilder;
@@ -33,7 +33,7 @@ use tfseek::{Example, Feature, FeatureList, Result, SequenceExample};
 #[derive(Clone, Debug)]
 pub struct Validator<'s> {
     pub(super) schema: &'s TfxSchema,
-    /// Number of a rule, and the rule, by the name of its feature: those of features, then those of feature lists.
+    /// Number of a rule, and the rule, by its feature's name: rules for features, then for feature lists.
     features: HashMap<&'s str, (usize, &'s FeatureRule)>,
     lists: HashMap<&'s str, (usize, &'s FeatureRule)>,
     pub(super) checks: Vec<FeatureChecks>,
@@ -72,7 +72,8 @@ impl<'s> Validator<'s> {
     /// Adds the next record.
     ///
     /// # Errors
-    /// The payload is malformed, or `kind` is [`MessageKind::Other`]. The checks are then as before. The error has no location.
+    /// The payload is malformed, or `kind` is [`MessageKind::Other`]. The checks are then as before. The
+    /// error has no location.
     pub fn add(&mut self, payload: &[u8], kind: MessageKind) -> Result<()> {
         let mut lists = Vec::new();
         let context = match kind {
@@ -92,7 +93,8 @@ impl<'s> Validator<'s> {
         Ok(())
     }
 
-    /// Adds the features of a record. Features that it lacks are counted when they are met again, so the time does not depend on the schema.
+    /// Adds the features of a record. Features that it lacks are counted when they are met again, so the time
+    /// does not depend on the schema.
     fn features(&mut self, found: &[(&str, Feature<'_>)]) {
         let record = self.records;
         // Of entries with one key, the last one counts.
@@ -169,7 +171,7 @@ impl<'s> Validator<'s> {
         tally.record(self.records);
     }
 
-    /// Adds the checks of later records. Their numbers continue those of this one.
+    /// Adds the checks of later records. Their numbers continue this validator's record numbers.
     pub fn append(&mut self, later: Validator<'s>) {
         let (before, records) = (self.records, later.records);
         for (all, later) in self.checks.iter_mut().zip(later.checks) {

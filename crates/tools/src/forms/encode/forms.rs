@@ -13,8 +13,9 @@ use tfseek::{DType, ExampleBuilder, FeatureBuf, SequenceExampleBuilder};
 /// The form of records in JSON.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum JsonForm {
-    /// Known from the first keys of each record: the plain form, unless a key has a meaning in one of the others and is not the name of a
-    /// feature of the schema. After `file`, `index` and `record` the next key decides.
+    /// Known from the first keys of each record: the plain form, unless a key has a meaning in one of the
+    /// others and is not the name of a feature of the schema. After `file`, `index` and `record` the next key
+    /// decides.
     #[default]
     Auto,
     /// An object of features.
@@ -67,7 +68,8 @@ const SECTIONS: [&str; 5] = ["features", "context", "feature_lists", "featureLis
 const NO_SCHEMA: &str = "expected a schema, because this form of JSON has no kinds, found none";
 
 impl<R: Read> JsonRecords<R> {
-    /// Reads records. Without `kinds` only the form of protobuf is read. The text of a record has at most `max_record` bytes.
+    /// Reads records. Without `kinds` only the form of protobuf is read. The text of a record has at most
+    /// `max_record` bytes.
     pub fn new(input: R, kinds: Option<FeatureKinds>, form: JsonForm, max_record: u64) -> JsonRecords<R> {
         JsonRecords { source: RecordSource::new(input, max_record), kinds, form }
     }
@@ -311,7 +313,7 @@ impl RecordReader<'_> {
         )))
     }
 
-    /// Reads a section: a map of features or of feature lists. That of protobuf is in a member of its own.
+    /// Reads a section: a map of features or of feature lists. Protobuf's map is in a member of its own.
     fn map<'a>(self, section: &Member<'a>, lists: bool, parts: &mut Parts) -> Result<(), ValueError<'a>> {
         let members = section.value.members()?;
         if !self.is_proto(&members, lists) {
@@ -393,7 +395,8 @@ fn map_names(lists: bool) -> [&'static str; 2] {
     if lists { ["featureList", "feature_list"] } else { ["feature", "feature"] }
 }
 
-/// Reads the steps of a feature list in the plain manner: each is a list, a value, or null for a step without a kind. `None` for null.
+/// Reads the steps of a feature list in the plain manner: each is a list, a value, or null for a step without
+/// a kind. `None` for null.
 fn steps(list: JsonValue<'_>, dtype: DType) -> Result<Option<Vec<FeatureBuf>>, ValueError<'_>> {
     if list.is_null() {
         return Ok(None);
@@ -458,7 +461,8 @@ fn proto_feature(feature: JsonValue<'_>) -> Result<FeatureBuf, ValueError<'_>> {
     Ok(values)
 }
 
-/// Returns the value of the only member of an object, which must have this name, or `None` for an empty object.
+/// Returns the value of the only member of an object, which must have this name, or `None` for an empty
+/// object.
 fn only_member<'a>(object: JsonValue<'a>, name: &str) -> Result<Option<JsonValue<'a>>, ValueError<'a>> {
     let members = object.members()?;
     match only(&members)? {

@@ -13,7 +13,7 @@ pub struct FeatureKinds {
 }
 
 impl FeatureKinds {
-    /// Returns the kinds of the features that a schema reads. Those of index and partition features are int64.
+    /// Returns the kinds of the features that a schema reads. Index and partition features are int64.
     pub fn of(schema: &Schema) -> FeatureKinds {
         FeatureKinds {
             features: kinds(schema.features()),

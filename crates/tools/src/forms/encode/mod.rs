@@ -7,10 +7,12 @@
 //! ```
 //!
 //! The first two forms contain no kinds, so a schema is needed ([`FeatureKinds`]), or a first reading that
-//! observes the kinds of the values ([`ObservedKinds`]). The third form is exact, and needs none. A value that does not have
-//! the kind of its feature, an unknown feature and a key that is given twice are errors with line, column and byte.
+//! observes the kinds of the values ([`ObservedKinds`]). The third form is exact, and needs none. A value
+//! that does not have the kind of its feature, an unknown feature and a key that is given twice are errors
+//! with line, column and byte.
 //!
-//! The text is read once, in pieces: only the record that is being read is in memory, and its text has a maximum length.
+//! The text is read once, in pieces: only the record that is being read is in memory, and its text has a
+//! maximum length.
 
 mod forms;
 mod kinds;

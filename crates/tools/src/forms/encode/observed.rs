@@ -9,9 +9,10 @@ use tfseek::schema::Inference;
 
 /// Kinds of features that were observed in records without a schema.
 ///
-/// A number without a point and without an exponent is an int64, and so is a bool; another number a float, and a string or an object with `base64` a byte string.
-/// `"NaN"`, `"Infinity"` and `"-Infinity"` are floats where the feature has other floats, and strings elsewhere. A feature with values
-/// of several kinds is an error.
+/// A number without a point and without an exponent is an int64, and so is a bool; another number a float,
+/// and a string or an object with `base64` a byte string. `"NaN"`, `"Infinity"` and `"-Infinity"` are floats
+/// where the feature has other floats, and strings elsewhere. A feature with values of several kinds is an
+/// error.
 #[derive(Debug, Default)]
 pub struct ObservedKinds {
     features: BTreeMap<String, ObservedKind>,
@@ -80,7 +81,8 @@ impl ObservedKinds {
         })
     }
 
-    /// Adds the values of a feature: a value, a list, or null. A list of lists is a feature list if `may_be_list`.
+    /// Adds the values of a feature: a value, a list, or null. A list of lists is a feature list if
+    /// `may_be_list`.
     pub(super) fn feature<'a>(
         &mut self,
         name: &str,

@@ -1,7 +1,8 @@
 //! A reader of the texts of JSON values, one after the other, with their positions.
 //!
-//! serde_json finds the end of each value and checks its syntax: in the buffer if the value lies there as a whole, otherwise byte by byte
-//! as they arrive. The bytes of one value are kept, and counted against a limit before they are.
+//! serde_json finds the end of each value and checks its syntax: in the buffer if the value lies there as a
+//! whole, otherwise byte by byte as they arrive. The bytes of one value are kept, and counted against a limit
+//! before they are.
 
 use super::value::{JsonValue, ValueError};
 use crate::error::{TextPosition, ToolsError};
@@ -46,7 +47,8 @@ impl<R: Read> RecordSource<R> {
         self.start.after(&self.text.kept)
     }
 
-    /// Skips the space before a record, which counts for none of them. Returns the first byte of the record, or `None` at the end.
+    /// Skips the space before a record, which counts for none of them. Returns the first byte of the record,
+    /// or `None` at the end.
     pub(super) fn begin_record(&mut self) -> Result<Option<u8>, ToolsError> {
         self.start = self.position();
         self.text.kept.clear();
@@ -123,7 +125,8 @@ impl<R: Read> RecordSource<R> {
 }
 
 impl<R: Read> RecordBytes<R> {
-    /// Keeps a record that lies in the buffer as a whole, without reading its bytes one by one. Returns false for others.
+    /// Keeps a record that lies in the buffer as a whole, without reading its bytes one by one. Returns false
+    /// for others.
     fn keep_buffered(&mut self) -> bool {
         let bytes = self.input.buffer();
         if !matches!(bytes.first(), Some(b'{' | b'"')) {

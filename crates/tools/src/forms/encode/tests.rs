@@ -417,7 +417,7 @@ fn the_length_of_a_record_is_bounded() {
     assert!(e.contains("at most 100 bytes"), "{e}");
 }
 
-/// Strings and numbers are those of serde_json, and only texts that it reads are accepted. Floats are rounded once.
+/// Strings and numbers equal serde_json's, and only texts it reads are accepted. Floats are rounded once.
 #[test]
 fn strings_and_numbers_are_those_of_serde_json() {
     let mut rng = Rng::new(7);
@@ -468,7 +468,8 @@ fn strings_and_numbers_are_those_of_serde_json() {
     assert!(strings > 1000 && numbers > 1000, "{strings} {numbers}");
 }
 
-/// Records of all lengths around that of the buffer, some of which lie in it as a whole. Errors have the same place.
+/// Records of all lengths around the buffer's length, some of which lie in it as a whole. Errors have the
+/// same place.
 #[test]
 fn records_on_the_border_of_the_buffer() {
     let text: String = (0..40).map(|k| format!("{{\"b\": \"{}\"}}\n", "é".repeat(k * 100))).collect();
@@ -521,7 +522,8 @@ fn changed_texts_are_records_or_errors() {
     assert!(accepted > 1000, "{accepted}");
 }
 
-/// Both alphabets, with and without padding, as protobuf reads them. Bits that belong to no byte are not dropped.
+/// Both alphabets, with and without padding, as protobuf reads them. Bits that belong to no byte are not
+/// dropped.
 #[test]
 fn base64_is_that_of_protobuf() {
     for (text, want) in [
@@ -546,7 +548,7 @@ fn base64_is_that_of_protobuf() {
     }
 }
 
-/// Returns the payloads of records whose kinds are those of their values.
+/// Returns the payloads of records whose kinds are their values' kinds.
 fn observed(text: &str, form: JsonForm) -> Result<Vec<Vec<u8>>, String> {
     let mut seen = ObservedKinds::default();
     let mut reader = JsonRecords::new(text.as_bytes(), None, form, 1 << 20);

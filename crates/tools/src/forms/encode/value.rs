@@ -1,7 +1,8 @@
-//! Values in the text of a record, which serde_json has checked and divides here: members of objects, elements of lists, and scalars.
+//! Values in the text of a record, which serde_json has checked and divides here: members of objects,
+//! elements of lists, and scalars.
 //!
-//! The parts are pieces of the text, so numbers keep their digits, and errors have a place. Keys keep their order, and one that is given
-//! twice is an error.
+//! The parts are pieces of the text, so numbers keep their digits, and errors have a place. Keys keep their
+//! order, and one that is given twice is an error.
 
 use crate::memory::{ensure, push};
 use serde::Deserializer as _;
@@ -119,7 +120,8 @@ impl<'a> JsonValue<'a> {
         decoded.map_err(|_| self.error("expected characters, found half of a surrogate pair"))
     }
 
-    /// Returns the members of an object, in their order. Other values, and a key that is given twice, are errors.
+    /// Returns the members of an object, in their order. Other values, and a key that is given twice, are
+    /// errors.
     pub(super) fn members(self) -> Result<Vec<Member<'a>>, ValueError<'a>> {
         if !self.is_object() {
             return Err(self.expected("an object"));
@@ -140,7 +142,8 @@ impl<'a> JsonValue<'a> {
         }
     }
 
-    /// Calls a function with each element of a list, until it fails. Other values are errors: a list of `what` was expected.
+    /// Calls a function with each element of a list, until it fails. Other values are errors: a list of
+    /// `what` was expected.
     pub(super) fn elements(
         self,
         what: &str,

@@ -36,7 +36,8 @@ const MAX_DEPTH: usize = 8;
 /// Maximum number of fields of a payload, so that a payload of empty fields needs little memory.
 pub(super) const MAX_FIELDS: usize = 10_000;
 
-/// Decodes a payload as a message. Returns `None` if it is not one, is empty, or has more than ten thousand fields.
+/// Decodes a payload as a message. Returns `None` if it is not one, is empty, or has more than ten thousand
+/// fields.
 ///
 /// ```
 /// use tfseek_tools::fields::{ProtoValue, decode};
@@ -53,8 +54,8 @@ pub fn decode(payload: &[u8]) -> Option<Vec<ProtoField<'_>>> {
     Some(fields)
 }
 
-/// Returns the Examples of TensorFlow Ranking's `ExampleListWithContext` with the names of their fields, `examples` and `context`, in their order. `None`
-/// for other payloads.
+/// Returns the Examples of TensorFlow Ranking's `ExampleListWithContext` with the names of their fields,
+/// `examples` and `context`, in their order. `None` for other payloads.
 pub fn examples(payload: &[u8]) -> Option<Vec<(&'static str, &[u8])>> {
     KnownType::of(payload).filter(|known| std::ptr::eq(*known, &EXAMPLES_WITH_CONTEXT))?;
     let (mut found, mut raw) = (Vec::new(), RawFields::new(payload));

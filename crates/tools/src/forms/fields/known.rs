@@ -1,6 +1,7 @@
 //! Message types whose fields have known names.
 //!
-//! Sources: `tensorflow/core/util/event.proto`, `tensorflow/core/framework/summary.proto`, `tensorflow_serving/apis/input.proto`.
+//! Sources: `tensorflow/core/util/event.proto`, `tensorflow/core/framework/summary.proto`,
+//! `tensorflow_serving/apis/input.proto`.
 
 use super::raw::{RawFields, RawValue};
 use tfseek::Example;

@@ -1,7 +1,9 @@
-//! The fields of a protobuf message of unknown type: numbers, wire types, and what length-delimited fields probably contain.
+//! The fields of a protobuf message of unknown type: numbers, wire types, and what length-delimited fields
+//! probably contain.
 //!
-//! Two types get the names of their fields: TensorBoard's `Event` and TensorFlow Ranking's `ExampleListWithContext`. [`decode`] returns the
-//! fields of one payload, [`PayloadSummary`] those of the payloads of a file.
+//! Two types get the names of their fields: TensorBoard's `Event` and TensorFlow Ranking's
+//! `ExampleListWithContext`. [`decode`] returns the fields of one payload, [`PayloadSummary`] the fields of a
+//! file's payloads.
 
 mod decode;
 mod known;

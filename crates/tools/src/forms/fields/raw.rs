@@ -1,4 +1,4 @@
-//! The fields of one message, without those of the messages in it.
+//! The fields of one message, without the fields of the messages in it.
 
 /// A value on the wire.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -17,7 +17,8 @@ impl<'a> RawFields<'a> {
         RawFields(message)
     }
 
-    /// Returns the number and the value of the next field, `Some(None)` at the end, and `None` if the bytes are no message.
+    /// Returns the number and the value of the next field, `Some(None)` at the end, and `None` if the bytes
+    /// are no message.
     #[allow(clippy::option_option, reason = "the end of a message is no failure")]
     pub(crate) fn next(&mut self) -> Option<Option<(u32, RawValue<'a>)>> {
         let bytes = &mut self.0;

@@ -72,7 +72,7 @@ impl PayloadType {
     }
 }
 
-/// The type of a value of a field. Those of length-delimited values are guesses.
+/// The type of a value of a field. Types of length-delimited values are guesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ValueType {
     /// A varint.
@@ -189,8 +189,8 @@ impl PayloadSummary {
         self.types.payload_type()
     }
 
-    /// Returns the fields with their numbers, in ascending order, and their names if they are known. There are none if the payloads are
-    /// no messages.
+    /// Returns the fields with their numbers, in ascending order, and their names if they are known. There
+    /// are none if the payloads are no messages.
     pub fn fields(&self) -> impl Iterator<Item = (u32, Option<&'static str>, &FieldSummary)> {
         let messages = self.payload_type().filter(|payload_type| payload_type.is_message());
         let fields = self.fields.iter().filter(move |_| messages.is_some());
@@ -200,7 +200,8 @@ impl PayloadSummary {
     }
 }
 
-/// Numbers of payloads, of those that are not empty, and of those of each type. A payload counts for all types that it may have.
+/// Numbers of payloads, of payloads that are not empty, and of each type's payloads. A payload counts for all
+/// types that it may have.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TypeCounts {
     pub(crate) records: u64,
@@ -213,7 +214,8 @@ pub(crate) struct TypeCounts {
 }
 
 impl TypeCounts {
-    /// Adds a payload. Returns the numbers of its fields, each with the number of its values, if it is a message.
+    /// Adds a payload. Returns the numbers of its fields, each with the number of its values, if it is a
+    /// message.
     pub(crate) fn add(&mut self, payload: &[u8]) -> Option<BTreeMap<u32, u64>> {
         self.records += 1;
         if payload.is_empty() {
@@ -269,7 +271,8 @@ impl TypeCounts {
     }
 }
 
-/// Returns the numbers of the fields of a payload, each with the number of its values, or `None` if it is no message.
+/// Returns the numbers of the fields of a payload, each with the number of its values, or `None` if it is no
+/// message.
 fn field_numbers(payload: &[u8]) -> Option<BTreeMap<u32, u64>> {
     let mut numbers: BTreeMap<u32, u64> = BTreeMap::new();
     let mut raw = RawFields::new(payload);

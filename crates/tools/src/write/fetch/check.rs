@@ -108,7 +108,8 @@ pub(super) fn fetch_file(worker: &SharedWorker, options: &CheckOptions) -> Resul
     Ok(ended)
 }
 
-/// Reads the first file of a thread: its pieces are fetched, and its records are checked and selected. With `skip` damaged records do not count.
+/// Reads the first file of a thread: its pieces are fetched, and its records are checked and selected. With
+/// `skip` damaged records do not count.
 fn check(
     worker: &SharedWorker,
     options: &CheckOptions,
@@ -219,7 +220,8 @@ fn select(
     Ok(Done { records: number, selected, bytes })
 }
 
-/// Ends a file whose bytes are all here. Returns what is wrong with its number of records: it then stays as it is.
+/// Ends a file whose bytes are all here. Returns what is wrong with its number of records: it then stays as
+/// it is.
 fn complete(worker: &mut Worker, options: &CheckOptions, mut done: Done) -> Result<Option<ToolsError>> {
     let run = worker.run.clone();
     let Some(job) = worker.current() else { return Ok(None) };

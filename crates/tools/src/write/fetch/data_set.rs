@@ -1,4 +1,5 @@
-//! Fetches of data sets of TensorFlow Datasets: their splits and other files, and the description of what was fetched.
+//! Fetches of data sets of TensorFlow Datasets: their splits and other files, and the description of what was
+//! fetched.
 
 use super::journal::Earlier;
 use super::wanted::{NotedStore, WantedFile, WantedPart, check_name};
@@ -31,8 +32,8 @@ pub(super) struct DataSet {
 }
 
 impl DataSet {
-    /// Finds the data set at a URL, and adds its files: the other files first, then the shards of the wanted records, and the description last. `None` if there
-    /// is none, and no split is wanted.
+    /// Finds the data set at a URL, and adds its files: the other files first, then the shards of the wanted
+    /// records, and the description last. `None` if there is none, and no split is wanted.
     pub(super) fn find(
         store: &Arc<NotedStore>,
         url: &str,
@@ -115,7 +116,8 @@ impl DataSet {
         !self.is_new_set || selected(files, k) > 0
     }
 
-    /// Returns the names of the shards of each split that have selected records, by their numbers among the files.
+    /// Returns the names of the shards of each split that have selected records, by their numbers among the
+    /// files.
     pub(super) fn names(&self, files: &[Earlier]) -> Vec<(usize, PathBuf)> {
         let mut names = Vec::new();
         for (split, shards) in &self.splits {
@@ -189,7 +191,8 @@ fn wanted_ranges(
     Ok(wanted.into_iter().map(|(split, ranges)| (split, Some(merged(ranges)))).collect())
 }
 
-/// Returns the wanted part of a shard that begins at record `start` of its split, and whether it is all of it. `None` if nothing is wanted.
+/// Returns the wanted part of a shard that begins at record `start` of its split, and whether it is all of
+/// it. `None` if nothing is wanted.
 fn part_of(ranges: &[Range<u64>], start: u64, records: u64) -> (Option<WantedPart>, bool) {
     let end = start.saturating_add(records);
     let local = ranges.iter().filter(|range| range.start < end && range.end > start);

@@ -168,12 +168,12 @@ impl Left {
         Some(())
     }
 
-    /// Adds a line of the journal. `names` are those of the files so far.
+    /// Adds a line of the journal. `names` are the names of the files so far.
     fn add_line(&mut self, line: &str, names: &mut Vec<String>) -> Option<()> {
         let (word, rest) = line.split_once(' ')?;
         if word == "fetch" {
             let request = request_of(&serde_json::from_str(rest).ok()?)?;
-            // A list of another request is that of a folder which was cleared by hand.
+            // A list of another request belongs to a folder which was cleared by hand.
             if self.request.as_ref() != Some(&request) {
                 *self = Left { request: Some(request), ..Left::default() };
             }

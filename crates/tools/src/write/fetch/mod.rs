@@ -1,7 +1,8 @@
 //! Copies of shards from a store: whole, or the records that are selected.
 //!
-//! Objects arrive in pieces of 8 MiB, which a journal names. A run after a kill requests none of them again. The records of a shard are checked as its pieces
-//! arrive; damaged ones are requested once more. Files that are not complete are in the hidden folder `.tfseek-fetch` of the target. At the end the list of the files
+//! Objects arrive in pieces of 8 MiB, which a journal names. A run after a kill requests none of them again.
+//! The records of a shard are checked as its pieces arrive; damaged ones are requested once more. Files that
+//! are not complete are in the hidden folder `.tfseek-fetch` of the target. At the end the list of the files
 //! is written to `.tfseek/fetch.json`, and the hidden folder is removed.
 //!
 //! ```no_run
@@ -126,8 +127,9 @@ impl FetchPlan {
     /// Fetches what is not here. A shard that is damaged stays incomplete, and the others go on.
     ///
     /// # Errors
-    /// A folder with other files, or of another fetch; another process that fetches into it; no space; errors of the store that do not go away; a
-    /// second replacement of an object; I/O errors. What arrived before stays for the next run.
+    /// A folder with other files, or of another fetch; another process that fetches into it; no space; errors
+    /// of the store that do not go away; a second replacement of an object; I/O errors. What arrived before
+    /// stays for the next run.
     pub fn run(&self, progress: &WriteProgress) -> Result<FetchReport, ToolsError> {
         let folder = &self.options.folder;
         // A fetch that is refused changes nothing.
@@ -293,7 +295,8 @@ impl FetchPlan {
     }
 }
 
-/// Returns true if two stamps are of the same content. Those without a time and a version do not tell, so their files are fetched again.
+/// Returns true if two stamps are of the same content. Those without a time and a version do not tell, so
+/// their files are fetched again.
 fn is_same(a: &Stamp, b: &Stamp) -> bool {
     a == b && (a.modified_ns.is_some() || a.version.is_some())
 }

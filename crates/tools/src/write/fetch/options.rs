@@ -15,7 +15,7 @@ pub struct FetchOptions {
     pub store: Arc<dyn Store>,
     /// A URL, a pattern of URLs, or the URL of a folder.
     pub url: String,
-    /// The folder to write to. It is new, empty, or that of an earlier run of the same fetch.
+    /// The folder to write to. It is new, empty, or the folder of an earlier run of the same fetch.
     pub folder: PathBuf,
     /// A split of a data set of TensorFlow Datasets, whose folder is the URL. All of it by default.
     pub split: Option<String>,

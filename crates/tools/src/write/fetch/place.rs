@@ -18,7 +18,7 @@ use tfseek::Error;
 use tfseek::io::HiddenFolder;
 use tfseek::paths::set_of;
 
-/// Refuses a folder that has files of something else, or those of another fetch.
+/// Refuses a folder that has files of something else, or of another fetch.
 ///
 /// # Errors
 /// [`FetchReason::OtherFetch`], [`FetchReason::Foreign`], I/O errors.
@@ -124,8 +124,8 @@ fn is_at(_: &File, path: &Path) -> bool {
     path.exists()
 }
 
-/// Gives all complete files their names that have none. Files of selected records are numbered anew, without the empty ones. The description of a data
-/// set is written last.
+/// Gives all complete files their names that have none. Files of selected records are numbered anew, without
+/// the empty ones. The description of a data set is written last.
 ///
 /// # Errors
 /// I/O errors.
@@ -165,8 +165,9 @@ fn is_ready(run: &FetchRun, ready: &str) -> bool {
     run.folder.join(HIDDEN).join(ready).symlink_metadata().is_ok_and(|found| found.is_file())
 }
 
-/// Moves the files whose names change back to the hidden folder, before any other file gets one of these names, and removes files of shards that have no
-/// selected records now: an object was replaced since an earlier run.
+/// Moves the files whose names change back to the hidden folder, before any other file gets one of these
+/// names, and removes files of shards that have no selected records now: an object was replaced since an
+/// earlier run.
 fn take_back(
     run: &FetchRun,
     wanted: &Wanted,

@@ -363,7 +363,8 @@ fn an_object_that_is_replaced_begins_again_once() {
     assert!(e.contains("version is another") && e.contains(NAMES[1]), "{e}");
 }
 
-/// Without a time and a version nothing tells that an object is the same, so bytes of an earlier one are not kept.
+/// Without a time and a version nothing tells that an object is the same, so bytes of an earlier one are not
+/// kept.
 #[test]
 fn objects_without_an_identity_are_fetched_again() {
     let case = Case::new();
@@ -457,7 +458,7 @@ fn a_replaced_object_changes_the_names_of_a_new_set() {
                 case.memory.set(name, bytes);
             }
         }
-        // It fails once, and the folder is not that of something else then.
+        // It fails once, and the folder does not belong to something else then.
         case.memory.fail(NAMES[1], Fault::Broken(0), 1);
         let _ = case.run(&options);
         assert_eq!(case.run(&options).unwrap().records as usize, expected.len());

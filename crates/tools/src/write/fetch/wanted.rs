@@ -34,7 +34,7 @@ pub(super) enum WantedPart {
 }
 
 impl WantedFile {
-    /// Returns true if the name is that of a compressed file.
+    /// Returns true if the name is a compressed file's.
     pub(super) fn is_compressed(&self) -> bool {
         Compression::of_name(&self.name).0 != Compression::None
     }
@@ -56,7 +56,7 @@ impl WantedFile {
 }
 
 /// Returns true for a name that is a path below a folder, and none of our own files there. The names of a
-/// store and those of earlier runs are checked by it.
+/// store and of earlier runs are checked by it.
 pub(super) fn is_below(name: &str) -> bool {
     let parts = || Path::new(name).components();
     let is_plain = !name.contains(|c: char| c.is_control()) && !name.contains("//") && !name.ends_with('/');

@@ -1,4 +1,5 @@
-//! The pieces of a thread's files: some are here, the next ones are announced, and each is written when it arrives.
+//! The pieces of a thread's files: some are here, the next ones are announced, and each is written when it
+//! arrives.
 
 use super::journal::{Earlier, HIDDEN, Journal};
 use super::wanted::WantedFile;
@@ -81,7 +82,8 @@ pub(super) struct FileJob {
     next: u64,
     cursor: u64,
     announced: BTreeSet<u64>,
-    /// The next piece to fetch before the pieces of earlier runs are read. `None` if no earlier run wrote one.
+    /// The next piece to fetch before the pieces of earlier runs are read. `None` if no earlier run wrote
+    /// one.
     fill: Option<u64>,
     /// The pieces that were fetched so and are not read yet.
     filled: BTreeSet<u64>,
@@ -105,7 +107,8 @@ impl FileJob {
 
     /// Returns the next piece to announce.
     fn next_to_announce(&mut self) -> Option<(u64, Range<u64>)> {
-        // Up to the estimated end of the wanted records. The pieces after it are fetched when they are needed.
+        // Up to the estimated end of the wanted records. The pieces after it are fetched when they are
+        // needed.
         let end = self.wanted.bytes();
         loop {
             let piece = self.cursor;
@@ -119,7 +122,8 @@ impl FileJob {
 
     /// Returns the next missing piece of a file that an earlier run began.
     ///
-    /// The missing pieces come first. A run that is killed early has then fetched some, however many there are to check.
+    /// The missing pieces come first. A run that is killed early has then fetched some, however many there
+    /// are to check.
     fn next_to_fill(&mut self) -> Option<(u64, Range<u64>)> {
         let end = self.wanted.bytes();
         loop {

@@ -1,7 +1,8 @@
 //! Records in another order in two sequential passes.
 //!
-//! The first pass reads the dataset in its order and copies each record to a bucket, by its position in the output. The second pass orders one
-//! bucket after the other in memory. An entry of a bucket is the position, 8 bytes little-endian, followed by the record with its framing.
+//! The first pass reads the dataset in its order and copies each record to a bucket, by its position in the
+//! output. The second pass orders one bucket after the other in memory. An entry of a bucket is the position,
+//! 8 bytes little-endian, followed by the record with its framing.
 
 use super::gather::Gather;
 use super::members::Members;
@@ -27,7 +28,8 @@ fn count(total: u64, records: u64, memory: u64) -> u64 {
     bytes.div_ceil((memory / 5 * 2).max(1)).clamp(1, MOST)
 }
 
-/// Returns the free space that the temporary files and the outputs together take: the buckets, and the outputs of one of them.
+/// Returns the free space that the temporary files and the outputs together take: the buckets, and the
+/// outputs of one of them.
 pub(super) fn size(total: u64, records: u64, memory: u64) -> u64 {
     let bytes = total.saturating_add(records.saturating_mul(POSITION as u64));
     bytes.saturating_add(bytes / count(total, records, memory))
@@ -245,7 +247,8 @@ impl Bucket {
         Ok(bytes)
     }
 
-    /// Calls `put` with the records in order, each read from the file. For a bucket that is larger than the memory.
+    /// Calls `put` with the records in order, each read from the file. For a bucket that is larger than the
+    /// memory.
     fn in_file(
         mut self,
         start: u64,

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 /// The limit on memory where the system does not state one.
 const UNKNOWN_MEMORY: u64 = 4 << 30;
 
-/// Returns the memory that this process may use: the least of the physical memory and the limits of its control groups, of both
-/// versions. Where the system states neither, 4 GiB.
+/// Returns the memory that this process may use: the least of the physical memory and the limits of its
+/// control groups, of both versions. Where the system states neither, 4 GiB.
 pub fn memory_limit() -> u64 {
     memory_below(Path::new("/")).unwrap_or(UNKNOWN_MEMORY)
 }
@@ -37,7 +37,8 @@ fn memory_below(root: &Path) -> Option<u64> {
     limits.chain(physical).min()
 }
 
-/// Adds the file of a group and those of the groups around it. In a container the group may be mounted as the root.
+/// Adds the file of a group and the files of the groups around it. In a container the group may be mounted as
+/// the root.
 fn add_group(mounted: &Path, group: &str, name: &str, files: &mut Vec<PathBuf>) {
     let group = Path::new(group.trim_start_matches('/'));
     files.extend(group.ancestors().map(|group| mounted.join(group).join(name)));
@@ -66,8 +67,8 @@ pub(crate) fn disk_space(_: &Path) -> Option<DiskSpace> {
     None
 }
 
-/// Returns the number of files that this process may open. If it is less than `wanted`, the process first raises its own limit as far as it
-/// may.
+/// Returns the number of files that this process may open. If it is less than `wanted`, the process first
+/// raises its own limit as far as it may.
 #[cfg(unix)]
 pub(super) fn open_files(wanted: u64) -> u64 {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

@@ -17,7 +17,7 @@ enum RecordSplits {
     One,
     /// The split of each record of the dataset.
     Each(Vec<u8>),
-    /// The end of each split, whose records follow those of the one before it.
+    /// The end of each split, whose records follow the records of the split before it.
     Ranges(Vec<u64>),
 }
 

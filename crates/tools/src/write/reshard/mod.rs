@@ -1,19 +1,22 @@
 //! Datasets written again: in other shards, shuffled, sorted, divided into splits, or with fewer features.
 //!
-//! [`reshard`] copies records as they are; both checksums of each are verified. The result depends on the records and the options, not on
-//! the number of threads or the memory.
+//! [`reshard`] copies records as they are; both checksums of each are verified. The result depends on the
+//! records and the options, not on the number of threads or the memory.
 //!
-//! **Order.** Records keep their order, or are in the global order of epoch 0 of a seed ([`Order`](tfseek::Order)), or are sorted by a feature.
-//! Each split has the order of a dataset of its records alone. Shard s of N has the positions from s * n / N to (s + 1) * n / N,
-//! rounded down.
+//! **Order.** Records keep their order, or are in the global order of epoch 0 of a seed
+//! ([`Order`](tfseek::Order)), or are sorted by a feature. Each split has the order of a dataset of its
+//! records alone. Shard s of N has the positions from s * n / N to (s + 1) * n / N, rounded down.
 //!
-//! **Memory.** Records that keep their order are copied in one pass. Records in another order are gathered by number if their bytes fit into
-//! 60 % of the memory. Otherwise they are copied to at most 512 temporary files by position, and each of these is ordered in memory.
+//! **Memory.** Records that keep their order are copied in one pass. Records in another order are gathered by
+//! number if their bytes fit into 60 % of the memory. Otherwise they are copied to at most 512 temporary
+//! files by position, and each of these is ordered in memory.
 //!
-//! **Files.** All files of all sets are complete before the first gets its name. A run that is killed while they get their names leaves sets with
-//! missing shards, which [`paths::resolve`](tfseek::paths::resolve) refuses, and complete ones.
+//! **Files.** All files of all sets are complete before the first gets its name. A run that is killed while
+//! they get their names leaves sets with missing shards, which [`paths::resolve`](tfseek::paths::resolve)
+//! refuses, and complete ones.
 //!
-//! **Prepared data sets.** A copy of a data set of TensorFlow Datasets ([`prepared`](prepared())) is one, too. Its folder gets its name when all its files are complete.
+//! **Prepared data sets.** A copy of a data set of TensorFlow Datasets ([`prepared`](prepared())) is one,
+//! too. Its folder gets its name when all its files are complete.
 
 mod buckets;
 mod gather;
@@ -168,13 +171,14 @@ pub fn reshard(
     Ok(ReshardReport { sets, left_out: ds.len().saturating_sub(plan.records()), way })
 }
 
-/// Returns true if this number of bytes fits into 60 % of the memory. Larger files should be read without maps, whose pages count as memory of the
-/// process.
+/// Returns true if this number of bytes fits into 60 % of the memory. Larger files should be read without
+/// maps, whose pages count as memory of the process.
 pub fn fits(bytes: u64, memory: u64) -> bool {
     bytes <= memory / 5 * 3
 }
 
-/// Returns the options of an output file, without an index if it is compressed: that has checkpoints, which a writer does not know.
+/// Returns the options of an output file, without an index if it is compressed: that has checkpoints, which a
+/// writer does not know.
 pub(super) fn writer_options(
     compression: Compression,
     members: Option<u64>,

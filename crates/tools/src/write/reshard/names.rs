@@ -69,7 +69,8 @@ impl OutPattern {
         Ok(OutPattern { folder, stem, suffix, shards })
     }
 
-    /// Returns the pattern of a set without a suffix, such as `x-train.tfrecord-00000-of-00001`. The path of its folder ends in `/`.
+    /// Returns the pattern of a set without a suffix, such as `x-train.tfrecord-00000-of-00001`. The path of
+    /// its folder ends in `/`.
     pub(crate) fn of_stem(folder: &str, stem: &str, shards: ShardCount) -> OutPattern {
         OutPattern {
             folder: folder.to_owned(),
@@ -146,7 +147,8 @@ impl SetNames {
         }
     }
 
-    /// Returns the path of the set: `train@4.tfrecord`, or the path of the file. The folder, if the names have another form.
+    /// Returns the path of the set: `train@4.tfrecord`, or the path of the file. The folder, if the names
+    /// have another form.
     pub(crate) fn name(&self) -> PathBuf {
         match &self.form {
             NameForm::File(_) => self.path(0),
@@ -164,7 +166,8 @@ impl SetNames {
         if self.folder.as_os_str().is_empty() { Path::new(".") } else { &self.folder }
     }
 
-    /// Returns a file of another set with this name in the folder: one of another number of shards, or with other digits.
+    /// Returns a file of another set with this name in the folder: one of another number of shards, or with
+    /// other digits.
     pub(crate) fn other_set(&self) -> Option<PathBuf> {
         self.all().into_iter().find(|path| !self.has(path))
     }

@@ -1,7 +1,8 @@
 //! A folder that appears when all its files are complete.
 //!
-//! The files are written to a folder `NEW.incompleteXXXXXX` next to it, which is then renamed. So no reader sees a part of them, and of two runs that
-//! write the same folder one fails. A run that is killed leaves only that folder.
+//! The files are written to a folder `NEW.incompleteXXXXXX` next to it, which is then renamed. So no reader
+//! sees a part of them, and of two runs that write the same folder one fails. A run that is killed leaves
+//! only that folder.
 
 use super::options::{ReshardSet, ShardCount};
 use super::sets::sync_folder;
@@ -30,7 +31,8 @@ impl NewFolder {
     /// Creates the folder of the files. The other files of the data set are listed.
     ///
     /// # Errors
-    /// [`ToolsError`] for a path that exists, unless it is an empty folder, and for one in the folder of the data set.
+    /// [`ToolsError`] for a path that exists, unless it is an empty folder, and for one in the folder of the
+    /// data set.
     pub(crate) fn create(out: PathBuf, metadata: &SetMetadata) -> Result<NewFolder, ToolsError> {
         check_new(&out)?;
         let parent = match out.parent() {
@@ -51,7 +53,7 @@ impl NewFolder {
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
-            // The system subtracts those of its mask, as for any new folder.
+            // The system subtracts its mask's permissions, as for any new folder.
             builder.permissions(fs::Permissions::from_mode(0o777));
         }
         let staging = builder.tempdir_in(parent).map_err(|e| Error::from(e).in_file(parent))?;
@@ -63,8 +65,9 @@ impl NewFolder {
         self.staging.path()
     }
 
-    /// Copies the other files of the data set, writes `dataset_info.json`, and gives the folder its name. `lengths` has the number of records of each
-    /// shard of each set. The paths of the sets become those in the folder.
+    /// Copies the other files of the data set, writes `dataset_info.json`, and gives the folder its name.
+    /// `lengths` has the number of records of each shard of each set. The paths of the sets become those in
+    /// the folder.
     pub(crate) fn publish(
         &self,
         metadata: &SetMetadata,
@@ -121,7 +124,8 @@ impl NewFolder {
     }
 }
 
-/// Returns the folder of an output, and the number or size of the shards of each split, which the path or the option has.
+/// Returns the folder of an output, and the number or size of the shards of each split, which the path or the
+/// option has.
 pub(crate) fn folder_of(
     out: &Path,
     shards: Option<ShardCount>,

@@ -11,14 +11,17 @@ use tfseek_tfds::CopySource;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ReshardOptions {
-    /// Path of the output: a file (`small.tfrecord`), or a set of shards (`out/train@8.tfrecord`). `{split}` is the name of a split.
+    /// Path of the output: a file (`small.tfrecord`), or a set of shards (`out/train@8.tfrecord`). `{split}`
+    /// is the name of a split.
     pub out: PathBuf,
-    /// Number or size of the shards, for a path without a number. Such a path is `train@*.tfrecord` or `train.tfrecord`.
+    /// Number or size of the shards, for a path without a number. Such a path is `train@*.tfrecord` or
+    /// `train.tfrecord`.
     pub shards: Option<ShardCount>,
-    /// The prepared data set that the dataset has all shards of ([`prepared`](super::prepared())). The output is then the folder of a data set, `out` or
-    /// `out@8` with the number of shards of each split; by default the numbers are kept. Default: none.
+    /// The prepared data set that the dataset has all shards of ([`prepared`](super::prepared())). The output
+    /// is then the folder of a data set, `out` or `out@8` with the number of shards of each split; by default
+    /// the numbers are kept. Default: none.
     pub prepared: Option<Arc<CopySource>>,
-    /// The records to write, for example those of [`Dataset::select`](tfseek::Dataset::select). Default: all.
+    /// The records to write, for example from [`Dataset::select`](tfseek::Dataset::select). Default: all.
     pub records: Option<Subset>,
     /// Order of the records. Default: as in the dataset.
     pub order: OrderOptions,
@@ -26,7 +29,8 @@ pub struct ReshardOptions {
     pub seed: u64,
     /// Splits of the records. Default: none.
     pub split: Option<SplitOptions>,
-    /// Patterns of the features to keep (`*` and `?` are wildcards). Default: all. With patterns payloads are encoded again.
+    /// Patterns of the features to keep (`*` and `?` are wildcards). Default: all. With patterns payloads are
+    /// encoded again.
     pub keep: Vec<String>,
     /// Patterns of the features to drop.
     pub drop: Vec<String>,
@@ -34,7 +38,8 @@ pub struct ReshardOptions {
     pub kind: Option<MessageKind>,
     /// Compression of the files. Default: by the suffix of the path (`.gz`, `.zz` and others).
     pub compression: Option<Compression>,
-    /// Size of the members of gzip files ([`WriterOptions::members`](tfseek::writer::WriterOptions::members)). Default: one member.
+    /// Size of the members of gzip files
+    /// ([`WriterOptions::members`](tfseek::writer::WriterOptions::members)). Default: one member.
     pub members: Option<u64>,
     /// Write an index of each file. Default: false.
     pub index: bool,
@@ -83,7 +88,8 @@ impl ReshardOptions {
 pub enum ShardCount {
     /// Number of shards.
     Count(u64),
-    /// Size of a shard in bytes, before compression. A shard is at most one record larger, and shards have about the same size.
+    /// Size of a shard in bytes, before compression. A shard is at most one record larger, and shards have
+    /// about the same size.
     Size(u64),
 }
 
@@ -94,8 +100,8 @@ pub enum OrderOptions {
     Stored,
     /// The global order of epoch 0 of the seed.
     Shuffled,
-    /// Ascending by a feature with at most one value per record. Records with equal values keep their order, and records without a value
-    /// come last.
+    /// Ascending by a feature with at most one value per record. Records with equal values keep their order,
+    /// and records without a value come last.
     Sorted {
         /// Name of the feature.
         feature: String,
@@ -109,7 +115,8 @@ pub enum OrderOptions {
 pub struct SplitOptions {
     /// Names and fractions of the splits. The fractions sum to 1.
     pub splits: Vec<(String, f64)>,
-    /// The feature whose values are hashed: records with equal values are in one split. `None`: the payload is hashed.
+    /// The feature whose values are hashed: records with equal values are in one split. `None`: the payload
+    /// is hashed.
     pub by: Option<String>,
     /// The split of the records without a value of the feature. `None`: such a record is an error.
     pub missing: Option<String>,
@@ -163,8 +170,9 @@ impl ReshardReport {
 pub struct ReshardSet {
     /// Name of the split.
     pub split: Option<String>,
-    /// Path of the set, as the library opens it: `train@8.tfrecord`, or the path of the file. In a copy of a prepared data set it is the folder of that
-    /// if the names of the shards have another form, or there are none.
+    /// Path of the set, as the library opens it: `train@8.tfrecord`, or the path of the file. In a copy of a
+    /// prepared data set it is the folder of that if the names of the shards have another form, or there are
+    /// none.
     pub path: PathBuf,
     /// Paths of the shards.
     pub shards: Vec<PathBuf>,

@@ -189,8 +189,8 @@ impl<'a> Plan<'a> {
         self.sets.iter().enumerate().flat_map(shards).collect()
     }
 
-    /// Checks that the disk has room. `known` is the size of all files together, if it is known. `temporary` is the most that temporary files, in
-    /// the folder of the first set, and files take together.
+    /// Checks that the disk has room. `known` is the size of all files together, if it is known. `temporary`
+    /// is the most that temporary files, in the folder of the first set, and files take together.
     pub(super) fn check_space(&self, known: Option<u64>, temporary: Option<u64>) -> Result<(), ToolsError> {
         let disks: Option<Vec<_>> =
             self.sets.iter().map(|set| limits::disk_space(set.names.folder())).collect();
@@ -229,7 +229,8 @@ fn stored_len(ds: &Dataset, i: u64) -> tfseek::Result<u64> {
     Ok(ds.index(shard)?.locate(record)?.payload_len)
 }
 
-/// Cuts shards of about the same number of bytes. Shard s has the records that begin in the s-th of N equal parts of the bytes.
+/// Cuts shards of about the same number of bytes. Shard s has the records that begin in the s-th of N equal
+/// parts of the bytes.
 fn cut_by_size(
     sequence: &SplitOrder,
     size: u64,

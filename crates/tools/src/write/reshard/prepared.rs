@@ -10,8 +10,8 @@ use tfseek::paths::has_extension;
 use tfseek::{Compression, Dataset};
 use tfseek_tfds::{CopySource, WrittenSplit};
 
-/// Returns the prepared data set that an output is a copy of: if the only path is the folder of one, and the output has not the name of a TFRecord
-/// file.
+/// Returns the prepared data set that an output is a copy of: if the only path is the folder of one, and the
+/// output has not the name of a TFRecord file.
 ///
 /// # Errors
 /// [`ToolsError::Tfds`] for a data set that cannot be copied, for example if shards are missing.
@@ -97,8 +97,8 @@ impl<'a> PreparedCopy<'a> {
         folders.iter().try_for_each(|folder| create_folder(folder))
     }
 
-    /// Copies the other files, writes `dataset_info.json` with the lengths of each split's shards, and gives the folder its name. The reported paths become
-    /// those in it.
+    /// Copies the other files, writes `dataset_info.json` with the lengths of each split's shards, and gives
+    /// the folder its name. The reported paths become those in it.
     pub(super) fn publish(
         &self,
         lengths: Vec<Vec<u64>>,

@@ -14,7 +14,8 @@ fn record(split: &str, id: i64) -> Vec<u8> {
     ExampleBuilder::new().int64("id", [id]).bytes("split", [split]).encode().unwrap()
 }
 
-/// A data set with the splits `train`, of 5, 0 and 6 records in a folder of their own, `test`, of 4 records, and `none`, without shards.
+/// A data set with the splits `train`, of 5, 0 and 6 records in a folder of their own, `test`, of 4 records,
+/// and `none`, without shards.
 fn source() -> TempDir {
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join("in");
@@ -124,7 +125,7 @@ fn orders_sizes_and_conditions_hold_for_each_split() {
     let shuffled = |options: &mut ReshardOptions| (options.order, options.seed) = (OrderOptions::Shuffled, 7);
     copied(dir.path(), "direct", shuffled).unwrap();
     let all = splits(&dir.path().join("direct"));
-    // The order of a split is that of a dataset with its records alone.
+    // A split has the order of a dataset with its records alone.
     let spec = tfseek::order::Spec::Global.filtered(Subset::from_fn(15, |i| i < 11));
     let order = tfseek::Order::new(&spec, 15, 7, 0).unwrap();
     let mut ids = [0; 11];
@@ -258,7 +259,8 @@ fn paths_of_files_are_no_copies() {
     assert!(prepared(&[folder.join("train")], Path::new("a")).unwrap().is_none());
 }
 
-/// Of runs that write the same folder at the same time, one succeeds. A reader meanwhile sees no folder, or all of it.
+/// Of runs that write the same folder at the same time, one succeeds. A reader meanwhile sees no folder, or
+/// all of it.
 #[test]
 fn one_of_several_runs_writes_the_folder() {
     let dir = source();

@@ -36,7 +36,8 @@ impl Rewrite {
         Ok(Some(Rewrite { keep: patterns(keep), drop: patterns(drop), names: Mutex::default(), kind }))
     }
 
-    /// Returns the payload of the record with the selected features. The bytes are those of `SerializeToString(deterministic=True)`.
+    /// Returns the payload of the record with the selected features. The bytes are as
+    /// `SerializeToString(deterministic=True)` writes them.
     pub(super) fn payload(&self, record: Record<'_>) -> Result<Vec<u8>> {
         self.kind.check(record.payload()).map_err(|e| e.at(record.at()))?;
         let encoded = match self.kind {

@@ -117,7 +117,8 @@ fn sorted(ds: &Dataset, feature: &str, reverse: bool, report: &Report) -> Result
     Ok(ids)
 }
 
-/// Compares values: numbers by value, floats by IEEE 754's total order, byte strings by their bytes. A column has one kind.
+/// Compares values: numbers by value, floats by IEEE 754's total order, byte strings by their bytes. A column
+/// has one kind.
 fn compare(a: Value<'_>, b: Value<'_>) -> Ordering {
     match (a, b) {
         (Value::Int(a), Value::Int(b)) => a.cmp(&b),

@@ -105,8 +105,8 @@ impl<'a> Splitter<'a> {
     }
 }
 
-/// Returns the XXH3-64 of the values of a feature: an int64 as 8 bytes, a float as 4 bytes, a byte string as 8 bytes of length followed by
-/// its bytes. All numbers are little-endian.
+/// Returns the XXH3-64 of the values of a feature: an int64 as 8 bytes, a float as 4 bytes, a byte string as
+/// 8 bytes of length followed by its bytes. All numbers are little-endian.
 pub(super) fn hash_values(feature: Feature<'_>, seed: u64, buffer: &mut Vec<u8>) -> u64 {
     buffer.clear();
     for_each_value(feature, |bytes| buffer.extend_from_slice(bytes));

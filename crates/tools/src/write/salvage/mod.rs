@@ -13,16 +13,17 @@ use tfseek::{Error, Result};
 /// Minimum size of a buffer in bytes.
 const BUFFER: usize = 256 << 10;
 
-/// Copies the sound records of a file to `output`, in order and as they are, and the bytes between them to `rest`. The files get their
-/// names when they are complete. The file is only read.
+/// Copies the sound records of a file to `output`, in order and as they are, and the bytes between them to
+/// `rest`. The files get their names when they are complete. The file is only read.
 ///
-/// Both checksums of a record must be correct. [`SalvageReader`](tfseek::io::SalvageReader) defines the search after damage, also in compressed files. Memory holds
-/// about the two largest records.
+/// Both checksums of a record must be correct. [`SalvageReader`](tfseek::io::SalvageReader) defines the
+/// search after damage, also in compressed files. Memory holds about the two largest records.
 ///
 /// `progress` is called with the number of bytes of the file that were read since the last call.
 ///
 /// # Errors
-/// I/O errors; `ErrorKind::NotTfRecord` or the first error of the file if it contains no sound record. No file is written then.
+/// I/O errors; `ErrorKind::NotTfRecord` or the first error of the file if it contains no sound record. No
+/// file is written then.
 pub fn salvage(
     input: &Path,
     output: &Path,

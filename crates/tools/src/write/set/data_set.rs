@@ -12,10 +12,11 @@ use tfseek_tfds::SetMetadata;
 /// Maximum number of splits.
 const MAX_SPLITS: usize = 10_000;
 
-/// A writer of the folder of a data set that TensorFlow Datasets reads, with the features and the description of another one.
+/// A writer of the folder of a data set that TensorFlow Datasets reads, with the features and the description
+/// of another one.
 ///
-/// Shards have the names that TensorFlow Datasets gives by default. The folder gets its name by [`close`](DataSetWriter::close). A writer that is dropped
-/// before leaves nothing.
+/// Shards have the names that TensorFlow Datasets gives by default. The folder gets its name by
+/// [`close`](DataSetWriter::close). A writer that is dropped before leaves nothing.
 ///
 /// ```
 /// # let dir = tempfile::tempdir()?;
@@ -49,11 +50,12 @@ pub struct DataSetWriter {
 }
 
 impl DataSetWriter {
-    /// Creates a writer. The options are those of each split: `out` is the folder, which is new or empty, and may end in `@` and the number of shards. Without
-    /// one, a split has one shard.
+    /// Creates a writer. The options are for each split: `out` is the folder, which is new or empty, and may
+    /// end in `@` and the number of shards. Without one, a split has one shard.
     ///
     /// # Errors
-    /// [`ToolsError`] for an existing folder, and for options that such a folder cannot have: compression, members, and force.
+    /// [`ToolsError`] for an existing folder, and for options that such a folder cannot have: compression,
+    /// members, and force.
     pub fn new(metadata: SetMetadata, options: &SetOptions) -> Result<DataSetWriter, ToolsError> {
         check_plain(options.compression, options.members, options.force)?;
         let (out, shards) = folder_of(&options.out, options.shards)?;
@@ -75,11 +77,12 @@ impl DataSetWriter {
         })
     }
 
-    /// Writes a split: `write` writes its records, whose number is `records` if it is known. `advance` is called with numbers of bytes copied, and may end the
-    /// work.
+    /// Writes a split: `write` writes its records, whose number is `records` if it is known. `advance` is
+    /// called with numbers of bytes copied, and may end the work.
     ///
     /// # Errors
-    /// Those of `write`, and [`ToolsError`]: another split has the name, no split can have it, and those of a [`SetWriter`].
+    /// Errors of `write`, and [`ToolsError`]: another split has the name, no split can have it, and errors of
+    /// a [`SetWriter`].
     pub fn split<E: From<ToolsError>>(
         &mut self,
         name: &str,

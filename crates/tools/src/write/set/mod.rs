@@ -1,13 +1,15 @@
 //! Sets of shards made of records that arrive one after the other, from any source.
 //!
-//! A [`SetWriter`] writes one file or a set. With a number of shards, the records keep their order: shard s of N has the records from
-//! s * n / N to (s + 1) * n / N. If their number n is not known in advance, or shards have a size, the records are first copied to a temporary
-//! file without a name in the folder of the set. Its checksums are verified when the shards are cut.
+//! A [`SetWriter`] writes one file or a set. With a number of shards, the records keep their order: shard s
+//! of N has the records from s * n / N to (s + 1) * n / N. If their number n is not known in advance, or
+//! shards have a size, the records are first copied to a temporary file without a name in the folder of the
+//! set. Its checksums are verified when the shards are cut.
 //!
-//! A [`DataSetWriter`] writes a data set of TensorFlow Datasets: a set for each split, in a folder with its description.
+//! A [`DataSetWriter`] writes a data set of TensorFlow Datasets: a set for each split, in a folder with its
+//! description.
 //!
-//! Several processes write a set with a [`TaskWriter`] for each task. [`commit`] makes one set of the files of all tasks, and removes those of
-//! attempts that do not count; [`abort`] removes all.
+//! Several processes write a set with a [`TaskWriter`] for each task. [`commit`] makes one set of the files
+//! of all tasks, and removes the files of attempts that do not count; [`abort`] removes all.
 
 mod data_set;
 #[cfg(test)]

@@ -34,8 +34,8 @@ impl Spool {
         Ok(())
     }
 
-    /// Calls `f` with the number, the offset and the payload of each record. `advance` is called with the bytes read, and may end the
-    /// work.
+    /// Calls `f` with the number, the offset and the payload of each record. `advance` is called with the
+    /// bytes read, and may end the work.
     pub(super) fn read(
         mut self,
         advance: &dyn Fn(u64) -> ControlFlow<()>,

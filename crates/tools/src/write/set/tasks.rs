@@ -107,7 +107,8 @@ pub struct TaskFile {
     pub records: u64,
     /// Size of the file in bytes.
     pub bytes: u64,
-    /// SHA-256 of all payloads in lower-case hex. Each is hashed as 8 bytes of length, little-endian, followed by its bytes.
+    /// SHA-256 of all payloads in lower-case hex. Each is hashed as 8 bytes of length, little-endian,
+    /// followed by its bytes.
     pub digest: String,
 }
 
@@ -118,7 +119,8 @@ impl TaskFile {
     }
 }
 
-/// A writer of the file of one attempt of a task. A writer that is dropped before it is closed leaves no file.
+/// A writer of the file of one attempt of a task. A writer that is dropped before it is closed leaves no
+/// file.
 pub struct TaskWriter {
     path: PathBuf,
     name: String,
@@ -171,8 +173,8 @@ impl TaskWriter {
     }
 }
 
-/// Checks that there is no set with the name of `out`, which is a path of a set without a number of shards. A job calls it before its
-/// tasks begin.
+/// Checks that there is no set with the name of `out`, which is a path of a set without a number of shards. A
+/// job calls it before its tasks begin.
 ///
 /// # Errors
 /// [`ToolsError`].
@@ -188,15 +190,17 @@ fn names_of(out: &Path, count: u64) -> Result<SetNames, ToolsError> {
     Ok(OutPattern::parse(out, Some(ShardCount::Count(count)), false)?.set(None, Some(count)))
 }
 
-/// Makes the files of a job a set of shards `NAME-00000-of-N`, in the order of their tasks, and removes all other files of the job.
+/// Makes the files of a job a set of shards `NAME-00000-of-N`, in the order of their tasks, and removes all
+/// other files of the job.
 ///
-/// `out` is the path of the set: `out/train.tfrecord` or `out/train@*.tfrecord`. Its folder is that of the files. Files without records are
-/// left out, unless there are no others; without any file an empty one is written. The last shard gets its name last, so a set is refused
-/// until it is complete. `force` replaces sets of that name, also of other numbers of shards. A commit that was interrupted can be repeated.
+/// `out` is the path of the set: `out/train.tfrecord` or `out/train@*.tfrecord`. Its folder is the files'
+/// folder. Files without records are left out, unless there are no others; without any file an empty one is
+/// written. The last shard gets its name last, so a set is refused until it is complete. `force` replaces
+/// sets of that name, also of other numbers of shards. A commit that was interrupted can be repeated.
 ///
 /// # Errors
-/// [`ToolsError`]: two files of one task, a file that is missing or has another size, and existing outputs without `force`. Files of the job
-/// remain then.
+/// [`ToolsError`]: two files of one task, a file that is missing or has another size, and existing outputs
+/// without `force`. Files of the job remain then.
 pub fn commit(
     out: &Path,
     job: &str,

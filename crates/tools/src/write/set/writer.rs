@@ -17,7 +17,8 @@ use tfseek::writer::WriterOptions;
 pub struct SetOptions {
     /// Path of the output: a file (`small.tfrecord`), or a set of shards (`out/train@8.tfrecord`).
     pub out: PathBuf,
-    /// Number or size of the shards, for a path without a number. Such a path is `train@*.tfrecord` or `train.tfrecord`.
+    /// Number or size of the shards, for a path without a number. Such a path is `train@*.tfrecord` or
+    /// `train.tfrecord`.
     pub shards: Option<ShardCount>,
     /// Number of records, if it is known. A number of shards then needs no temporary file.
     pub records: Option<u64>,
@@ -46,7 +47,8 @@ impl SetOptions {
     }
 }
 
-/// A writer of a file or a set of shards, whose records keep their order. No file has its name before [`close`](SetWriter::close).
+/// A writer of a file or a set of shards, whose records keep their order. No file has its name before
+/// [`close`](SetWriter::close).
 ///
 /// ```
 /// # let dir = tempfile::tempdir()?;
@@ -135,7 +137,8 @@ impl SetWriter {
         }
     }
 
-    /// Completes the files and gives them their names. `advance` is called with numbers of bytes copied, and may end the work.
+    /// Completes the files and gives them their names. `advance` is called with numbers of bytes copied, and
+    /// may end the work.
     ///
     /// # Errors
     /// [`ToolsError`]; no file has its name then, unless the error comes from a rename or an index.
