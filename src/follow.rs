@@ -114,7 +114,8 @@ impl Follow {
         if self.ended {
             return Ok(None);
         }
-        let (i, offset) = (self.parser.records(), self.parser.offset());
+        let i = self.parser.records();
+        let offset = self.parser.offset();
         match self.step() {
             Ok(Some(len)) => {
                 let payload = self.buffer.consume_record(len);
@@ -221,7 +222,8 @@ fn changed(reason: String) -> Error {
 
 impl fmt::Debug for Follow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (record, offset) = (self.records_read(), self.offset());
+        let record = self.records_read();
+        let offset = self.offset();
         write!(f, "Follow({}, record {record} at byte {offset})", self.name.display())
     }
 }

@@ -142,9 +142,11 @@ impl Part {
         let storage = store.map_or_else(Storage::default, Storage::with_store);
         let open = || {
             let opened = storage.open(name)?;
-            let (file, object) = (opened.source(), storage.known_object(name)?);
+            let file = opened.source();
+            let object = storage.known_object(name)?;
             let stamp = object.as_ref().map_or_else(|| file.stamp(), |object| Ok(object.stamp.clone()))?;
-            let (size, mtime_ns) = (stamp.size, stamp.mtime_ns());
+            let size = stamp.size;
+            let mtime_ns = stamp.mtime_ns();
             let (fp_head, fp_tail) = fingerprints(file, size)?;
             let known = IndexHeader {
                 data_size: size,
@@ -272,7 +274,8 @@ impl Part {
         }
         let plain = self.compression == Compression::None;
         // `saturating_sub` where an earlier row guarantees the order.
-        let (len, is_empty) = (to.saturating_sub(from), self.records == Some(0));
+        let len = to.saturating_sub(from);
+        let is_empty = self.records == Some(0);
         let rules = [
             (
                 end <= size && (plain || end == size),

@@ -47,7 +47,8 @@ impl SoundRecords {
         path: &Path,
         report: Option<fn(&Warning)>,
     ) -> SoundRecords {
-        let (gaps, not_inflated) = (Vec::new(), Vec::new());
+        let gaps = Vec::new();
+        let not_inflated = Vec::new();
         let path = path.to_path_buf();
         SoundRecords { reader, records: 0, end: 0, gaps, open: None, not_inflated, error: None, path, report }
     }
@@ -126,9 +127,11 @@ impl SoundRecords {
     }
 
     fn found(&mut self, tail: Tail) -> Result<Option<Warning>> {
-        let (records, torn) = (self.records, self.torn_tail());
+        let records = self.records;
+        let torn = self.torn_tail();
         if let (Some(bytes), Tail::Tolerate) = (torn, tail) {
-            let (path, offset) = (self.path.clone(), self.end);
+            let path = self.path.clone();
+            let offset = self.end;
             return Ok(Some(Warning::TornTail { path, records, offset, bytes, inflated_bytes: 0 }));
         }
         if records == 0

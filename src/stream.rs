@@ -139,7 +139,8 @@ impl StreamOptions {
     ) -> Result<Stream> {
         let path = path.as_ref();
         if let Some(source) = self.storage().open_object(path)? {
-            let (progress, end) = (Arc::new(progress), Arc::<AtomicU64>::default());
+            let progress = Arc::new(progress);
+            let end = Arc::<AtomicU64>::default();
             let object = move |source, at| {
                 let object = Sequential::new(source, at..u64::MAX, Ahead::OF_FIRST);
                 let progress = Arc::clone(&progress);
@@ -267,7 +268,8 @@ impl StreamOptions {
     fn part_of(&self, part: &Part, name: &Path) -> Result<Stream> {
         let opened = self.storage().open_as(Path::new(&*part.shard), part.stamp())?;
         part.check_file(opened.source())?;
-        let (bytes, compression) = (part.bytes.clone(), part.compression);
+        let bytes = part.bytes.clone();
+        let compression = part.compression;
         let mut again = None;
         let mut reader: Box<dyn Read + Send> = match opened {
             OpenedShard::File(mut file) => {
@@ -275,7 +277,8 @@ impl StreamOptions {
                 Box::new(file.take(bytes.end.saturating_sub(bytes.start)))
             }
             OpenedShard::Object(source) => {
-                let (of, end) = (Arc::clone(&source), bytes.end);
+                let of = Arc::clone(&source);
+                let end = bytes.end;
                 let open = Box::new(move |at: u64| {
                     let object = Sequential::new(Arc::clone(&of), at..end, Ahead::OF_RANGE);
                     Box::new(object.take(end.saturating_sub(at))) as Box<dyn Read + Send>
@@ -367,7 +370,8 @@ impl StreamOptions {
         compression: Compression,
     ) -> Stream {
         let options = self.clone();
-        let (ended, warnings) = (false, Vec::new());
+        let ended = false;
+        let warnings = Vec::new();
         Stream { records, first, name, options, compression, ended, warnings }
     }
 }
@@ -666,7 +670,8 @@ impl FramedRecords {
     #[cold]
     fn begins_again(&mut self, options: &StreamOptions) -> Result<bool> {
         let Some(mut again) = self.again.take() else { return Ok(false) };
-        let (offset, records) = (self.parser.offset(), self.parser.records());
+        let offset = self.parser.offset();
+        let records = self.parser.records();
         let plain = self.compression == Compression::None;
         let have = (self.buffer.bytes().len() as u64).max(1);
         let range = if plain { offset..offset.saturating_add(have) } else { 0..again.source.len() };
@@ -715,12 +720,15 @@ impl FramedRecords {
     /// Returns the warning about a torn tail at the end of the file.
     #[cold]
     fn torn_tail(&self, name: &Path) -> Option<Warning> {
-        let (inflated, left) = (self.torn, self.source.left_out());
+        let inflated = self.torn;
+        let left = self.source.left_out();
         if inflated.is_none() && left.is_none() {
             return None;
         }
-        let (inflated, bytes) = (inflated.unwrap_or(0), left.unwrap_or(0));
-        let (path, records) = (name.to_path_buf(), self.records_read());
+        let inflated = inflated.unwrap_or(0);
+        let bytes = left.unwrap_or(0);
+        let path = name.to_path_buf();
+        let records = self.records_read();
         Some(match self.compression.format() {
             None => {
                 let offset = self.parser.offset();
@@ -736,7 +744,9 @@ impl FramedRecords {
 
 impl fmt::Debug for Stream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (name, compression, offset) = (self.name.display(), self.compression, self.offset());
+        let name = self.name.display();
+        let compression = self.compression;
+        let offset = self.offset();
         write!(f, "Stream({name}, {compression}, {} records read, at byte {offset})", self.records_read())
     }
 }

@@ -279,7 +279,8 @@ impl fmt::Display for Warning {
                 f.write_str("the shard changed while it was scanned, so its index or column is not saved")
             }
             Warning::DamageSkipped { gaps, bytes, .. } => {
-                let (ranges, bytes) = (Count(gaps.len() as u64, "damaged range"), Count(*bytes, "byte"));
+                let ranges = Count(gaps.len() as u64, "damaged range");
+                let bytes = Count(*bytes, "byte");
                 let Some(first) = gaps.first() else { return write!(f, "{ranges} are left out") };
                 match gaps.len() {
                     1 => write!(f, "{ranges} is left out, {bytes}; it begins")?,

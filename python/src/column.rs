@@ -37,8 +37,10 @@ pub(crate) fn arrays<'py>(
     let present = collect(py, ids, |i| u8::from(column.get(i).is_some()))?;
     let values = match column.kind {
         Some(DType::Bytes) => {
-            let (mut slice, mut objects) = (TimeSlice::new(), headroom::room(present.len())?);
-            let (mut cache, mut headroom) = (StringCache::default(), Headroom::default());
+            let mut slice = TimeSlice::new();
+            let mut objects = headroom::room(present.len())?;
+            let mut cache = StringCache::default();
+            let mut headroom = Headroom::default();
             for i in ids.iter() {
                 slice.pause(py, TimeSlice::VALUE)?;
                 objects.push(match column.get(i) {
@@ -69,7 +71,8 @@ fn build(
     feature: &str,
     progress: Option<Progress<'_>>,
 ) -> Result<DatasetColumn> {
-    let (dataset, feature) = (dataset.clone(), feature.to_owned());
+    let dataset = dataset.clone();
+    let feature = feature.to_owned();
     wait::run(py, progress, move |call| {
         call.may_request(is_remote(&dataset));
         call.expect(dataset.known_bytes());

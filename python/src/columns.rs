@@ -87,7 +87,8 @@ fn column<'py>(
             }
         }
         Column::Optional(optional) => {
-            let (shape, present) = (&*optional.shape, &optional.present);
+            let shape = &*optional.shape;
+            let present = &optional.present;
             let found = values(py, &optional.values, Some(present), shape, bytes_as, cache)?;
             let present = match shape {
                 // All values of a row are present, or none.

@@ -54,9 +54,12 @@ impl LoaderConfig {
             BytesAs::Views => false,
             bytes_as => bytes_as.is_contiguous() || sources.has_small_records(),
         };
-        let (is_sequence, source, view) = (sources.is_sequence(), sources.dataset().cloned(), sources.view());
+        let is_sequence = sources.is_sequence();
+        let source = sources.dataset().cloned();
+        let view = sources.view();
         let starts = sources.starts().collect();
-        let (pictures, nesting) = (sources.pictures_of_any_size(), sources.nesting(py)?);
+        let pictures = sources.pictures_of_any_size();
+        let nesting = sources.nesting(py)?;
         let is_remote = sources.is_remote();
         let options = wait::run(py, None, move |call| {
             call.may_request(is_remote);
@@ -96,7 +99,8 @@ impl LoaderConfig {
             }
             Ok((options, warnings))
         })?;
-        let (forms, fingerprint) = (SharedForms::default(), OnceLock::new());
+        let forms = SharedForms::default();
+        let fingerprint = OnceLock::new();
         Ok(LoaderConfig {
             options,
             warnings,
@@ -136,7 +140,8 @@ impl LoaderConfig {
         if let Some(known) = self.fingerprint.get() {
             return Ok(known);
         }
-        let (options, is_remote) = (self.options.clone(), self.is_remote);
+        let options = self.options.clone();
+        let is_remote = self.is_remote;
         let fingerprint = wait::run(py, None, move |call| {
             call.may_request(is_remote);
             Ok(options.fingerprint()?)
@@ -146,7 +151,8 @@ impl LoaderConfig {
 
     /// Builds the loader.
     pub(crate) fn build(&self, py: Python<'_>) -> Result<tfseek::Loader> {
-        let (options, is_remote) = (self.options.clone(), self.is_remote);
+        let options = self.options.clone();
+        let is_remote = self.is_remote;
         wait::run(py, None, move |call| {
             call.may_request(is_remote);
             Ok(options.build()?)
@@ -169,8 +175,10 @@ impl<'py> LoaderArguments<'py> {
         if !buckets && (sizes == [true; 2] || sizes == [false; 2]) {
             return Err(value_error("a loader requires exactly one of batch_size and global_batch_size"));
         }
-        let (rank, ranks) = (self.take("rank")?.unwrap_or(0), self.take("world_size")?.unwrap_or(1));
-        let (worker, workers) = (self.take("worker")?.unwrap_or(0), self.take("workers")?.unwrap_or(1));
+        let rank = self.take("rank")?.unwrap_or(0);
+        let ranks = self.take("world_size")?.unwrap_or(1);
+        let worker = self.take("worker")?.unwrap_or(0);
+        let workers = self.take("workers")?.unwrap_or(1);
         let mut options = options.rank(rank, ranks).worker(worker, workers);
         options = self.set(options, "batch_size", LoaderOptions::batch_size)?;
         options = self.set(options, "global_batch_size", LoaderOptions::global_batch_size)?;

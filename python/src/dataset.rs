@@ -231,7 +231,8 @@ impl PyDataset {
     /// Checks the names in a condition that workers will evaluate, and returns those that none of the first
     /// records has.
     fn _check_names(&self, py: Python<'_>, condition: &str) -> Result<Vec<String>> {
-        let (filter, dataset) = (condition.parse::<tfseek::Filter>()?, self.shared.dataset.clone());
+        let filter = condition.parse::<tfseek::Filter>()?;
+        let dataset = self.shared.dataset.clone();
         wait::run(py, None, move |call| {
             call.may_request(is_remote(&dataset));
             Ok(dataset.check_names(&filter)?.into_iter().map(str::to_owned).collect())

@@ -37,7 +37,8 @@ pub(crate) fn array<'py>(
             }
         }
         Feature::Bytes(list) => {
-            let (mut values, mut headroom) = (headroom::room(list.len())?, Headroom::default());
+            let mut values = headroom::room(list.len())?;
+            let mut headroom = Headroom::default();
             for value in list.iter() {
                 headroom.take(value.len())?;
                 values.push(headroom::bytes(py, value)?.into_any().unbind());

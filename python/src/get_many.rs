@@ -35,7 +35,8 @@ pub(crate) fn list<'py>(
 ) -> Result<Bound<'py, PyAny>> {
     let ids = ids::numbers(py, view, numbers)?;
     let kind = shared.detached_kind(py)?;
-    let (mut items, mut headroom) = (headroom::room(ids.len())?, Headroom::default());
+    let mut items = headroom::room(ids.len())?;
+    let mut headroom = Headroom::default();
     let mut add = |first: usize, group: &[Payload<'_>]| {
         let ids = ids.get(first..).unwrap_or_default();
         for (payload, &i) in group.iter().zip(ids) {
@@ -68,7 +69,8 @@ pub(crate) fn into<'py>(
         ))
     };
     let array = out.cast::<PyArray1<u8>>().map_err(|e| refused(e.to_string()))?;
-    let (mut offsets, mut end) = (headroom::room(ids.len() + 1)?, 0usize);
+    let mut offsets = headroom::room(ids.len() + 1)?;
+    let mut end = 0usize;
     offsets.push(0);
     let mut full = None;
     let mut add = |_: usize, group: &[Payload<'_>]| {
@@ -171,7 +173,8 @@ fn each_borrowed(
 ) -> Result<()> {
     let mut records = mapped.get_many(ids);
     let mut group = Vec::with_capacity(ids.len().min(GROUP_RECORDS));
-    let (mut slice, mut done) = (TimeSlice::new(), 0);
+    let mut slice = TimeSlice::new();
+    let mut done = 0;
     while done < ids.len() {
         let over = py.detach(|| fill(&mut records, &mut group, &mut slice))?;
         f(done, &group)?;

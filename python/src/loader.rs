@@ -449,14 +449,16 @@ impl LoaderCore {
     }
 
     fn state(&self, py: Python<'_>) -> Result<String> {
-        let (cursor, fingerprint) = (self.cursor(py)?, self.config.fingerprint(py)?);
+        let cursor = self.cursor(py)?;
+        let fingerprint = self.config.fingerprint(py)?;
         py.detach(|| Ok(cursor.state(fingerprint)?.to_json()))
     }
 
     /// Returns the same state, except after the last batch of an epoch: it is that epoch's end until the
     /// iteration has ended.
     fn state_in_epoch(&self, py: Python<'_>) -> Result<String> {
-        let (cursor, fingerprint) = (self.cursor(py)?, self.config.fingerprint(py)?);
+        let cursor = self.cursor(py)?;
+        let fingerprint = self.config.fingerprint(py)?;
         py.detach(|| Ok(cursor.state_in_epoch(fingerprint)?.to_json()))
     }
 

@@ -61,7 +61,8 @@ impl Shape {
     /// If NumPy's type cannot hold a size.
     fn new(shape: &[usize]) -> PyResult<Shape> {
         let found = shape.iter().map(|&size| npy_intp::try_from(size));
-        let (mut sizes, rank) = ([0; Shape::FEW], shape.len());
+        let mut sizes = [0; Shape::FEW];
+        let rank = shape.len();
         match sizes.get_mut(..rank) {
             None => Ok(Shape::Many(found.collect::<Result<_, _>>()?)),
             Some(few) => {
@@ -338,8 +339,10 @@ fn new_array<'py>(owner: Bound<'py, ArrayMemory>, flags: c_int) -> PyResult<Boun
     let py = owner.py();
     let memory = owner.get();
     let shape = memory.shape.sizes();
-    let (address, dtype) = (memory.address, memory.dtype(py)?);
-    let (dims, data) = (shape.len().try_into()?, std::ptr::with_exposed_provenance_mut(address));
+    let address = memory.address;
+    let dtype = memory.dtype(py)?;
+    let dims = shape.len().try_into()?;
+    let data = std::ptr::with_exposed_provenance_mut(address);
     // SAFETY: `shape` has `dims` entries, and NumPy copies them: its parameter is a pointer to constants,
     // which the crate `numpy` declares as mutable. The entries are those that `ArrayMemory::new` has checked,
     // because the class is frozen. `address` points to the number of values of `dtype` that the shape

@@ -34,14 +34,16 @@ pub(crate) fn open(
     let storage = StorageOptions::take(&arguments)?;
     let options = options_of(&arguments)?;
     let paths: Vec<PathBuf> = paths.into_iter().map(PathBuf::from).collect();
-    let (names, store) = (storage.names(), storage.store(&paths)?);
+    let names = storage.names();
+    let store = storage.store(&paths)?;
     let is_remote = store.is_some();
     let options = match store {
         Some(store) => options.store(store),
         None => options,
     };
     let progress = Progress::new(py, progress, "opening", Unit::Bytes)?;
-    let (shown, given) = (progress.is_some(), paths.clone());
+    let shown = progress.is_some();
+    let given = paths.clone();
     let (dataset, columns) = wait::run(py, progress, move |call| {
         call.may_request(is_remote);
         if shown && !is_remote {

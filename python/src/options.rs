@@ -161,7 +161,8 @@ where
         Ok(found) => return Ok(found),
         Err(e) => e.into(),
     };
-    let (py, text) = (value.py(), e.value(value.py()).to_string());
+    let py = value.py();
+    let text = e.value(value.py()).to_string();
     let (is_type, is_range) =
         (e.get_type(py).is(py.get_type::<PyTypeError>()), e.is_instance_of::<PyOverflowError>(py));
     // Errors of values name their argument.

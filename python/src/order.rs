@@ -191,7 +191,8 @@ impl SamplerCore {
     }
 
     fn seek(&self, py: Python<'_>, state: &str) -> Result<()> {
-        let (state, fingerprint) = (State::from_json(state)?, self.fingerprint(py)?);
+        let state = State::from_json(state)?;
+        let fingerprint = self.fingerprint(py)?;
         let mut cursor = locked(&self.state).cursor.clone();
         py.detach(|| cursor.seek(&state, fingerprint))?;
         let mut current = locked(&self.state);

@@ -130,7 +130,8 @@ impl PyPart {
     fn __repr__(&self) -> String {
         let part = &self.0;
         let records = part.records.map_or_else(|| "?".to_owned(), |n| n.to_string());
-        let (bytes, first) = (&part.bytes, part.first);
+        let bytes = &part.bytes;
+        let first = part.first;
         format!(
             "tfseek.Part({:?}, bytes={}..{}, first={first}, records={records})",
             shown(Path::new(&*part.shard)),

@@ -137,7 +137,9 @@ impl RangeTable {
         self.clock = self.clock.saturating_add(1);
         let clock = self.clock;
         let Some(parts) = self.objects.get_mut(&id) else { return RangeAnswer::Here(Vec::new()) };
-        let (mut found, mut failed, mut waits) = (Vec::new(), None, false);
+        let mut found = Vec::new();
+        let mut failed = None;
+        let mut waits = false;
         for_each_in(parts, range, |start, part, _| match &part.state {
             PartState::Here(bytes) => {
                 let at = |at: u64| usize::try_from(at.saturating_sub(start)).unwrap_or(usize::MAX);
@@ -172,7 +174,8 @@ impl RangeTable {
 
     /// Returns the parts of the next call, at most `most`.
     pub(crate) fn next(&mut self, most: usize) -> Vec<PartRequest> {
-        let (mut call, mut bytes) = (Vec::new(), 0_u64);
+        let mut call = Vec::new();
+        let mut bytes = 0_u64;
         while call.len() < most {
             let is_urgent = !self.urgent.is_empty();
             let queue = if is_urgent { &mut self.urgent } else { &mut self.queue };
@@ -227,7 +230,8 @@ impl RangeTable {
     /// Drops the bytes of a range that are here. Those that are needed are asked for again.
     pub(crate) fn drop_here(&mut self, id: u64, range: &Range<u64>) {
         let Some(parts) = self.objects.get_mut(&id) else { return };
-        let (queue, mut freed) = (&mut self.queue, 0);
+        let queue = &mut self.queue;
+        let mut freed = 0;
         for_each_in(parts, range, |start, part, _| {
             if matches!(part.state, PartState::Here(_)) {
                 part.state = PartState::Queued;

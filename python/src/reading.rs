@@ -24,8 +24,10 @@ pub(crate) fn refresh(
     let allow_missing = argument(&arguments, "allow_missing")?;
     let features: Vec<String> = argument(&arguments, "columns")?;
     let progress = Progress::new(py, progress, "opening", Unit::Bytes)?;
-    let (shown, old) = (progress.is_some(), shared.dataset.clone());
-    let (given, is_remote) = (shared.arguments.paths().to_vec(), shared.is_remote);
+    let shown = progress.is_some();
+    let old = shared.dataset.clone();
+    let given = shared.arguments.paths().to_vec();
+    let is_remote = shared.is_remote;
     let (dataset, columns) = wait::run(py, progress, move |call| {
         call.may_request(is_remote);
         if shown && !is_remote {

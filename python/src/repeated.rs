@@ -196,7 +196,8 @@ fn pair_and_hash(value: &[u8]) -> (usize, u32) {
     if let Some(last) = value.last_chunk::<8>() {
         hash = mix(hash, u64::from_le_bytes(*last));
     } else if let (Some(first), Some(last)) = (value.first_chunk::<4>(), value.last_chunk::<4>()) {
-        let (first, last) = (u32::from_le_bytes(*first), u32::from_le_bytes(*last));
+        let first = u32::from_le_bytes(*first);
+        let last = u32::from_le_bytes(*last);
         hash = mix(hash, u64::from(first) | u64::from(last) << 32);
     } else {
         hash = rest.iter().fold(hash, |hash, byte| mix(hash, (*byte).into()));

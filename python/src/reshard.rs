@@ -136,7 +136,8 @@ pub(crate) fn reshard(
     options.seed = argument::<Seed>(&arguments, "seed")?.0;
     let splits: Option<Vec<(String, f64)>> = argument(&arguments, "split")?;
     if let Some(splits) = splits {
-        let (by, missing) = (argument(&arguments, "split_by")?, argument(&arguments, "missing")?);
+        let by = argument(&arguments, "split_by")?;
+        let missing = argument(&arguments, "missing")?;
         options.split = Some(SplitOptions { splits, by, missing });
     }
     options.keep = argument(&arguments, "features")?;

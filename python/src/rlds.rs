@@ -52,9 +52,11 @@ impl EpisodesCore {
         memory: bool,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> Result<EpisodesCore> {
-        let (records, features) = (records.get(), features.get());
+        let records = records.get();
+        let features = features.get();
         let progress = Progress::new(py, progress, "steps", Unit::Bytes)?;
-        let (shared, ids) = (Arc::clone(&records.shared), records.view_ids());
+        let shared = Arc::clone(&records.shared);
+        let ids = records.view_ids();
         let tree = features.shared();
         let found = wait::run(py, progress, move |call| {
             call.may_request(is_remote(&shared.dataset));
@@ -138,7 +140,8 @@ impl EpisodesCore {
         let anchors = anchors.map(ranges_of);
         let mut options = WindowOptions { anchors, resized, names, ..WindowOptions::default() };
         (options.pad, options.encoded) = (pad.0, encoded.into_pictures());
-        let (keys, episodes) = (keys.collect::<Vec<_>>(), self.episodes.clone());
+        let keys = keys.collect::<Vec<_>>();
+        let episodes = self.episodes.clone();
         let made = py.detach(move || episodes.windows(keys, &options));
         self.parts(py, made.map_err(|e| failure(py, &e))?, recipe)
     }

@@ -60,7 +60,8 @@ impl PyPayload {
         from: &Bound<'_, PyAny>,
         report: impl Fn(u64) -> PyResult<()>,
     ) -> Result<Vec<PyPayload>> {
-        let (mut slice, mut all) = (TimeSlice::new(), Vec::new());
+        let mut slice = TimeSlice::new();
+        let mut all = Vec::new();
         for item in from.try_iter()? {
             all.push(PyPayload::from_python(&item?)?);
             // The caller's iterator may be slow.

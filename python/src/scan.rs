@@ -305,7 +305,8 @@ impl ScanCore {
 
     /// Returns the scan of column files in place of records, if each column has one.
     fn over_columns(&self, py: Python<'_>) -> Result<Option<ScanCore>> {
-        let (scan, requests) = (self.scan.clone(), self.requests);
+        let scan = self.scan.clone();
+        let requests = self.requests;
         let found = wait::run(py, None, move |call| {
             call.may_request(requests);
             Ok(scan.over_columns())
@@ -343,7 +344,8 @@ impl ScanCore {
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> Result<Bound<'py, PyCapsule>> {
         drop(requested_schema);
-        let (scan, requests) = (self.scan.clone(), self.requests);
+        let scan = self.scan.clone();
+        let requests = self.requests;
         let reader = wait::run(py, None, move |call| {
             call.may_request(requests);
             let mut reader = scan.reader();

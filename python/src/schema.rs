@@ -273,8 +273,10 @@ fn infer<'py>(
         collected(0)?;
         let payloads = PyPayload::all_reported(payloads, collected)?;
         let total = payloads.len() as u64;
-        let (mut to_guess, mut to_infer) = (payloads.iter(), payloads.iter());
-        let (mut guess, mut inference) = (KindGuess::default(), None);
+        let mut to_guess = payloads.iter();
+        let mut to_infer = payloads.iter();
+        let mut guess = KindGuess::default();
+        let mut inference = None;
         wait::in_slices(py, progress, total / 3, total, |slice| {
             let done = |to_guess: usize, to_infer: usize| total - ((to_guess + to_infer) as u64).div_ceil(3);
             while let Some(payload) = to_guess.next() {

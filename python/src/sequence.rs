@@ -263,7 +263,8 @@ impl PyFeatureLists {
 
     fn find<'py>(&self, py: Python<'py>, key: &str) -> Result<Option<Bound<'py, PyList>>> {
         let Some(list) = self.view().feature_list(key).map_err(|e| self.located(e))? else { return Ok(None) };
-        let (mut steps, mut headroom) = (headroom::room(list.len())?, Headroom::default());
+        let mut steps = headroom::room(list.len())?;
+        let mut headroom = Headroom::default();
         for step in list.iter() {
             headroom.take(ARRAY)?;
             steps.push(feature::array(py, step, &self.payload)?);

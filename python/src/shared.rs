@@ -67,7 +67,8 @@ impl OpenArguments {
     }
 
     pub(crate) fn clone_ref(&self, py: Python<'_>) -> OpenArguments {
-        let (paths, storage) = (self.paths.clone(), self.storage.clone());
+        let paths = self.paths.clone();
+        let storage = self.storage.clone();
         let recipe = self.recipe.as_ref().map(|recipe| recipe.clone_ref(py));
         OpenArguments {
             recipe,
@@ -166,7 +167,8 @@ impl SharedDataset {
                     return borrowed_payload(record);
                 }
                 let payload = record.payload();
-                let (start, len) = (payload.as_ptr().addr(), payload.len());
+                let start = payload.as_ptr().addr();
+                let len = payload.len();
                 let start = start.saturating_sub(buf.as_ptr().addr());
                 let region = Region::from(buf);
                 let part = region.slice(start..start + len);

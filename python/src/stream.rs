@@ -90,7 +90,8 @@ impl Source {
     fn raise_warnings(&self, py: Python<'_>) -> Result<()> {
         let new = {
             let mut warnings = self.warnings();
-            let (from, found) = (warnings.raised, warnings.found.len());
+            let from = warnings.raised;
+            let found = warnings.found.len();
             warnings.raised = found;
             warnings.found.get(from..).unwrap_or_default().to_vec()
         };
@@ -191,7 +192,8 @@ impl StreamCore {
             more = py.detach(|| drawing.slice())?;
         }
         self.source.raise_warnings(py)?;
-        let (kind, mut slice) = (*self.source.kind.get_or_init(|| drawing.guess.kind()), TimeSlice::new());
+        let kind = *self.source.kind.get_or_init(|| drawing.guess.kind());
+        let mut slice = TimeSlice::new();
         let mut items = Vec::new();
         for (payload, record) in drawing.reservoir.into_items().flatten() {
             slice.pause(py, TimeSlice::VALUE + payload.len() as u64)?;
@@ -240,7 +242,8 @@ type Taken = (Region, RecordRef);
 
 fn taken(path: &Arc<Path>, record: &Record<'_>) -> tfseek::Result<Taken> {
     let at = record.at();
-    let (i, offset) = (at.record.unwrap_or(0), at.offset.unwrap_or(0));
+    let i = at.record.unwrap_or(0);
+    let offset = at.offset.unwrap_or(0);
     Ok((payload::copied(record.payload())?, RecordRef::in_stream(Arc::clone(path), i, offset)))
 }
 
@@ -513,7 +516,8 @@ impl Filling {
     /// Reads a window of records. Returns those before an error, and false after the last one.
     fn fill(&mut self, is_known: bool) -> (Vec<Taken>, Result<bool>) {
         let Filling { reader, guess, window } = self;
-        let (mut found, mut bytes) = (Vec::new(), 0);
+        let mut found = Vec::new();
+        let mut bytes = 0;
         let outcome = reader.slice(|path, record| {
             if !is_known {
                 guess.add(record.payload());

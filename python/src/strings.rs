@@ -124,7 +124,8 @@ pub(crate) fn array<'py>(
         }),
         BytesAs::Offsets => {
             let (data, offsets) = strings.to_contiguous().map_err(BindingError::from).map_err(PyErr::from)?;
-            let (data, offsets) = (ArrayData::Bytes(data).flat(py)?, ArrayData::Int64(offsets).flat(py)?);
+            let data = ArrayData::Bytes(data).flat(py)?;
+            let offsets = ArrayData::Int64(offsets).flat(py)?;
             Ok(match shape {
                 // The default of the constructor.
                 [_] => hooks::bytes(py)?.call1((data, offsets))?,

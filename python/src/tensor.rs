@@ -28,7 +28,8 @@ pub(crate) fn parse_tensor<'py>(
         Some(bytes) => headroom::bytes(py, bytes)?.into_any(),
         None => {
             let strings = tensor.strings()?;
-            let (mut values, mut headroom) = (headroom::room(strings.len())?, Headroom::default());
+            let mut values = headroom::room(strings.len())?;
+            let mut headroom = Headroom::default();
             for value in strings {
                 headroom.take(value.len())?;
                 values.push(headroom::bytes(py, value)?);

@@ -99,7 +99,8 @@ fn float(value: f32) -> String {
 }
 
 fn joined(items: impl Iterator<Item = (String, bool)>) -> (String, bool) {
-    let (mut text, mut cut) = (String::from("["), false);
+    let mut text = String::from("[");
+    let mut cut = false;
     for (k, (item, item_cut)) in items.enumerate() {
         if k > 0 {
             text += ", ";

@@ -320,7 +320,8 @@ fn decode_many(
     ids: &[u64],
     found: &mut Vec<RecordValue>,
 ) -> tfseek::Result<()> {
-    let (mut slice, mut bytes) = (TimeSlice::new(), 0u64);
+    let mut slice = TimeSlice::new();
+    let mut bytes = 0u64;
     let mut add = |record: tfseek::Record<'_>| {
         let len = record.payload().len() as u64;
         found.push(decoded(decoder, &record)?);
@@ -397,7 +398,8 @@ impl TfdsDecoder {
         k: i64,
     ) -> Result<Bound<'py, PyAny>> {
         let dataset = dataset.get();
-        let (i, shared) = (dataset.ids.at_signed(k)?, &*dataset.shared);
+        let i = dataset.ids.at_signed(k)?;
+        let shared = &*dataset.shared;
         let found = py.detach(|| match &shared.mapped {
             Some(mapped) => decoded(&self.decoder, &mapped.get(i)?),
             None => decoded(&self.decoder, &shared.dataset.read(i, &mut Vec::new())?),

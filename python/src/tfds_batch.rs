@@ -102,7 +102,8 @@ fn collect(decoder: &Decoder, node: &Node, keys: &mut Vec<String>, found: &mut V
         Node::Leaf(number) => {
             if let Some((path, feature)) = decoder.leaf(*number) {
                 let shapes = decoder.column(*number).and_then(|column| column.shapes).map(String::from);
-                let (path, keys) = (path.to_owned(), keys.clone());
+                let path = path.to_owned();
+                let keys = keys.clone();
                 found.push(NestedColumn { path, keys, sizes: sizes(feature), shapes });
             }
         }

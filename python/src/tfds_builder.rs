@@ -76,7 +76,8 @@ impl TfdsBuilder {
 
     /// Reads the features of the folder.
     fn features(&self, py: Python<'_>) -> Result<TfdsFeatures> {
-        let (builder, is_remote) = (Arc::clone(&self.builder), self.is_remote);
+        let builder = Arc::clone(&self.builder);
+        let is_remote = self.is_remote;
         let read = wait::run(py, None, move |call| {
             call.may_request(is_remote);
             Ok(builder.read_features())

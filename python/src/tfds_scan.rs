@@ -182,7 +182,8 @@ impl NestedSpec {
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
-        let (py, this) = (slf.py(), slf.get());
+        let py = slf.py();
+        let this = slf.get();
         let read = slf.get_type().getattr(intern!(py, "_read"))?;
         let labels = match this.labels {
             ClassLabels::Names => "names",

@@ -60,7 +60,8 @@ fn strings<'py>(py: Python<'py>, array: &Array) -> Result<Bound<'py, PyAny>> {
     if let ([], Some(string)) = (array.shape(), strings.next()) {
         return Ok(headroom::bytes(py, string)?.into_any());
     }
-    let (mut objects, mut headroom) = (headroom::room(array.len())?, Headroom::default());
+    let mut objects = headroom::room(array.len())?;
+    let mut headroom = Headroom::default();
     for string in array.strings() {
         headroom.take(string.len())?;
         objects.push(headroom::bytes(py, string)?.into_any().unbind());

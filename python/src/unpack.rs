@@ -68,7 +68,8 @@ fn unpack_all<F: Fn(u64) -> ControlFlow<()> + Clone + Send + Sync + 'static>(
     std::fs::create_dir_all(out).map_err(|e| Error::from(e).in_file(out))?;
     // What was read of the open files is reported.
     expect(bytes_of(&compressed).map(|bytes| bytes.saturating_sub(read.load(Relaxed))));
-    let (mut written, mut failed) = (Vec::new(), None);
+    let mut written = Vec::new();
+    let mut failed = None;
     for input in inputs {
         if report(0).is_break() {
             return Err(Error::from(ErrorKind::Cancelled).into());

@@ -55,8 +55,12 @@ pub(crate) fn verify<'py>(
         })?;
         Ok(found)
     })?;
-    let (mut sound, mut records, mut payload_bytes, mut malformed) = (0, 0, 0, 0);
-    let (files, mut errors) = (found.len(), Vec::new());
+    let mut sound = 0;
+    let mut records = 0;
+    let mut payload_bytes = 0;
+    let mut malformed = 0;
+    let files = found.len();
+    let mut errors = Vec::new();
     let mut unverified = 0;
     for file in found {
         sound += usize::from(file.is_sound());

@@ -94,7 +94,8 @@ pub(crate) fn view(
     port: Option<u16>,
     threads: Option<usize>,
 ) -> Result<ViewCore> {
-    let (mut given, mut requests) = (Vec::new(), false);
+    let mut given = Vec::new();
+    let mut requests = false;
     for (ds, name, paths) in sets {
         let len = ds.shared.dataset.len();
         if !ds.ids.is_all(len) {
@@ -126,7 +127,9 @@ pub(crate) fn view(
     // It reads the first records.
     let bound = wait::detached(py, requests, move || Ok(Viewer::bind(views, &options)))?;
     let viewer = bound.map_err(failed)?;
-    let (url, port, handle) = (viewer.url(), viewer.address().port(), viewer.handle());
+    let url = viewer.url();
+    let port = viewer.address().port();
+    let handle = viewer.handle();
     let one_time_url = viewer.one_time_url().unwrap_or_else(|_| url.clone());
     let thread = thread::Builder::new().name("tfseek-view".into()).spawn(move || viewer.serve());
     let thread = Mutex::new(Some(thread.map_err(|e| BindingError::error(py, e.to_string()))?));

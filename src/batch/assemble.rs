@@ -256,7 +256,8 @@ fn var_len(
     let values = slots.values(slot);
     let pool = &mut pools.int64;
     let mut buf = pool.take();
-    let (used, counts) = (values.len(), slots.counts(slot));
+    let used = values.len();
+    let counts = slots.counts(slot);
     let longest = |counts: &[u32]| u64::from(counts.iter().max().copied().unwrap_or(0));
     let rows = slots.rows_dimension().map(|rows| rows as u64);
     let rank = 1 + usize::from(slots.lists) + usize::from(!slots.single);
@@ -318,7 +319,8 @@ fn spread<T: Copy>(
         return Err(ErrorKind::TooLarge { len: bytes, limit }.into());
     }
     buf.grow(total, total, fill)?;
-    let (mut from, mut to) = (used, total);
+    let mut from = used;
+    let mut to = total;
     for len in lens {
         // The last row moves first, because the new offset of a row is never below its old offset.
         from -= len;

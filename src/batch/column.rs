@@ -391,7 +391,8 @@ impl BytesColumn {
             return Ok((data.clone(), offsets.clone()));
         }
         let total = self.iter().map(<[u8]>::len).sum();
-        let (mut data, mut offsets) = (room(total)?, room(self.len().saturating_add(1))?);
+        let mut data = room(total)?;
+        let mut offsets = room(self.len().saturating_add(1))?;
         offsets.push(0);
         for value in self.iter() {
             data.extend_from_slice(value);
@@ -404,7 +405,8 @@ impl BytesColumn {
 /// Copies the strings.
 impl<S: AsRef<[u8]>> FromIterator<S> for BytesColumn {
     fn from_iter<I: IntoIterator<Item = S>>(strings: I) -> BytesColumn {
-        let (mut data, mut offsets) = (Vec::new(), vec![0]);
+        let mut data = Vec::new();
+        let mut offsets = vec![0];
         for string in strings {
             data.extend_from_slice(string.as_ref());
             offsets.push(data.len() as i64);

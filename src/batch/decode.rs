@@ -295,7 +295,8 @@ fn fixed<T: ValueType, R: Row>(
         {
             continue;
         }
-        let (memory, row) = (&mut *memory, &row);
+        let memory = &mut *memory;
+        let row = &row;
         let slot = (index, default);
         fixed_slow(move || row_values(memory, row, count, max), span, row, count, slot, block)
             .map_err(|fault| BadRow { row: k, step: None, fault })?;

@@ -43,7 +43,8 @@ impl Splits<'_> {
 
     /// Returns the row that contains `item`.
     fn find(&self, item: usize) -> Option<usize> {
-        let (mut low, mut high) = (0, self.len());
+        let mut low = 0;
+        let mut high = self.len();
         // The number of splits that are at most `item`.
         while low < high {
             let middle = low.midpoint(high);
@@ -497,7 +498,8 @@ mod tests {
         }
         let longest = |d: usize| rows(splits[d]).iter().map(|row| row.len()).max().unwrap_or(0);
         let len = |d: usize| lengths.get(d).copied().flatten().unwrap_or_else(|| longest(d));
-        let (mut found, mut mask) = (vec![], vec![]);
+        let mut found = vec![];
+        let mut mask = vec![];
         let mut leaf = |row: Option<std::ops::Range<usize>>, len: usize| {
             for k in 0..len {
                 let value = row.clone().and_then(|row| row.into_iter().nth(k));
@@ -605,7 +607,8 @@ mod tests {
         assert_eq!(rows(&ragged(vec![inner.clone()], &[3])), [Some(0), Some(0), Some(2), None]);
         let outer = RowSplits::Int64(vec![0, 0, 2, 3].into());
         assert_eq!(rows(&ragged(vec![outer, inner], &[3])), [Some(1), Some(1), Some(2), None]);
-        let (values, shape) = (Values::Int64(vec![0; 3].into()), vec![3, 2]);
+        let values = Values::Int64(vec![0; 3].into());
+        let shape = vec![3, 2];
         let sparse = Sparse {
             indices: vec![0, 0, 2, 0, 2, 1].into(),
             values: values.clone(),

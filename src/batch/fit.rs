@@ -77,7 +77,8 @@ impl Skeleton {
         places.stretches.resize(self.stretches.len(), StretchPlaces::default());
         places.varints.resize(self.varints.len(), [0; GROUP]);
         places.longs.resize(self.longs.len(), [(0, 0); GROUP]);
-        let (mut next, mut wrong) = ([0usize; GROUP], [0u8; GROUP]);
+        let mut next = [0usize; GROUP];
+        let mut wrong = [0u8; GROUP];
         for row in 0..GROUP {
             // A position beyond the end stays there.
             next[row] = header(payloads[row]).unwrap_or(payloads[row].len().wrapping_add(1));
@@ -157,7 +158,8 @@ impl Skeleton {
         for StretchWindow { template, mask, lens, stretch, offset } in &self.windows {
             let place = &places.stretches[*stretch];
             for k in 0..N {
-                let (row, last) = (rows[k], place.last[rows[k]]);
+                let row = rows[k];
+                let last = place.last[rows[k]];
                 let start = place.at[row].wrapping_add(*offset) as usize;
                 // The windows of a payload that is too short are not compared.
                 let Some(bytes) = at::<WINDOW>(payloads[row], start) else { return true };
@@ -222,7 +224,8 @@ impl Skeleton {
     #[inline(always)]
     fn store_contents(&self, places: &GroupPlaces, fits: u8, table: &mut SpanTable, first: usize) {
         for content in &self.contents {
-            let (mut starts, mut lens) = ([0u32; GROUP], [0u32; GROUP]);
+            let mut starts = [0u32; GROUP];
+            let mut lens = [0u32; GROUP];
             match content.place {
                 ContentPlace::Fixed { stretch, offset, len } => {
                     for row in 0..GROUP {

@@ -161,7 +161,10 @@ impl KeyPredictor {
         if self.confidence == 0 {
             return None;
         }
-        let (forms, mut last, mut number, mut hits) = (&*self.forms, self.last, self.predicted, 0u32);
+        let forms = &*self.forms;
+        let mut last = self.last;
+        let mut number = self.predicted;
+        let mut hits = 0u32;
         let mut rest = *entries;
         let mut returned = None;
         while let Some(KeyForm { form, slot, next }) = forms.get(number as usize) {
@@ -355,7 +358,8 @@ impl KeyTable {
 
     #[inline(always)]
     fn find(&self, key: &[u8], known: &[KnownKey]) -> Option<u32> {
-        let (first, mask) = (self.first_slot(key), self.slots.len().wrapping_sub(1));
+        let first = self.first_slot(key);
+        let mask = self.slots.len().wrapping_sub(1);
         for probe in 0..=self.max_probe {
             let number = *self.slots.get(first.wrapping_add(probe) & mask)?;
             if number == 0 {
@@ -376,13 +380,15 @@ impl KeyTable {
 
     /// Returns the number of occupied slots before the first free slot for this key.
     fn probe_len(&self, key: &[u8]) -> usize {
-        let (first, mask) = (self.first_slot(key), self.slots.len().wrapping_sub(1));
+        let first = self.first_slot(key);
+        let mask = self.slots.len().wrapping_sub(1);
         let is_free = |probe: &usize| self.slots.get(first.wrapping_add(*probe) & mask) == Some(&0);
         (0..self.slots.len()).find(is_free).unwrap_or(usize::MAX)
     }
 
     fn insert(&mut self, key: &[u8], number: u32) {
-        let (first, mask) = (self.first_slot(key), self.slots.len().wrapping_sub(1));
+        let first = self.first_slot(key);
+        let mask = self.slots.len().wrapping_sub(1);
         let probe_len = self.probe_len(key);
         self.max_probe = self.max_probe.max(probe_len);
         if let Some(slot) = self.slots.get_mut(first.wrapping_add(probe_len) & mask) {

@@ -39,7 +39,8 @@ impl BatchParser {
     /// [`ErrorKind::Spec`] with the first column that only one of them has, or that has another shape or
     /// type.
     pub(crate) fn check_columns(&self, other: &BatchParser) -> Result<()> {
-        let (a, b) = (self.plan(), other.plan());
+        let a = self.plan();
+        let b = other.plan();
         if a.sequence || b.sequence {
             let reason = "expected equal specs of SequenceExamples in all sources, found different ones";
             return Err(ErrorKind::Spec(reason.into()).into());
@@ -296,9 +297,10 @@ fn merged_sparse(columns: &[&Sparse], rows: &[MergedRow]) -> Result<Sparse> {
         let mut below = 0..column.values.len();
         while below.start < below.end {
             let middle = below.start.midpoint(below.end);
-            match column.indices[middle.saturating_mul(rank)] < row as i64 {
-                true => below.start = middle.saturating_add(1),
-                false => below.end = middle,
+            if column.indices[middle.saturating_mul(rank)] < row as i64 {
+                below.start = middle.saturating_add(1)
+            } else {
+                below.end = middle
             }
         }
         below.start
@@ -335,7 +337,8 @@ fn merged_ragged(columns: &[&Ragged], rows: &[MergedRow]) -> Result<Ragged> {
         splits.push(end);
         for run in &mut runs {
             let Some(part) = run.part else { continue };
-            let (start, stop) = (run.start, run.start.saturating_add(run.len));
+            let start = run.start;
+            let stop = run.start.saturating_add(run.len);
             for k in start..stop {
                 end =
                     end.saturating_add_unsigned(

@@ -631,7 +631,8 @@ impl BatchParser {
         let part = self.part(map);
         spans.reset(len, part.slots.len());
         // Number of rows before the first refused one.
-        let (mut refused, mut valid) = (None, len);
+        let mut refused = None;
+        let mut valid = len;
         if let Err((k, error)) = self.locate_block(map, scratch, spans, &rows[first..first + len]) {
             (valid, refused) = (k, Some(RowError { row: first + k, error }));
         }
@@ -694,7 +695,8 @@ impl BatchParser {
             for (number, group) in rows.chunks(GROUP).enumerate() {
                 let start = number * GROUP;
                 let mut payloads: [&[u8]; GROUP] = [&[]; GROUP];
-                let (mut verified, mut failed) = (0, Ok(()));
+                let mut verified = 0;
+                let mut failed = Ok(());
                 for (payload, row) in payloads.iter_mut().zip(group) {
                     match verified_payload(row, map) {
                         Ok(bytes) => *payload = bytes,

@@ -88,7 +88,8 @@ impl RecordPredictor {
         payloads: impl ExactSizeIterator<Item = &'p [u8]> + Clone,
         slots: &[PlanSlot],
     ) {
-        let (compared, fitted) = (std::mem::take(&mut self.compared), std::mem::take(&mut self.fitted));
+        let compared = std::mem::take(&mut self.compared);
+        let fitted = std::mem::take(&mut self.fitted);
         let missed = compared.saturating_sub(fitted);
         // Rows that do not fit cost the comparison as well.
         if missed.saturating_mul(8) > compared.saturating_mul(3) {
@@ -160,9 +161,10 @@ mod tests {
         ];
         let builder = ExampleBuilder::new().key_order(crate::example::KeyOrder::Given);
         let add = |builder: ExampleBuilder, (key, values)| builder.feature(key, values);
-        let builder = match reversed {
-            true => features.into_iter().rev().fold(builder, add),
-            false => features.into_iter().fold(builder, add),
+        let builder = if reversed {
+            features.into_iter().rev().fold(builder, add)
+        } else {
+            features.into_iter().fold(builder, add)
         };
         builder.encode().unwrap()
     }
@@ -213,7 +215,8 @@ mod tests {
         for chunk in rows.chunks(5) {
             let payloads = group(chunk);
             let run = |vectors: bool, skeleton: &Skeleton| {
-                let (mut table, mut places) = (SpanTable::default(), GroupPlaces::default());
+                let mut table = SpanTable::default();
+                let mut places = GroupPlaces::default();
                 table.reset(GROUP, slots.len());
                 let fit =
                     Fit { skeleton, payloads: &payloads, places: &mut places, table: &mut table, first: 0 };

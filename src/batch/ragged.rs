@@ -182,11 +182,13 @@ impl RaggedAssembly<'_, '_> {
 
     /// Refuses the first row whose partition and values have different numbers of steps.
     fn check_steps(&self, key: usize) -> Result<(), RowError> {
-        let (values, partition) = (self.slots.steps(self.form.slot), &self.slots.slots[key].steps);
+        let values = self.slots.steps(self.form.slot);
+        let partition = &self.slots.slots[key].steps;
         for (row, (&expected, &found)) in values.iter().zip(partition).enumerate() {
             if expected != found {
                 let rule = "the partition and the values must have the same number of steps";
-                let (expected, found) = (expected.into(), found.into());
+                let expected = expected.into();
+                let found = found.into();
                 return Err(RowError {
                     row,
                     error: FeatureError::Partition { rule, expected, found }.into(),
@@ -223,7 +225,8 @@ impl SplitsWriter<'_> {
     #[inline]
     fn push(&mut self, split: i64) -> Result<()> {
         if self.len as u64 >= self.limit {
-            let (len, limit) = ((self.len as u128 + 1) * 8, self.limit.saturating_mul(8));
+            let len = (self.len as u128 + 1) * 8;
+            let limit = self.limit.saturating_mul(8);
             return Err(ErrorKind::TooLarge { len, limit }.into());
         }
         self.buf.grow(self.len + 1, usize::MAX, 0)?;
@@ -253,7 +256,8 @@ fn divide_cell(
         splits: &mut SplitsWriter<'_>,
         [ascend, end]: [&'static str; 2],
     ) -> Result<u32> {
-        let (mut last, mut rows) = (0, 0);
+        let mut last = 0;
+        let mut rows = 0;
         for limit in numbers {
             if limit < last || limit > items {
                 return Err(rule(ascend, last, limit));
@@ -299,7 +303,8 @@ fn divide_cell(
             limits(numbers.chain([items]), items, base, splits, rules)
         }
         PartitionPlan::RowLengths(_) => {
-            let (mut end, mut rows) = (0, 0);
+            let mut end = 0;
+            let mut rows = 0;
             for len in numbers {
                 if len < 0 || len > items - end {
                     return Err(rule("row_lengths must add up to the number of values", items - end, len));
@@ -327,7 +332,8 @@ fn divide_cell(
                 }
                 if id >= i64::from(u32::MAX) {
                     // Each row takes a split of 8 bytes.
-                    let (len, limit) = ((id as u128 + 1) * 8, u64::from(u32::MAX) * 8);
+                    let len = (id as u128 + 1) * 8;
+                    let limit = u64::from(u32::MAX) * 8;
                     return Err(ErrorKind::TooLarge { len, limit }.into());
                 }
                 while row < id {

@@ -144,7 +144,8 @@ impl Skeleton {
     }
 
     fn add(&mut self, entry: &SampleEntry, bytes: &mut StretchBytes) -> Option<()> {
-        let (kind, taken) = (entry.kind(), entry.taken());
+        let kind = entry.kind();
+        let taken = entry.taken();
         let is_varint = taken == Taken::Number && kind == Some(DType::Int64);
         if entry.min == entry.max {
             let len = u32::try_from(entry.min).ok().filter(|len| *len as usize <= MAX_LONG)?;
@@ -172,7 +173,8 @@ impl Skeleton {
                     *bytes.lens.get_mut(start.checked_add(at)?)? = u8::MAX;
                 }
                 self.take(entry, bytes.template.len(), None);
-                let (least, range) = (min as u8, max.checked_sub(min)? as u8);
+                let least = min as u8;
+                let range = max.checked_sub(min)? as u8;
                 self.end(bytes, After::Length { min: least, range }, entry.min);
             }
             _ => {
@@ -199,7 +201,9 @@ impl Skeleton {
     /// is variable.
     fn take(&mut self, entry: &SampleEntry, offset: usize, len: Option<u32>) {
         let Some(slot) = entry.slot else { return };
-        let (first_span, taken, stretch) = (slot.first_span, entry.taken(), self.stretches.len());
+        let first_span = slot.first_span;
+        let taken = entry.taken();
+        let stretch = self.stretches.len();
         // More than eight bytes of an entry are before its value.
         let word = |end: usize| end.saturating_sub(8) as u32;
         match (taken, len) {
@@ -224,7 +228,8 @@ impl Skeleton {
     /// Ends a stretch, after which are at least `min` bytes.
     fn end(&mut self, bytes: &mut StretchBytes, after: After, min: usize) {
         let StretchBytes { template, mask, lens } = std::mem::take(bytes);
-        let (stretch, len) = (self.stretches.len(), template.len());
+        let stretch = self.stretches.len();
+        let len = template.len();
         for offset in (0..len).step_by(WINDOW) {
             // The last window ends with the stretch, and so inside of the payload, unless it would begin
             // before the payload.

@@ -99,7 +99,8 @@ impl ValueSpan {
             return None;
         }
         let ValueSpan(word) = self;
-        let (mut start, mut len) = ((word & OFFSET) as usize, (word >> 32 & OFFSET) as usize);
+        let mut start = (word & OFFSET) as usize;
+        let mut len = (word >> 32 & OFFSET) as usize;
         if let Some(content) = self.as_content() {
             let offset = content_offset(content.len);
             (start, len) = (content.start.saturating_sub(offset), len + offset);

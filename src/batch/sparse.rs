@@ -40,7 +40,8 @@ pub(super) fn column(
         if let Some(row) = mismatch
             && refused.is_none_or(|(lowest, _)| row < lowest)
         {
-            let (values, indices) = (counts[row] as usize, slots.counts(key)[row] as usize);
+            let values = counts[row] as usize;
+            let indices = slots.counts(key)[row] as usize;
             refused = Some((row, FeatureError::SparseCount { values, indices }));
         }
     }

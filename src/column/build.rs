@@ -135,7 +135,8 @@ impl ColumnBuilder {
             }
             (raw, feature) => {
                 let name = |kind: Option<DType>| kind.map_or("no kind", DType::list_name);
-                let (expected, found) = (name(raw.kind()), name(feature.kind()));
+                let expected = name(raw.kind());
+                let found = name(feature.kind());
                 return Err(FeatureError::WrongKind { expected, found }.into());
             }
         }

@@ -180,7 +180,8 @@ impl Dictionary {
         if j >= self.d {
             return None;
         }
-        let (start, end) = (self.start(j)?, self.start(j + 1)?);
+        let start = self.start(j)?;
+        let end = self.start(j + 1)?;
         self.strings()?.get(usize::try_from(start).ok()?..usize::try_from(end).ok()?)
     }
 }
@@ -194,7 +195,8 @@ mod tests {
         let dict = |d: u64, end: u64| [d.to_le_bytes(), end.to_le_bytes()].concat();
         let good = [dict(1, 1), b"a".to_vec()].concat();
         let column = |values: [u8; 3], present: u8, dict: &[u8]| {
-            let (values, present) = (Region::from(values.to_vec()), Region::from(vec![present]));
+            let values = Region::from(values.to_vec());
+            let present = Region::from(vec![present]);
             ColumnData::new(ValueEncoding::Code8, 3, values, present, Some(Region::from(dict.to_vec())))
         };
         assert_eq!(column([0; 3], 0b101, &good).unwrap().get(2), Some(Value::Bytes(b"a")));

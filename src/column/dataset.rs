@@ -53,14 +53,16 @@ impl DatasetColumn {
                 _ if !has_kind => {}
                 (None, found) => kind = Some(found),
                 (Some(expected), found) if expected != found => {
-                    let (expected, found) = (expected.list_name(), found.list_name());
+                    let expected = expected.list_name();
+                    let found = found.list_name();
                     let error = Error::from(FeatureError::WrongKind { expected, found });
                     return Err(error.in_file(shard.path).feature(feature.as_bytes()));
                 }
                 _ => {}
             }
         }
-        let (dataset, feature) = (dataset.clone(), feature.into());
+        let dataset = dataset.clone();
+        let feature = feature.into();
         Ok(DatasetColumn { dataset, feature, kind, shards, warnings, undecoded })
     }
 

@@ -110,7 +110,8 @@ impl FeatureColumn {
             return Err("the column belongs to another feature".into());
         }
         let file = file.map(Box::from);
-        let (name, data) = (Box::from(""), OnceLock::new());
+        let name = Box::from("");
+        let data = OnceLock::new();
         let mut inner = ColumnFile { header, name, sections, source, file, data, _reserved: None };
         let name = inner.section(&inner.sections.name).map_err(|e| e.to_string())?;
         let name = std::str::from_utf8(&name).map_err(|_| "the feature's name is not UTF-8")?;
@@ -281,7 +282,9 @@ impl ColumnFile {
     fn load(&self) -> Result<&ColumnData> {
         let SectionTable { encoding, values, present, dict, .. } = &self.sections;
         let dictionary = dict.as_ref().map(|dict| self.section(dict)).transpose()?;
-        let (n, values, present) = (self.header.n_records, self.section(values)?, self.section(present)?);
+        let n = self.header.n_records;
+        let values = self.section(values)?;
+        let present = self.section(present)?;
         let data = ColumnData::new(*encoding, n, values, present, dictionary)
             .map_err(|(section, why)| self.corrupt(section, why))?;
         let data = self.data.get_or_init(|| data);

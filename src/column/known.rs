@@ -54,7 +54,8 @@ impl KnownFeatures {
     pub(super) fn note_first(&self, dataset: &Dataset, features: &[&str]) {
         // A record that cannot be read is an error of the later scan.
         let mut keys = FirstKeys::default();
-        let (mut records, mut bytes) = (RECORDS_PER_SHARD, MAX_BYTES);
+        let mut records = RECORDS_PER_SHARD;
+        let mut bytes = MAX_BYTES;
         let first = dataset.shards().find(|shard| shard.len > 0);
         if first.is_some_and(|shard| keys.read_shard(dataset, shard, &mut records, &mut bytes).is_ok()) {
             self.note_keys(features, &keys);
@@ -108,7 +109,8 @@ impl FirstKeys {
     /// Reads the keys of the first records of each shard.
     fn read(dataset: &Dataset) -> Result<FirstKeys> {
         let mut keys = FirstKeys::default();
-        let (mut records, mut bytes) = (RECORDS_PER_DATASET, MAX_BYTES);
+        let mut records = RECORDS_PER_DATASET;
+        let mut bytes = MAX_BYTES;
         for shard in dataset.shards() {
             keys.read_shard(dataset, shard, &mut records, &mut bytes)?;
         }

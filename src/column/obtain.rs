@@ -216,9 +216,12 @@ impl Dataset {
     }
 
     fn find_column(&self, feature: &str) -> Result<Option<DatasetColumn>> {
-        let (mut columns, mut warnings) = (Vec::new(), Vec::new());
+        let mut columns = Vec::new();
+        let mut warnings = Vec::new();
         for shard in self.files() {
-            let (index, stamp, options) = (shard.index()?, shard.stamp()?, self.index_options());
+            let index = shard.index()?;
+            let stamp = shard.stamp()?;
+            let options = self.index_options();
             if !options.reads_indexes() || !shard.is_file() {
                 return Ok(None);
             }
@@ -245,7 +248,8 @@ impl Dataset {
             return found.into_iter().map(|column| column.for_some(self, &whole)).collect();
         }
         let save = if columns.beside { Save::Required } else { Save::BestEffort };
-        let (shards, options) = (self.files(), self.index_options());
+        let shards = self.files();
+        let options = self.index_options();
         let named: Vec<NamedShard<'_>> =
             shards.iter().map(|s| NamedShard { path: s.path(), compression: None }).collect();
         let known = KnownFeatures::new(features.len(), columns.unknown);
@@ -316,8 +320,10 @@ impl ShardFiles for ColumnFiles<'_> {
     type Files = ShardColumns;
 
     fn search(&self, s: usize) -> Result<SearchResult<FoundColumns>> {
-        let (shard, options) = (&self.shards[s], self.options);
-        let (index, stamp) = (shard.index()?, shard.stamp()?);
+        let shard = &self.shards[s];
+        let options = self.options;
+        let index = shard.index()?;
+        let stamp = shard.stamp()?;
         let mut warnings = Vec::new();
         let reads = options.reads_indexes() && shard.is_file() && !self.columns.rebuild;
         let found = self.features.iter().map(|feature| {
@@ -371,7 +377,9 @@ impl ShardFiles for ColumnFiles<'_> {
         let missing = self.features.iter().zip(&search).filter(|(_, found)| lacks(found));
         let missing: Vec<&str> = missing.map(|(feature, _)| *feature).collect();
         // Without a scan, the stamp of the search is still current.
-        let (mut changed, mut built, mut saves) = (false, Vec::new().into_iter(), stamp.is_some());
+        let mut changed = false;
+        let mut built = Vec::new().into_iter();
+        let mut saves = stamp.is_some();
         // A file that was requested is for all readers.
         let required = self.save == Save::Required;
         let damage = if required { Damage::Raise } else { self.options.damage };
@@ -382,7 +390,8 @@ impl ShardFiles for ColumnFiles<'_> {
         let mut undecoded = None;
         if !missing.is_empty() {
             let mut scan = ColumnScan::new(missing, self.counts, damage);
-            let (start, len) = (self.dataset.set().starts()[s], shard.len());
+            let start = self.dataset.set().starts()[s];
+            let len = shard.len();
             for_each_record(self.dataset, s, start..start + len, self.work, |i, record| {
                 scan.push(i - start, len, record)
             })?;
@@ -399,7 +408,8 @@ impl ShardFiles for ColumnFiles<'_> {
             && (required || matches!(self.options.mode, IndexMode::Auto | IndexMode::Rebuild));
         let mut not_saved = never_used.filter(|_| writes);
         let writes = writes && not_saved.is_none();
-        let (mut columns, mut unsaved) = (Vec::with_capacity(search.len()), Vec::new());
+        let mut columns = Vec::with_capacity(search.len());
+        let mut unsaved = Vec::new();
         for (k, found) in search.into_iter().enumerate() {
             let (column, new) = match found {
                 ColumnSearch::Found(column) if self.columns.classes => {

@@ -34,7 +34,8 @@ impl<'f> ColumnScan<'f> {
     /// read or is not valid has no values.
     pub(super) fn push(&mut self, i: u64, len: u64, record: Result<Record<'_>>) -> Result<()> {
         // Up to eight features need no allocation per record.
-        let (mut few, mut many) = ([const { None::<Feature<'_>> }; 8], Vec::new());
+        let mut few = [const { None::<Feature<'_>> }; 8];
+        let mut many = Vec::new();
         let last = match few.get_mut(..self.features.len()) {
             Some(few) => few,
             None => {

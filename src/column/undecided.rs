@@ -35,7 +35,8 @@ impl UndecidedScan<'_> {
         let count = self.undecided.count();
         let threads = if count < SEVERAL { Some(1) } else { self.dataset.index_options().threads };
         let scanned = threads::each(threads, shards.len(), true, |s| {
-            let (mut records, mut accepted) = (self.filter.for_records(), Vec::new());
+            let mut records = self.filter.for_records();
+            let mut accepted = Vec::new();
             let mut left_out = LeftOut::default();
             self.scan(s, &shards[s], true, |i, record| {
                 let met = record.and_then(|record| {
@@ -52,7 +53,8 @@ impl UndecidedScan<'_> {
             })?;
             Ok((records, accepted, left_out))
         })?;
-        let (mut all, mut left_out) = (self.filter.for_records(), LeftOut::default());
+        let mut all = self.filter.for_records();
+        let mut left_out = LeftOut::default();
         for (records, accepted, of_shard) in scanned {
             all.merge(&records);
             accepted.iter().for_each(|&i| selected.insert(i));

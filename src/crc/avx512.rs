@@ -62,7 +62,8 @@ fn append(crc: u32, bytes: &[u8]) -> Option<u32> {
     let first = _mm512_xor_si512(load(bytes.first_chunk()?), low(state));
     let state = low(state >> (8 * head.len().min(4)));
     let head = _mm512_maskz_expand_epi8(!(u64::MAX >> head.len()), first);
-    let (zero, step) = (_mm512_setzero_si512(), constants(&STEP));
+    let zero = _mm512_setzero_si512();
+    let step = constants(&STEP);
     let start = |block| _mm512_xor_si512(load(block), state);
     let (mut sums, rest) = match (blocks.len() % 4, blocks) {
         (1, [a, rest @ ..]) => ([zero, zero, head, start(a)], rest),
@@ -144,7 +145,8 @@ const fn four_parts(bytes: [i32; 4]) -> [u64; 8] {
 const fn power(n: i32) -> u32 {
     const P: u32 = 0x82f6_3b78;
     const ONE: u32 = 1 << 31;
-    let (mut x, mut k) = (ONE, 0);
+    let mut x = ONE;
+    let mut k = 0;
     while k < n {
         x = (x >> 1) ^ (P & (x & 1).wrapping_neg());
         k += 1;

@@ -125,7 +125,8 @@ impl Dataset {
     /// [`ErrorKind::OutOfRange`] for a range that begins or ends after the last record, and
     /// [`ErrorKind::TooMany`] for 2^64 records or more. The range may end before it begins; it is then empty.
     pub fn ranges(&self, ranges: &[Range<u64>]) -> Result<Dataset> {
-        let (set, mut files) = (self.set(), Vec::new());
+        let set = self.set();
+        let mut files = Vec::new();
         for range in ranges {
             if let Some(outside) = [range.start, range.end].into_iter().find(|end| *end > self.len()) {
                 return Err(

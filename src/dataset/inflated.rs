@@ -178,10 +178,11 @@ impl InflatedFile {
             if from.out != segment.start {
                 return Err(no_record().into());
             }
-            let mut bytes = match self.index.has_gaps() {
+            let mut bytes = if self.index.has_gaps() {
                 // The bytes before damage are those that this decoder found when the shard was indexed.
-                true => InflateFrom::as_scanned(file, format, from),
-                false => InflateFrom::new(file, format, from, likely.map_or(u64::MAX, |part| part.end))?,
+                InflateFrom::as_scanned(file, format, from)
+            } else {
+                InflateFrom::new(file, format, from, likely.map_or(u64::MAX, |part| part.end))?
             };
             bytes.skip(part.start.saturating_sub(from.out))?;
             take(&mut bytes)
@@ -244,7 +245,8 @@ impl InflatedFile {
                 }
                 #[cfg(test)]
                 self.cache.count(to.len());
-                let (is_last, at) = (passed.start >= piece.start, passed.end);
+                let is_last = passed.start >= piece.start;
+                let at = passed.end;
                 if at < segment.end && (is_last || is_regular(at)) && !self.cache.is_paused(self.shard, at) {
                     self.cache.keep_paused(self.shard, bytes.pause());
                 }
@@ -330,7 +332,8 @@ impl InflatedFile {
             if !segment.contains(&at) {
                 return Err(self.astray(k));
             }
-            let (mut end, mut next) = (range.end.min(segment.end), k.saturating_add(1));
+            let mut end = range.end.min(segment.end);
+            let mut next = k.saturating_add(1);
             if !is_long(&segment) && alone && !self.cache.used_before(self.key(&segment)) {
                 self.append(k, &segment, at..end, buf)?;
             } else {

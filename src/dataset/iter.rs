@@ -54,7 +54,8 @@ impl<'a> Iterator for MappedIter<'a> {
                 Err(e) => return Some(Err(e)),
             };
             #[expect(clippy::indexing_slicing, reason = "the shard was found")]
-            let (file, from) = (&self.set.files()[shard], self.set.starts()[shard]);
+            let file = &self.set.files()[shard];
+            let from = self.set.starts()[shard];
             (self.file, self.to) = (Some(file), from + file.len());
             self.shift = file.first().wrapping_sub(from);
         }

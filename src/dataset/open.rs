@@ -113,13 +113,15 @@ impl DatasetOptions {
     pub fn open_regions(&self, regions: impl IntoIterator<Item = Region>) -> Result<Mapped> {
         let DatasetOptions { index: options, .. } = self.checked()?;
         let work = Work::new(options.progress.as_ref());
-        let (mut shards, mut warnings) = (Vec::new(), Vec::new());
+        let mut shards = Vec::new();
+        let mut warnings = Vec::new();
         for (k, region) in regions.into_iter().enumerate() {
             let path = PathBuf::from(format!("<memory {k}>"));
             let index = index::index_bytes(&region, &options, &work);
             let index = work.end(index.map_err(|e| e.in_file(&path)))?;
             warnings.extend(index::warning(&path, &index, &options)?);
-            let (len, access) = (index.len(), Access::Memory(region));
+            let len = index.len();
+            let access = Access::Memory(region);
             let file = ShardFile::new(path, len, IndexSource::Index(index), access, self.max_record);
             shards.push(file.unverified(options.unverified));
         }

@@ -142,7 +142,8 @@ impl<'a> Group<'a> {
     /// Takes records from the front of `ids`. One whose lookup fails has no range.
     fn take(set: &ShardSet, ids: &mut &'a [u64]) -> Group<'a> {
         let mut ranges = BTreeMap::<u32, Vec<Range<u64>>>::new();
-        let (mut len, mut bytes) = (0, 0u64);
+        let mut len = 0;
+        let mut bytes = 0u64;
         for &id in ids.iter().take(GROUP.0) {
             len += 1;
             let Ok(at) = set.locate(id) else { continue };
@@ -334,11 +335,13 @@ pub(super) fn touch_together<'a>(set: &ShardSet, records: impl IntoIterator<Item
     let mut loads = Loads::new();
     for at in records {
         let bytes = set.file_of(at).bytes().unwrap_or_default();
-        let (start, stored) = (at.span.offset, at.span.payload_len.saturating_add(OVERHEAD as u64));
+        let start = at.span.offset;
+        let stored = at.span.payload_len.saturating_add(OVERHEAD as u64);
         let byte = |offset: u64| usize::try_from(offset).ok().and_then(|offset| bytes.get(offset));
         loads.push(byte(start));
         if is_short(at.span.payload_len) {
-            let (first, last) = (start / LINE, start.saturating_add(stored - 1) / LINE);
+            let first = start / LINE;
+            let last = start.saturating_add(stored - 1) / LINE;
             (first + 1..=last).for_each(|line| loads.push(byte(line * LINE)));
         }
     }
@@ -473,7 +476,8 @@ mod tests {
     #[test]
     fn cold_positional_reads_are_requested_and_warm_ones_never() {
         for (len, depth) in [(1, 1), (1, 40), (5, 3), (32, 0), (64, 16), (256, 4), (1000, 2)] {
-            let (disk, ahead) = (Disk::default(), ReadAhead::default());
+            let disk = Disk::default();
+            let ahead = ReadAhead::default();
             let batches = 4000usize.div_ceil(len).max(20);
             disk.epoch(&ahead, batches, len, depth);
             // Three records to detect that the disk is cold, and a probe in 256 records. Each record is
@@ -496,7 +500,8 @@ mod tests {
     #[test]
     fn an_error_of_a_timed_read_ends_the_batch() {
         for bad in 0..70 {
-            let (ahead, mut read) = (ReadAhead::default(), Vec::new());
+            let ahead = ReadAhead::default();
+            let mut read = Vec::new();
             let done = read_timed(
                 &ahead,
                 Requested::Nothing,

@@ -123,7 +123,8 @@ mod tests {
         let (ready, mut list, mut rng) =
             (ReadySegments::default(), VecDeque::<(SegmentKey, u64)>::new(), Rng::new(7));
         for _ in 0..3000 {
-            let (key, len) = ((rng.below(3) as u64, rng.below(40) as u64, 99), rng.below(10) as u64 + 1);
+            let key = (rng.below(3) as u64, rng.below(40) as u64, 99);
+            let len = rng.below(10) as u64 + 1;
             let found = list.iter().position(|(other, _)| *other == key);
             assert_eq!(ready.contains(&key), found.is_some());
             assert_eq!(ready.get(&key).map(|bytes| bytes.len() as u64), found.map(|k| list[k].1));

@@ -96,7 +96,8 @@ fn check_numbers(old: &ShardSet, new: &ShardSet, storage: &Storage) -> Result<()
     fn with_records(set: &ShardSet) -> impl Iterator<Item = &ShardFile> {
         set.files().iter().filter(|file| file.len() > 0)
     }
-    let (mut before, mut now) = (with_records(old).peekable(), with_records(new));
+    let mut before = with_records(old).peekable();
+    let mut now = with_records(new);
     while let Some(was) = before.next() {
         let found = now.next();
         let is =
@@ -104,7 +105,8 @@ fn check_numbers(old: &ShardSet, new: &ShardSet, storage: &Storage) -> Result<()
         check_content(was, is, storage).map_err(|e| e.in_file(was.path()))?;
         let is_last = before.peek().is_none();
         if is.len() < was.len() || (is.len() > was.len() && !is_last) {
-            let (expected, found) = (Count(was.len(), "record"), Count(is.len(), "record"));
+            let expected = Count(was.len(), "record");
+            let found = Count(is.len(), "record");
             let after = if is_last { "" } else { " before the next shard" };
             return Err(renumbered(format!("expected {expected}{after}, found {found}"), is));
         }
@@ -114,7 +116,8 @@ fn check_numbers(old: &ShardSet, new: &ShardSet, storage: &Storage) -> Result<()
 
 /// Checks that a shard begins with the records that were indexed before.
 fn check_content(was: &ShardFile, is: &ShardFile, storage: &Storage) -> Result<()> {
-    let (known, header) = (was.index_header()?, is.index_header()?);
+    let known = was.index_header()?;
+    let header = is.index_header()?;
     // Two files that were written within one clock tick have the same time, so the file must be the same as
     // well.
     let same_file = was.file_id() == is.file_id();
@@ -129,7 +132,8 @@ fn check_content(was: &ShardFile, is: &ShardFile, storage: &Storage) -> Result<(
 /// whole, records that were found inside it are none.
 fn check_offsets(was: &ShardFile, is: &ShardFile) -> Result<()> {
     for i in 0..was.len().min(is.len()) {
-        let (expected, found) = (was.locate(i)?.offset, is.locate(i)?.offset);
+        let expected = was.locate(i)?.offset;
+        let found = is.locate(i)?.offset;
         if expected != found {
             let reason = format!("expected record {i} at byte {expected}, found it at byte {found}");
             return Err(renumbered(reason, is));

@@ -18,8 +18,10 @@ pub(crate) fn for_each_record(
     work: &Work,
     mut f: impl FnMut(u64, Result<Record<'_>>) -> Result<()>,
 ) -> Result<()> {
-    let (start, shard) = (dataset.set().starts()[s], &dataset.files()[s]);
-    let (mut numbers, mut seen) = (ids.clone(), 0);
+    let start = dataset.set().starts()[s];
+    let shard = &dataset.files()[s];
+    let mut numbers = ids.clone();
+    let mut seen = 0;
     let mut each = |record: Result<Record<'_>>| {
         seen += record.as_ref().map_or(0, |record| record.payload().len() + OVERHEAD) as u64;
         if seen >= REPORT as u64 {

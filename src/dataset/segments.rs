@@ -440,7 +440,8 @@ mod tests {
     fn one_block(stream: &[u8]) -> Vec<u8> {
         let mut file = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255];
         // The last block, with fixed codes.
-        let (mut bits, mut held) = (0b011u64, 3);
+        let mut bits = 0b011u64;
+        let mut held = 3;
         let mut put = |code: u16, len: u32, last: bool| {
             bits |= u64::from(code.reverse_bits() >> (16 - len)) << held;
             held += len;
@@ -516,7 +517,8 @@ mod tests {
         let set = ds.set();
         // Every record, in an order that jumps between blocks.
         for i in (0..500).map(|k| k * 77 % 500) {
-            let (at, mut buf) = (set.locate(i as u64).unwrap(), Vec::new());
+            let at = set.locate(i as u64).unwrap();
+            let mut buf = Vec::new();
             let range =
                 set.append(&at, Some(OrderBlocks { first: 0, len: 33 }), Verify::Payload, &mut buf).unwrap();
             assert!(buf[range] == payload(i));
@@ -531,7 +533,8 @@ mod tests {
 
     #[test]
     fn threads_wait_for_one_that_decompresses() {
-        let (cache, inflated) = (SegmentCache::default(), AtomicUsize::new(0));
+        let cache = SegmentCache::default();
+        let inflated = AtomicUsize::new(0);
         std::thread::scope(|scope| {
             for _ in 0..8 {
                 scope.spawn(|| {

@@ -147,7 +147,8 @@ impl ShardFile {
 
     /// Returns the same shard with all records of the file.
     pub(crate) fn whole(&self) -> ShardFile {
-        let (path, index) = (self.file.path.clone(), self.index.clone());
+        let path = self.file.path.clone();
+        let index = self.index.clone();
         let file = ShardFile::new(path, self.total, index, self.access.clone(), self.max_record);
         file.unverified(self.unverified)
     }
@@ -495,7 +496,8 @@ impl ShardFile {
         if span.payload_len > self.max_record {
             return None;
         }
-        let (offset, check) = (span.offset, verify == Verify::Payload);
+        let offset = span.offset;
+        let check = verify == Verify::Payload;
         let payload = frame::payload_at(opened.bytes.slice(), offset, span.payload_len, check)?;
         Some(Record::of_file(payload, &self.file, i, span.offset))
     }
@@ -615,7 +617,8 @@ impl ShardFile {
         verify: Verify,
     ) -> Result<Record<'b>> {
         self.check_len(i, span)?;
-        let (here, len) = (span.offset.wrapping_sub(start), span.payload_len);
+        let here = span.offset.wrapping_sub(start);
+        let len = span.payload_len;
         match frame::payload_at(bytes, here, len, verify == Verify::Payload) {
             Some(payload) => Ok(Record::of_file(payload, &self.file, i, span.offset)),
             None => {

@@ -257,7 +257,9 @@ impl ShardSet {
         append: impl Fn(Range<u64>, &mut Vec<u8>) -> Result<()>,
     ) -> Result<Range<usize>> {
         let RecordLocation { i, span, .. } = *at;
-        let (file, range, start) = (self.file_of(at), stored_range(span), buf.len());
+        let file = self.file_of(at);
+        let range = stored_range(span);
+        let start = buf.len();
         let read = |buf: &mut Vec<u8>| {
             append(range.clone(), buf).map_err(|e| e.at(self.location(at)))?;
             let payload = file.extract(i, span, span.offset, &buf[start..], verify)?.payload();
@@ -282,7 +284,8 @@ impl ShardSet {
     /// Returns the ordinals in shard `s` of the records that are in the same block as record `id` of that
     /// shard.
     fn block_in(&self, s: usize, id: u64, blocks: OrderBlocks) -> Range<u64> {
-        let (first, records) = (self.starts[s], self.files[s].records());
+        let first = self.starts[s];
+        let records = self.files[s].records();
         let len = blocks.len.max(1);
         let start = id - id.saturating_sub(blocks.first) % len;
         let end = start.saturating_add(len).min(self.starts[s + 1]);
@@ -383,7 +386,9 @@ impl ShardSet {
     ) -> Result<()> {
         const RUN: u64 = 1 << 20;
         let mut ids = ids.map(|i| self.locate(i)).peekable();
-        let (mut buf, mut run, mut alone) = (Vec::new(), Vec::new(), Vec::new());
+        let mut buf = Vec::new();
+        let mut run = Vec::new();
+        let mut alone = Vec::new();
         while let Some(first) = ids.next() {
             let first =
                 first.and_then(|first| self.file_of(&first).check_len(first.i, first.span).map(|()| first));

@@ -96,7 +96,8 @@ struct Cut {
 
 impl<'d> Axis<'d> {
     fn new(ds: &'d Dataset) -> Result<Axis<'d>> {
-        let (mut units, mut len) = (Vec::new(), 0u64);
+        let mut units = Vec::new();
+        let mut len = 0u64;
         for (file, &first) in ds.files().iter().zip(ds.set().starts()) {
             let header = file.is_file().then(|| file.index_header()).ok_or(PartError::InMemory);
             let header = header.map_err(|e| Error::from(e).in_file(file.path()))??;
@@ -104,9 +105,11 @@ impl<'d> Axis<'d> {
                 return Err(Error::from(PartError::Gaps).in_file(file.path()));
             }
             if file.len() > 0 {
-                let (records, bytes) = (file.records(), bytes_of(file, &header)?);
+                let records = file.records();
+                let bytes = bytes_of(file, &header)?;
                 let size = bytes.end.saturating_sub(bytes.start);
-                let (start, end) = (len, len.saturating_add(size));
+                let start = len;
+                let end = len.saturating_add(size);
                 units.push(Unit { file, header, records, bytes, first, start, end });
                 len = end;
             }
@@ -116,7 +119,8 @@ impl<'d> Axis<'d> {
     }
 
     fn shares(&self, n: u64) -> Result<Vec<Vec<Part>>> {
-        let (mut shares, mut k) = (Vec::new(), 1);
+        let mut shares = Vec::new();
+        let mut k = 1;
         let mut start = self.begin(0, 0);
         let end = self.begin(self.units.len(), self.len);
         while k < n {
@@ -207,7 +211,8 @@ impl Unit<'_> {
             index.locate(i).map_err(|e| e.at(at))
         };
         // Record `low` begins at `offset` or before, record `high` after it.
-        let (mut low, mut high) = (self.records.start, self.records.end);
+        let mut low = self.records.start;
+        let mut high = self.records.end;
         while high.saturating_sub(low) > 1 {
             let i = low.midpoint(high);
             if locate(i)?.offset <= offset {
@@ -230,7 +235,8 @@ fn bytes_of(file: &ShardFile, header: &IndexHeader) -> Result<Range<u64>> {
         if header.compression() != Compression::None {
             return Err(PartError::Compressed.into());
         }
-        let (index, records) = (file.known_index()?, file.records());
+        let index = file.known_index()?;
+        let records = file.records();
         let end = index.locate(records.end.saturating_sub(1))?.end();
         Ok(index.locate(records.start)?.offset..end)
     })();

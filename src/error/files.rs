@@ -330,7 +330,8 @@ impl fmt::Display for PathsError {
             ),
             PathsError::MissingShards { set, total, missing, missing_count } => {
                 let verb = if *missing_count == 1 { "is" } else { "are" };
-                let (set, shards) = (printable(&**set), Count(*total, "shard"));
+                let set = printable(&**set);
+                let shards = Count(*total, "shard");
                 write!(f, "{set}: {missing_count} of {shards} {verb} missing:")?;
                 for path in missing.iter().take(8) {
                     write!(f, " {}", printable(path))?;

@@ -401,7 +401,8 @@ mod tests {
     }
 
     fn messages(e: &dyn std::error::Error) -> Vec<String> {
-        let (mut messages, mut next) = (Vec::new(), Some(e));
+        let mut messages = Vec::new();
+        let mut next = Some(e);
         while let Some(e) = next {
             messages.push(e.to_string());
             next = e.source();

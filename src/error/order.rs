@@ -119,7 +119,8 @@ fn other_state(
     expected: Option<&str>,
     found: Option<&str>,
 ) -> fmt::Result {
-    let (run, state) = (expected.unwrap_or("none"), found.unwrap_or("none"));
+    let run = expected.unwrap_or("none");
+    let state = found.unwrap_or("none");
     match field {
         "n" => write!(f, "the saved state is of another dataset: expected {run} records, found {state}"),
         "fp" => write!(

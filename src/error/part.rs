@@ -63,7 +63,8 @@ impl fmt::Display for PartError {
             }
             PartError::NotUtf8 => f.write_str("expected a path in UTF-8: parts are JSON"),
             PartError::Records { expected, found, more } => {
-                let (expected, least) = (Count(*expected, "record"), if *more { "at least " } else { "" });
+                let expected = Count(*expected, "record");
+                let least = if *more { "at least " } else { "" };
                 write!(f, "expected {expected} in the part, found {least}{found}")
             }
             PartError::End { expected, found } => {

@@ -44,9 +44,8 @@ impl fmt::Display for Printable<'_> {
         if !self.0.contains(is_control) {
             return f.pad(&self.0);
         }
-        self.0.chars().try_for_each(|c| match is_control(c) {
-            true => c.escape_default().try_for_each(|c| f.write_char(c)),
-            false => f.write_char(c),
+        self.0.chars().try_for_each(|c| {
+            if is_control(c) { c.escape_default().try_for_each(|c| f.write_char(c)) } else { f.write_char(c) }
         })
     }
 }

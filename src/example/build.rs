@@ -201,7 +201,8 @@ impl SequenceExampleBuilder {
     /// As [`ExampleBuilder::encode`].
     pub fn encode(&self) -> Result<Vec<u8>> {
         check(&self.rejected)?;
-        let (context, lists) = (self.context.entries(self.order)?, self.lists.entries(self.order)?);
+        let context = self.context.entries(self.order)?;
+        let lists = self.lists.entries(self.order)?;
         let mut out = Vec::new();
         encode::put_sequence(&context, false, &lists, false, &mut out)?;
         Ok(out)

@@ -129,7 +129,8 @@ impl<'a> Feature<'a> {
     pub(super) fn check_slow(value: ValueMessage<'a>, depth: u8) -> Result<Feature<'a>, Fault> {
         let mut kind = None;
         // Number of members so far, and number of members before the last change of kind.
-        let (mut members, mut skip) = (0u32, 0);
+        let mut members = 0u32;
+        let mut skip = 0;
         let mut counts = ListCounts::default();
         for mut feature in value.messages(depth) {
             while let Some((number, value)) = feature.next()? {

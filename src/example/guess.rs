@@ -151,7 +151,8 @@ impl KindGuess {
 /// returns true.
 fn is_map(message: &[u8], value: impl Fn(&[u8]) -> bool) -> bool {
     all_fields(message, |number, entry| {
-        let (mut keys, mut values) = (0usize, 0usize);
+        let mut keys = 0usize;
+        let mut values = 0usize;
         let known = all_fields(entry, |number, body| match number {
             1 => {
                 keys = keys.saturating_add(1);

@@ -145,7 +145,8 @@ impl<'a> MapEntries<'a> {
     fn entry_slow(&self, entry: &'a [u8]) -> Result<MapEntry<'a>, Fault> {
         let entry_start = self.message.start_of(entry);
         let mut reader = self.message.nested(entry);
-        let (mut key, mut value) = (&[][..], ValueMessage::one(&[], entry_start));
+        let mut key = &[][..];
+        let mut value = ValueMessage::one(&[], entry_start);
         let mut values = 0usize;
         while let Some(field) = reader.next()? {
             match field {

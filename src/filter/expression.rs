@@ -118,7 +118,8 @@ impl Filter {
     /// Returns the error of a feature of a kind that does not fit the condition.
     #[cold]
     fn mismatch(&self, at: Place, feature: (usize, DType), expected: &str, found: &str) -> Error {
-        let (name, kind) = (self.name(feature.0).escape_debug(), feature.1.list_name());
+        let name = self.name(feature.0).escape_debug();
+        let kind = feature.1.list_name();
         self.error(
             at.0,
             format!("feature \"{name}\" has values of {kind}: expected {expected}, found {found}"),

@@ -43,7 +43,8 @@ impl Filter {
         if strings.is_empty() {
             return Ok(named);
         }
-        let (mut first, mut numbers) = (Vec::new(), HashMap::new());
+        let mut first = Vec::new();
+        let mut numbers = HashMap::new();
         for (name, number) in names {
             if first.len() < MAX_LISTED {
                 first.push(name);

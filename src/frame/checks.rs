@@ -96,7 +96,8 @@ pub(crate) fn payload_is_sound(bytes: &[u8], len: usize, crc: impl LenCrc) -> bo
 /// Checks a footer against the unmasked CRC32C of its payload.
 #[inline]
 pub(super) fn check_footer(crc: u32, footer: [u8; FOOTER_LEN]) -> Result<()> {
-    let (computed, stored) = (crc::mask(crc), u32::from_le_bytes(footer));
+    let computed = crc::mask(crc);
+    let stored = u32::from_le_bytes(footer);
     if computed != stored {
         return Err(ErrorKind::CorruptData { computed, stored }.into());
     }
@@ -344,7 +345,8 @@ pub(crate) fn payload_fault(bytes: &[u8], offset: u64, payload_len: u64) -> Erro
             IndexError::LengthMismatch { indexed: payload_len, stored }.into()
         }
         Ok(_) => {
-            let (computed, stored) = (crc::masked(payload), u32::from_le_bytes(*footer));
+            let computed = crc::masked(payload);
+            let stored = u32::from_le_bytes(*footer);
             ErrorKind::CorruptData { computed, stored }.into()
         }
     }

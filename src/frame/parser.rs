@@ -158,7 +158,8 @@ impl Parser {
 
     #[inline]
     fn partial_record(&mut self, header: Option<RecordHeader>, bytes: &[u8], more: bool) -> Event {
-        let (need, have) = (needed_len(header), bytes.len() as u64);
+        let need = needed_len(header);
+        let have = bytes.len() as u64;
         match header {
             _ if !more && bytes.is_empty() => Event::End,
             _ if !more => Event::Torn(Torn { need, have }),
@@ -181,7 +182,8 @@ impl Parser {
 
     #[cold]
     fn too_long(&self, header: RecordHeader, bytes: &[u8], more: bool) -> Result<Event> {
-        let (need, have) = (header.record_len(), bytes.len() as u64);
+        let need = header.record_len();
+        let have = bytes.len() as u64;
         let required = need.min(MIN_PRESENT);
         if have >= required {
             let len = header.payload_len;
@@ -245,7 +247,9 @@ mod tests {
 
     /// Drives a parser with bytes that arrive `chunk` at a time.
     fn run(mut parser: Parser, file: &[u8], chunk: usize) -> Outcome {
-        let (mut offsets, mut start, mut end) = (Vec::new(), 0, 0);
+        let mut offsets = Vec::new();
+        let mut start = 0;
+        let mut end = 0;
         let mut parse = || loop {
             let at = parser.offset();
             match parser.step(&file[start..end], end < file.len()).map_err(|e| e.at(parser.at()))? {

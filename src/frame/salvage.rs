@@ -144,7 +144,8 @@ impl Salvage {
                 (truncated(needed_len(header), bytes.len() as u64), header.map(RecordHeader::record_len))
             }
             Ok(FirstRecord::TooLong(header)) => {
-                let (len, max_record) = (header.payload_len, self.max_payload);
+                let len = header.payload_len;
+                let max_record = self.max_payload;
                 (ErrorKind::RecordTooLarge { len, max_record }.into(), None)
             }
             Err(e) => (e, sound_len(bytes).map(|len| len as u64)),
@@ -178,9 +179,11 @@ impl Salvage {
         // records is not part of the payload if it passes over the end, ends with the stream before it, or is
         // followed by a record that is torn as well. The records of chains before that one are then real too.
         let payload_end = end.saturating_sub(super::FOOTER_LEN as u64);
-        let (mut from, mut first) = (HEADER_LEN, None);
+        let mut from = HEADER_LEN;
+        let mut first = None;
         while let Some(start) = find_header(bytes, from, len, self.max_payload) {
-            let (mut at, mut sound) = (start, 0u32);
+            let mut at = start;
+            let mut sound = 0u32;
             let is_torn = loop {
                 match self.check(bytes, at, more)? {
                     Checked::Sound(next) => (at, sound) = (next, sound.saturating_add(1)),
@@ -251,7 +254,8 @@ impl Salvage {
     /// Searches for a sound record from byte `from` on.
     fn search(&mut self, bytes: &[u8], from: usize, more: bool, error: Option<Error>) -> SalvageStep {
         // Bytes before `passed` are not searched again.
-        let (mut at, mut passed) = (from, from);
+        let mut at = from;
+        let mut passed = from;
         let found = loop {
             let Some(start) = find_header(bytes, at, bytes.len(), self.max_payload) else { break None };
             let searched = self.searched;

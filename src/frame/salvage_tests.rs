@@ -12,9 +12,12 @@ struct Found {
 
 /// Drives a parser with bytes that arrive `chunk` at a time.
 fn run(file: &[u8], chunk: usize) -> Found {
-    let (mut salvage, mut found, mut end) = (Salvage::new(1 << 20), Found::default(), 0);
+    let mut salvage = Salvage::new(1 << 20);
+    let mut found = Found::default();
+    let mut end = 0;
     loop {
-        let (at, record) = (salvage.offset(), salvage.record());
+        let at = salvage.offset();
+        let record = salvage.record();
         let start = at as usize;
         end = end.max(start);
         match salvage.step(&file[start..end], end < file.len()) {
@@ -78,7 +81,8 @@ fn noise(seed: &mut u64, len: usize) -> Vec<u8> {
 
 /// A file of `n` records, and the offsets of the records.
 fn file(n: usize, mut payload: impl FnMut(usize) -> Vec<u8>) -> (Vec<u8>, Vec<usize>) {
-    let (mut file, mut starts) = (Vec::new(), Vec::new());
+    let mut file = Vec::new();
+    let mut starts = Vec::new();
     for i in 0..n {
         starts.push(file.len());
         put_record(&mut file, &payload(i)).unwrap();
@@ -194,7 +198,8 @@ fn nested_records_are_not_records() {
     let (file, starts) = file(40, nested);
     let mut seed = 3;
     let all: Vec<_> = starts.iter().map(|&at| at as u64).collect();
-    let (mut payloads, mut lengths) = (0, 0);
+    let mut payloads = 0;
+    let mut lengths = 0;
     for _ in 0..500 {
         let mut bad = file.clone();
         let bit = (random(&mut seed) % (file.len() as u64 * 8)) as usize;
@@ -391,7 +396,8 @@ fn work(file: &[u8], max: u64) -> u64 {
 fn the_work_is_linear_for_any_file() {
     let limit = super::salvage::SEARCH_LIMIT + 2;
     for n in [1000usize, 8000] {
-        let (mut headers, size) = (Vec::new(), 16 * n as u64);
+        let mut headers = Vec::new();
+        let size = 16 * n as u64;
         let header = |len: u64| {
             let mut header = Vec::new();
             super::put_header(&mut header, len).unwrap();

@@ -108,7 +108,9 @@ impl<S: Source> ShardScan<'_, S> {
         let (start, known) = resumed.map_or_else(Default::default, |(old, (start, points))| {
             (start, points.map(|points| (points, old.header.data_size)))
         });
-        let (mut checkpoints, mut lengths, mut losses) = (None, None, Losses::default());
+        let mut checkpoints = None;
+        let mut lengths = None;
+        let mut losses = Losses::default();
         let whole = match compression {
             Compression::None if options.damage == Damage::Raise && !options.unverified => whole()?,
             _ => None,
@@ -235,9 +237,10 @@ pub(crate) fn index_bytes(bytes: &[u8], options: &IndexOptions, work: &Work) -> 
     } else {
         let threads = threads::threads(options.threads)?;
         let start = ScanStart::default();
-        let scan = match options.unverified {
-            true => scan_lengths(&bytes, size, start, Verify::None, u64::MAX, work),
-            false => scan_chunks(bytes, start, options.checks_payloads(), threads, work),
+        let scan = if options.unverified {
+            scan_lengths(&bytes, size, start, Verify::None, u64::MAX, work)
+        } else {
+            scan_chunks(bytes, start, options.checks_payloads(), threads, work)
         };
         (scan.map_err(hint)?, None)
     };

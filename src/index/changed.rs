@@ -42,7 +42,8 @@ pub(super) fn changed(known: &IndexHeader, now: &Stamp, file: &dyn Source, why: 
 
 /// Verifies all indexed records of a shard, without its index.
 fn verify(known: &IndexHeader, file: &dyn Source) -> Result<()> {
-    let (work, start) = (Work::new(None), ScanStart::default());
+    let work = Work::new(None);
+    let start = ScanStart::default();
     match known.compression().format() {
         None => scan_file(file, known.indexed_end, start, true, &work).map(drop),
         Some(format) => {

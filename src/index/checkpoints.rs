@@ -160,7 +160,8 @@ impl CheckpointTable {
     pub(super) fn write_to(&self, w: &mut impl Write) -> Result<()> {
         w.write_all(&self.bytes)?;
         let Some(windows) = &self.windows else { return Ok(()) };
-        let (mut at, mut buf) = (self.bytes.len() as u64, Vec::new());
+        let mut at = self.bytes.len() as u64;
+        let mut buf = Vec::new();
         while at < windows.len {
             let end = at.saturating_add(COPIED).min(windows.len);
             windows.read(at..end, &mut buf)?;
@@ -208,7 +209,8 @@ impl CheckpointTable {
     /// Returns the last checkpoint at or before `offset`. It is found by entries that are not verified, so
     /// the caller compares it.
     pub(crate) fn find(&self, offset: u64) -> Option<usize> {
-        let (mut low, mut high) = (0, self.count);
+        let mut low = 0;
+        let mut high = self.count;
         while low < high {
             let middle = low.midpoint(high);
             if self.out(middle)? <= offset {
@@ -240,7 +242,9 @@ impl CheckpointTable {
     pub(crate) fn likely_part(&self, k: usize, until: u64) -> Option<Range<u64>> {
         let bit = |k: usize| u64_at(self.entry(k)?, BIT_AT);
         let next = k.checked_add(1).filter(|&next| next < self.count)?;
-        let (segment, start, end) = (self.segment(k, u64::MAX)?, bit(k)? / 8, bit(next)?.div_ceil(8));
+        let segment = self.segment(k, u64::MAX)?;
+        let start = bit(k)? / 8;
+        let end = bit(next)?.div_ceil(8);
         let [all, part] = [segment.end, until.min(segment.end)].map(|at| at.saturating_sub(segment.start));
         // Parts of a segment differ in the ratio of compression, so an eighth is added, and some blocks.
         let len =
@@ -260,7 +264,8 @@ impl CheckpointTable {
         let bad = |reason| BadBlock { block: k as u64, reason };
         let entry = self.entry(k).ok_or(bad("there is no such checkpoint"))?;
         let field = |at: usize| u64_at(entry, at).ok_or(bad("a checkpoint is truncated"));
-        let (out, bit) = (field(OUT_AT)?, field(BIT_AT)?);
+        let out = field(OUT_AT)?;
+        let bit = field(BIT_AT)?;
         let crc = u32_at(entry, CRC_AT).unwrap_or_default();
         let outside = bad("the window of a checkpoint is outside its section");
         let part = CheckpointTable::window(entry).filter(|part| part.len() <= WINDOW).ok_or(outside)?;
@@ -303,7 +308,8 @@ impl CheckpointTable {
         &self,
         mut f: impl FnMut(Checkpoint<'_>) -> Result<(), CheckpointError>,
     ) -> Result<(), CheckpointError> {
-        let (mut last, mut buf) = (None, Vec::new());
+        let mut last = None;
+        let mut buf = Vec::new();
         for k in 0..self.count {
             let point = self.get(k, &mut buf)?;
             if last.is_some_and(|last| point.out < last) {

@@ -82,7 +82,8 @@ pub(super) fn scan_chunks(
     threads: usize,
     work: &Work,
 ) -> Result<ScanOutcome> {
-    let (at, known) = (start.at, start.offsets.len());
+    let at = start.at;
+    let known = start.offsets.len();
     let from = usize::try_from(at).unwrap_or(usize::MAX);
     if from.saturating_add(MIN_CHUNK) >= bytes.len() {
         return scan_slice(bytes, start, payloads, work);
@@ -238,7 +239,8 @@ impl Joint<'_> {
     /// Adds the records of a chunk, from the place on where those before it end.
     fn join(&mut self, chain: &mut Chain) -> Result<()> {
         let SoFar::Records(start) = &mut self.so_far else { return Ok(()) };
-        let (chunk, from) = (chain.chunk(), start.at);
+        let chunk = chain.chunk();
+        let from = start.at;
         let at = usize::try_from(from).unwrap_or(usize::MAX);
         match chain.records_from(at) {
             Some((starts, end)) => {

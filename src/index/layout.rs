@@ -276,7 +276,8 @@ fn decode_sections(table: &[u8], file_len: u64) -> Result<Vec<Section>, Refusal>
     for entry in table.as_chunks::<ENTRY_LEN>().0 {
         let kind = u32_at(entry, 0);
         let [f0, f1, p0, p1] = u32_at(entry, 4).to_le_bytes();
-        let (flags, param) = (u16::from_le_bytes([f0, f1]), u16::from_le_bytes([p0, p1]));
+        let flags = u16::from_le_bytes([f0, f1]);
+        let param = u16::from_le_bytes([p0, p1]);
         let section = Section {
             kind,
             mandatory: flags & MANDATORY != 0,
@@ -367,7 +368,8 @@ fn decode_common<'a>(
     if major != MAJOR {
         return Err(format!("format version: expected {MAJOR}, found {major}"));
     }
-    let (computed, stored) = (crc32c(&head[..CRC_AT]), u32_at(head, CRC_AT));
+    let computed = crc32c(&head[..CRC_AT]);
+    let stored = u32_at(head, CRC_AT);
     if computed != stored {
         return Err(format!("header crc32c: expected {stored:#010x}, found {computed:#010x}"));
     }

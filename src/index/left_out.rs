@@ -67,10 +67,12 @@ pub(crate) fn warning(path: &Path, index: &Index, options: &IndexOptions) -> Res
 /// # Errors
 /// Errors of reading the index.
 fn torn_tail(path: &Path, index: &Index) -> Result<Warning> {
-    let (path, records) = (path.into(), index.len());
+    let path = path.into();
+    let records = index.len();
     Ok(match index.compression().format() {
         None => {
-            let (offset, size) = (index.indexed_end(), index.data_size());
+            let offset = index.indexed_end();
+            let size = index.data_size();
             let bytes = size.saturating_sub(offset);
             Warning::TornTail { path, records, offset, bytes, inflated_bytes: 0 }
         }

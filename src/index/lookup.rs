@@ -186,7 +186,8 @@ impl Index {
     /// Returns the gaps in the record stream. `torn`: the number of its bytes after the last whole record.
     fn gaps_between(&self, torn: u64) -> impl Iterator<Item = Result<Gap>> + '_ {
         let records = if self.has_gaps() { self.len() } else { 0 };
-        let (mut i, mut at) = (0, if records > 0 { 0 } else { self.stream_end() });
+        let mut i = 0;
+        let mut at = if records > 0 { 0 } else { self.stream_end() };
         let mut tail = Some(self.stream_end().saturating_add(torn));
         let gap = |start, end, records| Gap { start, end, records, compressed: false };
         std::iter::from_fn(move || {
@@ -263,7 +264,8 @@ impl Index {
     /// # Errors
     /// [`IndexError::Stale`](crate::error::IndexError::Stale); I/O errors.
     pub(crate) fn check_file(&self, file: &dyn Source, may_have_grown: bool) -> Result<Stamp> {
-        let (known, now) = (&self.0.header, file.stamp()?);
+        let known = &self.0.header;
+        let now = file.stamp()?;
         let fingerprints = |end| identity::fingerprints(file, end);
         let sameness = match &self.0.shard {
             Some(then) if *then == now && now.is_known() => Sameness::Same,
@@ -449,7 +451,9 @@ mod tests {
         // Beyond the limit on descriptors.
         write_sidecar(&path, 300_000, 1);
         let kept: Vec<Index> = (0..128).map(|_| open()).collect();
-        let (reopened, replaced, deleted) = (open(), open(), open());
+        let reopened = open();
+        let replaced = open();
+        let deleted = open();
         assert!(last(&reopened).is_ok());
         for (index, word) in [(replaced, "replaced"), (deleted, "deleted")] {
             match word {

@@ -80,8 +80,10 @@ impl LossTable {
         };
         let (head, entries) = rest.split_first_chunk::<16>().ok_or_else(truncated)?;
         let [inflated, bytes] = *head.as_chunks::<8>().0 else { return Err(truncated()) };
-        let (inflated, bytes) = (u64::from_le_bytes(inflated), u64::from_le_bytes(bytes));
-        let (mut ranges, mut last) = (Vec::new(), 0);
+        let inflated = u64::from_le_bytes(inflated);
+        let bytes = u64::from_le_bytes(bytes);
+        let mut ranges = Vec::new();
+        let mut last = 0;
         for [before, start, end] in entries.as_chunks::<ENTRY>().0.iter().map(fields) {
             if before < last || before > records || start > end || end > size {
                 return Err(bad("a range in the section of losses is not inside the shard"));

@@ -83,7 +83,8 @@ pub(crate) fn obtain<K: ShardFiles>(
         work.report(0)?;
         kind.search(s)
     })?;
-    let (mut missing, mut bytes) = (0, 0u64);
+    let mut missing = 0;
+    let mut bytes = 0u64;
     for scan in searched.iter().filter_map(|searched| searched.scan) {
         missing += 1;
         bytes = bytes.saturating_add(scan);
@@ -175,7 +176,8 @@ pub(crate) fn build_advice(shards: &[NamedShard<'_>]) -> Build {
         return Build { paths: names, ..Build::default() };
     };
     let listed = |name: &str| !name.starts_with("http://") && !name.starts_with("https://");
-    let (mut start, mut end) = (first.len(), first.len());
+    let mut start = first.len();
+    let mut end = first.len();
     for name in &names {
         start = start.min(first.bytes().zip(name.bytes()).take_while(|(a, b)| a == b).count());
         end = end.min(first.bytes().rev().zip(name.bytes().rev()).take_while(|(a, b)| a == b).count());

@@ -70,7 +70,8 @@ impl FromIterator<Indexes> for Indexes {
 /// If several shards fail, the first one's error is returned.
 pub fn open_shards(paths: &[PathBuf], options: &IndexOptions) -> Result<Indexes> {
     let options = &options.budgeted();
-    let (paths, work) = (options.storage.names(paths)?, Work::new(options.progress.as_ref()));
+    let paths = options.storage.names(paths)?;
+    let work = Work::new(options.progress.as_ref());
     work.end(open_all(&detected(&paths), options, Save::BestEffort, &work))
 }
 
@@ -98,7 +99,8 @@ pub fn build_beside(paths: &[PathBuf], options: &IndexOptions) -> Result<Vec<Res
     store::check_names(&shards, options)?;
     // With fewer shards than threads, a shard has several threads.
     let each = threads::threads(options.threads)? / shards.len().max(1);
-    let (one, work) = (options.clone().threads(each), Work::new(options.progress.as_ref()));
+    let one = options.clone().threads(each);
+    let work = Work::new(options.progress.as_ref());
     let build = |s: usize| Ok(open_all(&shards[s..=s], &one, Save::Required, &work));
     let mut built = threads::each(options.threads, shards.len(), false, build);
     if let Ok(built) = &mut built {
@@ -230,7 +232,8 @@ impl ShardFiles for IndexFiles<'_> {
 
     #[expect(clippy::indexing_slicing, reason = "shards are numbered from 0 to their count")]
     fn search(&self, s: usize) -> Result<SearchResult<FoundIndex>> {
-        let (shard, options) = (self.shards[s], self.options);
+        let shard = self.shards[s];
+        let options = self.options;
         let stamp = stamp(shard.path, options).map_err(|e| e.in_file(shard.path))?;
         let mut warnings = Vec::new();
         let found = if options.reads_indexes() {

@@ -155,9 +155,10 @@ pub fn write_pack(name: &str, paths: &[PathBuf], options: &IndexOptions) -> Resu
     let shards: Vec<_> = paths.iter().map(|path| store::NamedShard { path, compression: None }).collect();
     let work = Work::new(options.progress.as_ref());
     // A scan of objects may take long, and the pack may not be written.
-    let (options, save) = match paths.iter().any(|path| url_of(path).is_some()) {
-        true => (&options.clone().auto_limit(u64::MAX), Save::BestEffort),
-        false => (options, Save::Never),
+    let (options, save) = if paths.iter().any(|path| url_of(path).is_some()) {
+        (&options.clone().auto_limit(u64::MAX), Save::BestEffort)
+    } else {
+        (options, Save::Never)
     };
     let mut opened = work.end(open_all(&shards, options, save, &work))?;
     opened
@@ -180,10 +181,12 @@ fn write(file: &mut dyn Write, names: &[Vec<u8>], indexes: &[Index]) -> Result<(
     let names_len: usize = names.iter().map(Vec::len).sum();
     let mut end = (HEADER_LEN + ENTRY_LEN * names.len() + names_len) as u64;
     let mut tables = Vec::new();
-    let (mut name_end, mut n_records) = (0, 0);
+    let mut name_end = 0;
+    let mut n_records = 0;
     let mut offsets = Vec::new();
     for (name, index) in names.iter().zip(indexes) {
-        let (offset, len) = (end.next_multiple_of(ALIGN), index.0.file_len()?);
+        let offset = end.next_multiple_of(ALIGN);
+        let len = index.0.file_len()?;
         offsets.push((end, offset));
         end = offset + len;
         name_end += name.len() as u64;

@@ -95,9 +95,12 @@ impl PackFile {
             reason = "`decode_pack` has found the tables inside the file"
         )]
         let mut end = HEADER_LEN as u64 + tables_len;
-        let (mut name_start, mut n_records) = (0, 0u64);
+        let mut name_start = 0;
+        let mut n_records = 0u64;
         for (s, entry) in table.iter().enumerate() {
-            let (offset, len, n) = (u64_at(entry, 0), u64_at(entry, 8), u64_at(entry, 16));
+            let offset = u64_at(entry, 0);
+            let len = u64_at(entry, 8);
+            let n = u64_at(entry, 16);
             let name_end = usize::try_from(u64_at(entry, 24)).unwrap_or(usize::MAX);
             let name = names.get(name_start..name_end).ok_or_else(|| format!("name {s} is out of bounds"))?;
             name_start = name_end;
@@ -122,7 +125,8 @@ impl PackFile {
                 header.n_records
             ));
         }
-        let (base, by_path) = (base_folder(path), OnceLock::new());
+        let base = base_folder(path);
+        let by_path = OnceLock::new();
         Ok(Ok(PackFile { path: path.into(), base, header, entries, by_path, source, saved_ns: None }))
     }
 
@@ -188,7 +192,8 @@ impl PackFile {
         sidecar.file = Some(self.path.clone().into());
         sidecar.saved_ns = self.saved_ns;
         if sidecar.header.n_records != entry.n_records {
-            let (found, declared) = (sidecar.header.n_records, entry.n_records);
+            let found = sidecar.header.n_records;
+            let declared = entry.n_records;
             return Err(refused(format!(
                 "an embedded sidecar has {found} records, the shard table declares {declared}"
             )));

@@ -69,9 +69,12 @@ fn salvage(
     work: &Work,
 ) -> Result<SalvagedScan> {
     let ScanStart { mut offsets, at } = start;
-    let (mut end, mut gaps, mut reported) = (at, false, at);
+    let mut end = at;
+    let mut gaps = false;
+    let mut reported = at;
     // The error at the start of the damage at the end, and the number of its bytes.
-    let (mut tail, mut left) = (None, 0);
+    let mut tail = None;
+    let mut left = 0;
     let mut losses = Losses::default();
     while let Some(item) = reader.next()? {
         match item {

@@ -138,7 +138,8 @@ fn scan_until<B: ScanBytes>(mut bytes: B, start: ScanStart, verify: Verify, unti
     let mut more = true;
     let located = |e: Error, parser: &Parser| if B::LOCATES_ERRORS { e.at(parser.at()) } else { e };
     loop {
-        let (buffered, offset) = (bytes.buffered(), parser.offset());
+        let buffered = bytes.buffered();
+        let offset = parser.offset();
         if offset >= until && !parser.is_inside() {
             bytes.finish()?;
             return Ok(Reached::Record(ScanStart { offsets, at: offset }));
@@ -247,9 +248,10 @@ impl ScanBytes for SliceBytes<'_> {
             self.work.report((self.pos - self.reported) as u64)?;
             self.reported = self.pos;
         }
-        let border = match self.pos < self.until {
-            true => self.until.max(self.pos.saturating_add(HEADER_LEN)),
-            false => usize::MAX,
+        let border = if self.pos < self.until {
+            self.until.max(self.pos.saturating_add(HEADER_LEN))
+        } else {
+            usize::MAX
         };
         self.end = self.pos.saturating_add(REPORT).min(border).min(self.bytes.len());
         Ok(self.end - self.pos >= n)
@@ -644,7 +646,8 @@ mod tests {
     /// Scans by the parser alone, without [`WholeRecords`].
     fn by_parser(bytes: &[u8], payloads: bool) -> Outcome {
         let mut parser = Parser::whole(verified(payloads), u64::MAX);
-        let (mut offsets, mut pos) = (Vec::new(), 0);
+        let mut offsets = Vec::new();
+        let mut pos = 0;
         loop {
             let at = parser.offset();
             let torn = match parser.step(&bytes[pos..], false) {

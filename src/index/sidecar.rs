@@ -444,7 +444,10 @@ pub(crate) fn encode(header: &IndexHeader, sections: &[(u32, u16, u64)]) -> (Vec
 /// file, or [`MAX_PREFIX`] bytes. Reads nothing else, so the cost does not depend on the number of records.
 pub(crate) fn decode(prefix: &[u8], file_len: u64) -> Result<(IndexHeader, SidecarSections), Refusal> {
     let (header, all) = decode_file(prefix, file_len, &TFRI)?;
-    let (mut offsets, mut lengths, mut checkpoints, mut losses) = (None, None, None, None);
+    let mut offsets = None;
+    let mut lengths = None;
+    let mut checkpoints = None;
+    let mut losses = None;
     for section in all {
         match section.kind {
             OFFSETS => offsets = Some(section),

@@ -196,7 +196,8 @@ impl TableBuilder {
         if self.is_lost {
             return Err(no_memory());
         }
-        let (m, wide) = (self.len, self.rel.wide);
+        let m = self.len;
+        let wide = self.rel.wide;
         if wide {
             self.bases = zeroed(m.div_ceil(BLOCK))?;
         }
@@ -491,7 +492,8 @@ mod tests {
             [(0, 17, 1), (1 << 40, 16, 7), (5, 3_000_000, 3), (u64::MAX - 90_000, 30, 2)]
         {
             let deltas: Vec<u32> = (0..3000).map(|i: u32| i.wrapping_mul(step)).collect();
-            let (mut one, mut many) = (TableBuilder::offsets(), TableBuilder::offsets());
+            let mut one = TableBuilder::offsets();
+            let mut many = TableBuilder::offsets();
             for piece in 0..pieces {
                 // Pieces of other lengths than a block, the last ones farther away than a narrow block
                 // reaches.
@@ -502,7 +504,8 @@ mod tests {
             }
             assert_eq!((one.len, &one.bases), (many.len, &many.bases));
             assert_eq!((one.rel.wide, &one.rel.bytes), (many.rel.wide, &many.rel.bytes));
-            let (one, many) = (one.finish().unwrap(), many.finish().unwrap());
+            let one = one.finish().unwrap();
+            let many = many.finish().unwrap();
             assert_eq!(one.parts(), many.parts());
             assert_eq!(reopen(&many).verify_all(), Ok(()));
         }

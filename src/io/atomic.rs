@@ -314,7 +314,8 @@ mod tests {
     #[cfg(unix)]
     fn a_link_is_replaced_and_a_socket_is_not() {
         let dir = tempfile::tempdir().unwrap();
-        let (link, file) = (dir.path().join("link"), dir.path().join("file"));
+        let link = dir.path().join("link");
+        let file = dir.path().join("file");
         fs::write(&file, "file").unwrap();
         std::os::unix::fs::symlink("file", &link).unwrap();
         AtomicFile::create(&link).unwrap().commit().unwrap();

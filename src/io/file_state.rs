@@ -112,7 +112,9 @@ mod tests {
             file.set_modified(time).unwrap();
             Stamp::of(&file.metadata().unwrap()).unwrap()
         };
-        let (one, other, longer) = (state("one", b"1"), state("other", b"2"), state("longer", b"33"));
+        let one = state("one", b"1");
+        let other = state("other", b"2");
+        let longer = state("longer", b"33");
         let again = state("one", b"1");
         assert!(one.is_like(&again) && again.changed_ns >= one.changed_ns);
         assert_eq!(one, Stamp { changed_ns: one.changed_ns, ..again });

@@ -183,7 +183,8 @@ mod tests {
     }
 
     fn read(pipe: &PipeBytes, at: u64, len: usize) -> Vec<u8> {
-        let (mut found, mut buf) = (Vec::new(), vec![0; len]);
+        let mut found = Vec::new();
+        let mut buf = vec![0; len];
         while found.len() < len {
             let left = len - found.len();
             match pipe.read_at(&mut buf[..left], at + found.len() as u64).unwrap() {

@@ -55,7 +55,8 @@ pub(crate) struct PerProcess<T> {
 impl<T: Default> PerProcess<T> {
     /// Returns the value of the calling process. Makes a system call.
     pub(crate) fn own(&self) -> &T {
-        let (this, mut own) = (Process::this(), self);
+        let this = Process::this();
+        let mut own = self;
         while own.process != this {
             own = own.child.get_or_init(Box::default);
         }

@@ -173,7 +173,8 @@ mod tests {
         len: usize,
         took: impl Fn(usize) -> Duration,
     ) -> (Requested, bool, Vec<(Touch, Range<usize>)>) {
-        let (requested, mut touches) = (ahead.plan(len), Vec::new());
+        let requested = ahead.plan(len);
+        let mut touches = Vec::new();
         let cold = ahead.is_cold(requested, len, |how, range| {
             touches.push((how, range.clone()));
             range.map(&took).sum()
@@ -205,7 +206,8 @@ mod tests {
     fn cold_records_are_announced_from_the_next_batch_on() {
         for len in [1usize, 2, 5, 32, 64, 256, 1000] {
             let ahead = ReadAhead::default();
-            let (mut batches, mut waited) = (0, 0);
+            let mut batches = 0;
+            let mut waited = 0;
             loop {
                 let (requested, cold, touches) = run(&ahead, len, |_| SLOW);
                 if requested != Requested::Nothing {

@@ -138,7 +138,8 @@ impl<'a> SalvageReader<'a> {
     ) -> SalvageReader<'a> {
         let file = SalvageFile::Borrowed(file);
         let inflate = DamagedInflate::new(file, size, format, spacing, max_payload);
-        let (input, parser) = (SalvageInput::Inflated(Box::new(inflate)), Salvage::new(max_payload));
+        let input = SalvageInput::Inflated(Box::new(inflate));
+        let parser = Salvage::new(max_payload);
         SalvageReader::with(input, parser)
     }
 
@@ -182,7 +183,8 @@ impl<'a> SalvageReader<'a> {
     }
 
     fn with(input: SalvageInput<'a>, parser: Salvage) -> SalvageReader<'a> {
-        let (buffer, history) = (ReadBuffer::default(), History(Vec::new()));
+        let buffer = ReadBuffer::default();
+        let history = History(Vec::new());
         SalvageReader { input, parser, buffer, more: true, history, unsure: false, settled: 0, returned: 0 }
     }
 
@@ -201,7 +203,8 @@ impl<'a> SalvageReader<'a> {
     #[allow(clippy::should_implement_trait, reason = "the item borrows from the reader")]
     pub fn next(&mut self) -> Result<Option<SalvageItem<'_>>> {
         loop {
-            let (offset, record) = (self.parser.offset(), self.parser.record());
+            let offset = self.parser.offset();
+            let record = self.parser.record();
             let before = self.parser.clone();
             match self.parser.step(self.buffer.bytes(), self.more) {
                 SalvageStep::Record(len) if offset < self.returned => {

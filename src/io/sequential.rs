@@ -160,7 +160,8 @@ impl Read for Sequential {
 
 impl Drop for Sequential {
     fn drop(&mut self) {
-        let (read, wanted) = (self.read.load(Relaxed), self.wanted.load(Relaxed));
+        let read = self.read.load(Relaxed);
+        let wanted = self.wanted.load(Relaxed);
         if read < wanted {
             self.source.forget(std::slice::from_ref(&(read..wanted)));
         }

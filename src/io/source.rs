@@ -397,11 +397,14 @@ mod tests {
         let open = || File::open(&path).unwrap();
         // SAFETY: a file of this test, which no other code writes to.
         let map = Map::open(&open(), unsafe { Promise::new() }).unwrap();
-        let (some, none) = (Budget::new(), Budget::new());
+        let some = Budget::new();
+        let none = Budget::new();
         let kept: Vec<_> = std::iter::from_fn(|| none.keep_shard(open()).ok()).collect();
         let file = |budget| PositionalFile::new(&path, open(), budget, |_| Ok(())).unwrap();
-        let (read, reopened) = (file(&some), file(&none));
-        let (map, memory) = (Region::from(map), Region::from(bytes.clone()));
+        let read = file(&some);
+        let reopened = file(&none);
+        let map = Region::from(map);
+        let memory = Region::from(bytes.clone());
         drop(kept);
         let sources: [&dyn Source; 4] = [&map, &memory, &read, &reopened];
         for source in sources {

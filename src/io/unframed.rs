@@ -236,7 +236,8 @@ mod tests {
 
     #[test]
     fn files_without_a_sound_record_are_named() {
-        let (file, payloads) = (file(), payloads());
+        let file = file();
+        let payloads = payloads();
         let with = |checksum: &dyn Fn(&[u8]) -> u32| {
             let record = |payload: &Vec<u8>| {
                 let len = (payload.len() as u64).to_le_bytes();

@@ -74,7 +74,8 @@ impl<S: Source, F: Fn(u64) -> ControlFlow<()> + Send + Sync> Source for Watched<
     }
 
     fn fetch(&self, range: Range<u64>, buf: &mut Vec<u8>) -> Result<Fetched> {
-        let (start, len) = (range.start, range.end.saturating_sub(range.start));
+        let start = range.start;
+        let len = range.end.saturating_sub(range.start);
         let fetched = self.file.fetch(range, buf)?;
         self.report(Ok(usize::try_from(len).unwrap_or(usize::MAX)), start)?;
         Ok(fetched)

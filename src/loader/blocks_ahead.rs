@@ -118,8 +118,10 @@ impl BlocksAhead {
 
     /// Counts a record of a block.
     fn add(&mut self, set: &ShardSet, (shard, records): (u32, Range<u64>)) {
-        let (key, number) = ((shard, records.start), self.seen);
-        let (waiting, waiting_bytes) = (&mut self.waiting, &mut self.waiting_bytes);
+        let key = (shard, records.start);
+        let number = self.seen;
+        let waiting = &mut self.waiting;
+        let waiting_bytes = &mut self.waiting_bytes;
         let block = self.blocks.entry(key).or_insert_with(|| {
             // The read of the record returns the error.
             let bytes = prefetch::block_bytes(set, (shard, records.clone())).unwrap_or(0);

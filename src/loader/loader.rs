@@ -663,7 +663,8 @@ impl Loader {
     fn plan_anew(&mut self) -> Option<NextStep> {
         self.stop();
         self.left_out.add(self.worker.take_left_out());
-        let (start, len) = (self.cursor.next_position(), self.cursor.order().len());
+        let start = self.cursor.next_position();
+        let len = self.cursor.order().len();
         if self.left_out.is_hopeless(start, len, self.cursor.global_batch())
             && let Some((after, e)) = self.left_out.take_error()
         {

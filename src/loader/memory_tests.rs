@@ -28,7 +28,9 @@ fn status(name: &str) -> u64 {
 
 /// Returns the maxima of `RssAnon` and `VmPTE` while `f` runs, minus their values before.
 fn peaks<T>(f: impl FnOnce() -> T) -> (u64, u64, T) {
-    let (anon, tables, done) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
+    let anon = AtomicU64::new(0);
+    let tables = AtomicU64::new(0);
+    let done = AtomicBool::new(false);
     let before = (status("RssAnon"), status("VmPTE"));
     let value = std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -63,7 +65,9 @@ fn epoch(dataset: &Dataset, schema: Option<&Schema>, memory: Option<u64>) -> (u6
     }
     .build()
     .unwrap();
-    let (mut bytes, mut max, mut largest) = (0, 0, 0);
+    let mut bytes = 0;
+    let mut max = 0;
+    let mut largest = 0;
     while let Some(step) = loader.next() {
         let step = step.unwrap();
         let len = match (step.batch(), step.records()) {

@@ -575,7 +575,8 @@ impl LoaderOptions {
         let cursor = self.to_cursor()?;
         let memory = memory_limit();
         let dataset = self.dataset;
-        let (spec, n) = (cursor.order().spec(), dataset.len());
+        let spec = cursor.order().spec();
+        let n = dataset.len();
         let bytes = dataset.known_bytes();
         let mut window_records = 0;
         if let Some((block, window)) = spec.block_sizes() {
@@ -617,9 +618,10 @@ impl LoaderOptions {
         let warnings: Vec<Warning> = match bytes {
             Some(bytes) => {
                 let inflation = scattered_inflation(spec, dataset.inflated_bytes());
-                let reads = match dataset.set().has_objects() {
-                    true => scattered_requests(spec, n, bytes),
-                    false => scattered_reads(spec, n, bytes, memory),
+                let reads = if dataset.set().has_objects() {
+                    scattered_requests(spec, n, bytes)
+                } else {
+                    scattered_reads(spec, n, bytes, memory)
                 };
                 reads.into_iter().chain(inflation).collect()
             }
@@ -778,7 +780,8 @@ fn rare_class(spec: &Spec, n: u64) -> Option<Warning> {
         spec => (spec, n),
     };
     let Spec::BalancedBlock { classes, block, window } = inner else { return None };
-    let (blocks, windows) = (classes.fewest_blocks(*block), len.div_ceil(*block).div_ceil(*window));
+    let blocks = classes.fewest_blocks(*block);
+    let windows = len.div_ceil(*block).div_ceil(*window);
     (blocks < windows).then_some(Warning::RareClass { blocks, windows })
 }
 

@@ -89,7 +89,8 @@ impl Pace {
             return;
         }
         let seconds = window.time.as_secs_f64();
-        let (waits, rate) = (window.waited.as_secs_f64() / seconds, window.batches as f64 / seconds);
+        let waits = window.waited.as_secs_f64() / seconds;
+        let rate = window.batches as f64 / seconds;
         let is_full = window.batches >= BATCHES;
         // A pause of the consumer says nothing about its batches.
         let is_paused = window.longest > window.time / 2 && window.longest > WINDOW;
@@ -108,10 +109,12 @@ impl Pace {
     /// Changes the number of threads after a window.
     fn decide(&mut self, waits: f64, rate: f64) {
         if let Some((before, rate_before)) = self.trial.take() {
-            let gain = match self.threads > before {
-                true if self.threads.saturating_add(1) < self.most => GAIN_IDLE,
-                true => GAIN,
-                false => 1.0 / GAIN,
+            let gain = if self.threads <= before {
+                1.0 / GAIN
+            } else if self.threads + 1 < self.most {
+                GAIN_IDLE
+            } else {
+                GAIN
             };
             if rate < rate_before * gain {
                 self.threads = before.min(self.most);

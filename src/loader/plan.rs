@@ -77,7 +77,8 @@ impl BatchTickets {
     /// `begins`: the iteration begins there.
     pub(super) fn new(cursor: &Cursor, left_out: &LeftOut, begins: bool) -> Result<BatchTickets> {
         let epoch = cursor.next_position().epoch;
-        let (order, share) = (cursor.order().at_epoch(epoch)?, cursor.share()?);
+        let order = cursor.order().at_epoch(epoch)?;
+        let share = cursor.share()?;
         Ok(BatchTickets {
             epoch: Arc::new(EpochShare { order, share, epoch }),
             step: 0,
@@ -126,7 +127,8 @@ impl BatchTickets {
         let (epochs, position) = filled.as_ref().map_or((0, order.len()), |(_, after)| *after);
         let after = Position { epoch: following_epoch(*epoch, epochs)?, position };
         self.passed = self.left_out.partition_point(|at| *at < after);
-        let (order, share) = (order.at_epoch(after.epoch)?, share.clone().starting_at(position)?);
+        let order = order.at_epoch(after.epoch)?;
+        let share = share.clone().starting_at(position)?;
         let next = Arc::new(EpochShare { order, share, epoch: after.epoch });
         let epoch = std::mem::replace(&mut self.epoch, next);
         Ok(filled.map(|(runs, after)| {
@@ -181,7 +183,8 @@ impl Ticket {
         let EpochShare { order, share, epoch } = &*self.epoch;
         let after = self.filled.as_ref().map_or_else(|| share.after(self.step), |(_, after)| Some(*after));
         let Some((epochs, position)) = after else { return Ok(None) };
-        let (mut ids, mut runs) = (Vec::new(), Vec::new());
+        let mut ids = Vec::new();
+        let mut runs = Vec::new();
         self.epoch.add_ids(Some(found), &mut ids, |epoch, run| runs.push((epoch, run)))?;
         let mut faults = Vec::new();
         let mut located: Vec<Option<RecordLocation>> = Vec::with_capacity(ids.len());
@@ -234,7 +237,8 @@ impl StepPlan {
 
     /// Returns this plan with `row` of another plan in all of its rows, each as padding.
     pub(super) fn repeating(&self, other: &StepPlan, row: usize) -> Option<StepPlan> {
-        let (at, id) = (other.positions().nth(row)?, *other.ids.get(row)?);
+        let at = other.positions().nth(row)?;
+        let id = *other.ids.get(row)?;
         let located = *other.located.get(row)?;
         let rows = self.ids.len();
         let run = Run { epoch: 0, start: at.position, len: 1, padding: true };

@@ -139,7 +139,8 @@ impl MixSources {
     /// # Errors
     /// [`OrderError::Memory`].
     pub(super) fn blocks(&self, spec: &Spec, memory: u64) -> Result<(Vec<Option<OrderBlocks>>, u64)> {
-        let (mut blocks, mut records) = (Vec::new(), 0u64);
+        let mut blocks = Vec::new();
+        let mut records = 0u64;
         let orders = if let Spec::Mix(mix) = spec { mix.orders().collect() } else { Vec::new() };
         for ((order, source), &first) in orders.iter().zip(&self.sources).zip(&self.starts) {
             let (order, filtered) = match order {

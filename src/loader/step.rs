@@ -98,7 +98,8 @@ impl Step {
             .iter()
             .flat_map(|&(epoch, run)| (0..run.len).map(move |k| (epoch, run.start + k, run.padding)));
         // The number of positions that were taken, and the last of them.
-        let (mut taken, mut last) = (0, None);
+        let mut taken = 0;
+        let mut last = None;
         self.ids.iter().enumerate().filter_map(move |(row, &record)| {
             let index = self.kept.as_ref().map_or(Some(row), |kept| kept.get(row).map(|&k| k as usize))?;
             if index >= taken {
@@ -153,7 +154,8 @@ impl StepRecords {
         let location = self.dataset.set().location(at);
         let Some((buffer, ranges)) = &self.read else {
             let record = self.dataset.set().borrow_again(at);
-            let (expected, found) = (at.payload_len(), record.payload().len() as u64);
+            let expected = at.payload_len();
+            let found = record.payload().len() as u64;
             if expected != found {
                 // The borrowed memory has become shorter.
                 let e = Error::from(ErrorKind::Truncated { need: expected, have: found });

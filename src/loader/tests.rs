@@ -139,7 +139,8 @@ fn batches_and_bytes_in_flight_stay_within_their_limits() {
         [(1, 1, u64::MAX), (2, 3, u64::MAX), (8, 4, u64::MAX), (8, 64, 2500), (4, 64, 1)]
     {
         let seen = Arc::new(InFlight::default());
-        let (hook, rng) = (Arc::clone(&seen), Mutex::new(Lcg::new(7)));
+        let hook = Arc::clone(&seen);
+        let rng = Mutex::new(Lcg::new(7));
         let options = ds
             .dataset()
             .loader(&schema())
@@ -155,7 +156,8 @@ fn batches_and_bytes_in_flight_stay_within_their_limits() {
             std::thread::sleep(Duration::from_micros(rng.lock().unwrap().below(200) as u64));
         });
         let mut loader = options.build().unwrap();
-        let (mut largest, mut steps) = (0, 0);
+        let mut largest = 0;
+        let mut steps = 0;
         while let Some(step) = loader.next() {
             let step = step.unwrap();
             let in_flight = loader.bytes_in_flight();
@@ -223,7 +225,8 @@ fn drop_joins_the_threads() {
     let ds = memory(2000);
     for taken in [0, 1, 7, 60] {
         for threads in [0, 1, 4] {
-            let (alive, rng) = (Arc::new(()), Mutex::new(Lcg::new(taken as u64)));
+            let alive = Arc::new(());
+            let rng = Mutex::new(Lcg::new(taken as u64));
             let held = Arc::clone(&alive);
             let options = ds
                 .dataset()
@@ -333,7 +336,8 @@ fn inflating(dir: &std::path::Path, width: usize) -> (crate::Dataset, Arc<Atomic
     options.segments = Arc::default();
     let ds = options.open(&path).unwrap();
     let most = Arc::new(AtomicUsize::new(0));
-    let (inside, seen) = ((Mutex::new(0), std::sync::Condvar::new()), Arc::clone(&most));
+    let inside = (Mutex::new(0), std::sync::Condvar::new());
+    let seen = Arc::clone(&most);
     let before = move |_| {
         let (count, changed) = &inside;
         let mut count = count.lock().unwrap();

@@ -369,7 +369,8 @@ impl BatchWorker {
             }
             Ok(())
         };
-        let (ahead, requested) = (&self.ahead, plan.requested);
+        let ahead = &self.ahead;
+        let requested = plan.requested;
         self.clock.reading(|| prefetch::read_all(set, ahead, requested, &plan.located, read_part))?;
         let buffer = self.buffers.region(buffer);
         let mut rows = Vec::with_capacity(ranges.len());

@@ -195,7 +195,9 @@ impl BlockOrder {
     }
 
     fn window(&self, j: u64) -> BlockWindow {
-        let (start, end, first) = (self.start(j), self.start(j + 1), j * self.window);
+        let start = self.start(j);
+        let end = self.start(j + 1);
+        let first = j * self.window;
         BlockWindow {
             start,
             len: end - start,
@@ -207,7 +209,8 @@ impl BlockOrder {
 
     /// Splits a number below the window's length into a slot and an offset in the block of that slot.
     fn split(&self, window: &BlockWindow, u: u64) -> (u64, u64) {
-        let (slot, offset) = (u / self.block, u % self.block);
+        let slot = u / self.block;
+        let offset = u % self.block;
         match window.short {
             // The short block begins at `short * block`, and the next block begins `last` records later.
             Some(short) if slot >= short => match (u - short * self.block).checked_sub(self.last) {
@@ -338,7 +341,8 @@ mod tests {
                 let (n, b, w) =
                     (size(bits, i), size(1 + i as u32 % 64, i + 1000), size(1 + bits / 2, i + 2000));
                 if check(n, b, w).is_ok() {
-                    let (order, t) = (BlockOrder::new(n, b, w, i, 1, 0), size(64, i + 3000) % n);
+                    let order = BlockOrder::new(n, b, w, i, 1, 0);
+                    let t = size(64, i + 3000) % n;
                     let j = order.window_of(t);
                     assert!(order.start(j) <= t && t < order.start(j + 1), "{n} {b} {w} {t}");
                 }
@@ -349,7 +353,9 @@ mod tests {
     /// The blocks of any batch belong to at most two windows, so no more than two windows need memory.
     #[test]
     fn two_windows_are_enough() {
-        let (n, b, w) = (10_007, 32, 8);
+        let n = 10_007;
+        let b = 32;
+        let w = 8;
         let block = BlockOrder::new(n, b, w, 1, 2, 0);
         let order: Vec<u64> = (0..n).map(|t| block.get(t)).collect();
         for (start, batch) in (0..n).step_by(61).flat_map(|start| [1, 64, 200].map(|batch| (start, batch))) {
@@ -366,7 +372,8 @@ mod tests {
 
     #[test]
     fn defaults_and_memory() {
-        let (n, stored) = (1_281_167, 144_000_000_000);
+        let n = 1_281_167;
+        let stored = 144_000_000_000;
         let refused = |e: crate::Error| match e.into_kind() {
             ErrorKind::Order(e) => e,
             other => panic!("{other:?}"),

@@ -77,7 +77,8 @@ impl Buckets {
                 pair[1], pair[0]
             )));
         }
-        let (mut kept, mut rows) = (Vec::new(), vec![Vec::new(); boundaries.len() + 1]);
+        let mut kept = Vec::new();
+        let mut rows = vec![Vec::new(); boundaries.len() + 1];
         for (row, length) in (0u64..).zip(lengths) {
             let length = u32::try_from(length).map_err(|_| {
                 refused(format!("expected lengths below 2^32, found {length} as length {row}"))
@@ -173,7 +174,9 @@ impl Buckets {
 
     /// Refuses what no order can be made of. The order has `len` rows.
     fn check(&self, len: u64) -> Result<()> {
-        let (found, buckets, sizes) = (self.rows.lengths.len(), self.bucket_count(), &self.sizes);
+        let found = self.rows.lengths.len();
+        let buckets = self.bucket_count();
+        let sizes = &self.sizes;
         if found as u64 != len {
             return Err(refused(format!("expected {len} lengths, one per record, found {found}")));
         }
@@ -207,7 +210,8 @@ impl Buckets {
 impl PartialEq for Buckets {
     fn eq(&self, other: &Buckets) -> bool {
         let rows = |buckets: &Buckets| Arc::clone(&buckets.rows);
-        let (own, others) = (rows(self), rows(other));
+        let own = rows(self);
+        let others = rows(other);
         (&self.sizes, self.shuffle, self.last) == (&other.sizes, other.shuffle, other.last)
             && (Arc::ptr_eq(&own, &others)
                 || (own.boundaries == others.boundaries && own.lengths == others.lengths))
@@ -252,8 +256,10 @@ impl BucketOrder {
     /// [`OrderError::Refused`] if the lengths or sizes do not match, or if there is no batch.
     pub(super) fn new(buckets: &Buckets, len: u64) -> Result<BucketOrder> {
         buckets.check(len)?;
-        let (mut starts, mut batches) = (vec![0], vec![0]);
-        let (mut start, mut batch) = (0, 0);
+        let mut starts = vec![0];
+        let mut batches = vec![0];
+        let mut start = 0;
+        let mut batch = 0;
         for (rows, size) in buckets.rows.buckets.iter().zip(buckets.sizes()) {
             let rows = rows.len();
             start += rows;
@@ -302,7 +308,8 @@ impl BucketOrder {
             let left = self.starts[bucket + 1] - position;
             let end =
                 usize::try_from(left).map_or(out.len(), |left| out.len().min(done.saturating_add(left)));
-            let (index, out) = (position - self.starts[bucket], &mut out[done..end]);
+            let index = position - self.starts[bucket];
+            let out = &mut out[done..end];
             match key.get(bucket) {
                 Some(key) => key.fill(index, out),
                 None => (index..).zip(&mut *out).for_each(|(index, out)| *out = index),
@@ -413,7 +420,8 @@ impl BucketSteps {
     pub(super) fn batch(&self, step: u64) -> BucketBatch {
         let number = self.batches.as_ref().map_or(step, |batches| batches.get(step));
         let bucket = last_at(&self.order.batches, number);
-        let (first, size) = (self.order.starts[bucket], self.order.buckets.sizes()[bucket]);
+        let first = self.order.starts[bucket];
+        let size = self.order.buckets.sizes()[bucket];
         let rows = self.order.starts[bucket + 1] - first;
         // The batch exists, so it begins below the number of rows.
         let begin = (number - self.order.batches[bucket]) * size;
@@ -423,7 +431,8 @@ impl BucketSteps {
     /// Returns the step of a position, its place in the batch, and the batch's size. `None` if its batch is
     /// left out.
     pub(super) fn locate(&self, position: u64) -> Option<(u64, u64, u64)> {
-        let (starts, batches) = (&self.order.starts, &self.order.batches);
+        let starts = &self.order.starts;
+        let batches = &self.order.batches;
         if position >= *starts.last()? {
             return None;
         }

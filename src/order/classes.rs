@@ -147,7 +147,8 @@ impl BalancedBlocks {
         let class = window.ends.partition_point(|end| *end as usize <= at);
         let members = window.members(class);
         let own = at as u64 - u64::from(window.ends[class] - members.len() as u32);
-        let (cycle_len, len) = (window.ends.len() as u64, members.len() as u64);
+        let cycle_len = window.ends.len() as u64;
+        let len = members.len() as u64;
         for pass in 0..window.len.div_ceil(cycle_len).div_ceil(len) {
             let cycle = pass * len + inverse(len, window.seed, pass, stream(class), own);
             let at = cycle * cycle_len + inverse(cycle_len, window.seed, cycle, CYCLE_STREAM, class as u64);
@@ -228,7 +229,8 @@ impl ClassWindow {
         let mut numbers = [0; SMALL];
         let mut known = None;
         for (at, out) in (start..).zip(out) {
-            let (cycle, inside) = (at / cycle_len, at % cycle_len);
+            let cycle = at / cycle_len;
+            let inside = at % cycle_len;
             let class = if cycle_len > SMALL as u64 {
                 Permutation::new(cycle_len, self.seed, cycle, CYCLE_STREAM).get(inside)
             } else {

@@ -76,7 +76,8 @@ impl Cursor {
                 format!("expected a share of {} positions, found {}", order.steps(), share.positions());
             return Err(OrderError::Refused { reason: reason.into() }.into());
         }
-        let (share, start) = (share.starting_at(0)?, start_of(&order));
+        let share = share.starting_at(0)?;
+        let start = start_of(&order);
         let phase = Phase::Fresh { start, chosen: false };
         Ok(Cursor { order, share, repeats: false, skips_ends: false, next: start, phase })
     }

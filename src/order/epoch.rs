@@ -170,7 +170,9 @@ impl Order {
             return None;
         };
         source.buckets()?;
-        let (mut lengths, mut longest, mut sum) = ([0; 64], 0, 0);
+        let mut lengths = [0; 64];
+        let mut longest = 0;
+        let mut sum = 0;
         for run in runs {
             let mut done = 0;
             while done < run.len {

@@ -42,7 +42,8 @@ impl Order {
     /// u64.
     #[expect(clippy::indexing_slicing, reason = "`here` is at most the length of the chunk")]
     pub fn samples(&self, runs: impl IntoIterator<Item = Run>) -> Result<Vec<Sample>> {
-        let (mut samples, mut records) = (Vec::new(), [0; CHUNK as usize]);
+        let mut samples = Vec::new();
+        let mut records = [0; CHUNK as usize];
         for run in runs {
             let epoch = self.epoch().checked_add(run.epoch).ok_or_else(|| OrderError::Refused {
                 reason: format!(
@@ -62,7 +63,8 @@ impl Order {
             let mut done = 0;
             while done < run.len {
                 let here = (run.len - done).min(CHUNK);
-                let (start, records) = (run.start + done, &mut records[..here as usize]);
+                let start = run.start + done;
+                let records = &mut records[..here as usize];
                 order.fill(start, records)?;
                 let sample = |(position, record)| Sample { epoch, position, record, padding: run.padding };
                 samples.extend((start..).zip(records.iter().copied()).map(sample));

@@ -43,7 +43,8 @@ impl Mix {
         };
         if let Some(start) = &spec.start {
             if spec.stop == MixStop::Never && start.samples != total {
-                let (total, found) = (total.to_string(), start.samples.to_string());
+                let total = total.to_string();
+                let found = start.samples.to_string();
                 return Err(OrderError::State {
                     field: "E".into(),
                     expected: total.into(),
@@ -61,7 +62,8 @@ impl Mix {
     fn end(&self, stop: MixStop) -> Option<u64> {
         let mut end = None;
         for (c, source) in self.sources.iter().enumerate() {
-            let (turn, row) = ((source.len - 1) / self.rows, (source.len - 1) % self.rows);
+            let turn = (source.len - 1) / self.rows;
+            let row = (source.len - 1) % self.rows;
             let at = self.mixture.inverse(c, turn, &mut ComponentPositions::default());
             let at = at.and_then(|t| t.checked_mul(self.rows)?.checked_add(row + 1));
             end = match (stop, end, at) {
@@ -117,7 +119,8 @@ impl Mix {
     /// [`OrderError::State`] for a turn before the current cycles.
     pub(super) fn restarted(&self, t: u64) -> Result<MixStart> {
         if t < self.mixture.from() {
-            let (from, found) = (self.mixture.from().to_string(), t.to_string());
+            let from = self.mixture.from().to_string();
+            let found = t.to_string();
             return Err(OrderError::State {
                 field: "from".into(),
                 expected: found.into(),
@@ -152,7 +155,8 @@ impl Mix {
             last = Some((t, (c, batch)));
             let source = &self.sources[c];
             let index = batch * self.rows + row;
-            let (epoch, position) = (index / source.len, index % source.len);
+            let epoch = index / source.len;
+            let position = index % source.len;
             *out = match keys.get_mut(c) {
                 Some(Some((cached, key))) if *cached == epoch => source.get(key, position),
                 Some(slot) => {
@@ -200,7 +204,8 @@ impl Mix {
 
     /// Describes the mix as text for users.
     pub(super) fn describe(&self, global_batch: Option<u64>) -> String {
-        let (sources, weights) = (&self.sources, self.mixture.weights());
+        let sources = &self.sources;
+        let weights = self.mixture.weights();
         let turns = if self.rows == 1 { String::new() } else { format!(" batches of {}", self.rows) };
         let mut text = format!(
             "{} in a mixture of {}, cycles of {}{turns}",

@@ -179,7 +179,8 @@ impl Mixture {
     /// Returns the samples of a component in all cycles that contain a position of `first..=last`, which are
     /// not before the first cycle.
     pub(super) fn samples(&self, component: usize, first: u64, last: u64) -> RangeInclusive<u64> {
-        let (weight, given) = (self.weights[component], self.given(component));
+        let weight = self.weights[component];
+        let given = self.given(component);
         let [first, last] = [first, last].map(|t| self.split(t).0 * weight + given);
         // The products are at most `first` and `last`, but the last cycle may end beyond u64.
         first..=last.saturating_add(weight - 1)

@@ -155,7 +155,8 @@ impl Permutation {
         }
         let mut next = [0u16; SMALL];
         for (x, next) in next.iter_mut().enumerate() {
-            let (mut l, mut r) = (x / HALF, x % HALF);
+            let mut l = x / HALF;
+            let mut r = x % HALF;
             for pair in tables.chunks_exact(2) {
                 l ^= usize::from(pair[0][r % HALF]);
                 r ^= usize::from(pair[1][l % HALF]);
@@ -196,7 +197,8 @@ impl Permutation {
             }
             let mut unfinished = 0;
             for i in 0..open {
-                let (number, at) = (x[i], target[i]);
+                let number = x[i];
+                let at = target[i];
                 positions[at] = number;
                 // Branchless: just above a power of two, a branch could not be predicted.
                 (x[unfinished], target[unfinished]) = (number, at);
@@ -209,7 +211,8 @@ impl Permutation {
     /// Applies all rounds once to [`LANES`] numbers. The loops have no dependencies between lanes.
     fn feistel(&self, x: &mut [u64]) {
         let mask = self.mask();
-        let (mut l, mut r) = ([0; LANES], [0; LANES]);
+        let mut l = [0; LANES];
+        let mut r = [0; LANES];
         for i in 0..LANES {
             (l[i], r[i]) = (x[i] >> self.right, x[i] & mask);
         }
@@ -232,7 +235,8 @@ impl Permutation {
     fn walk(&self, mut x: u64, rounds: impl Fn(&mut u64, &mut u64)) -> u64 {
         let mask = self.mask();
         loop {
-            let (mut l, mut r) = (x >> self.right, x & mask);
+            let mut l = x >> self.right;
+            let mut r = x & mask;
             rounds(&mut l, &mut r);
             x = (l << self.right) | r;
             if x < self.n {

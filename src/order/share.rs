@@ -90,7 +90,8 @@ impl RankShare {
 
     /// Returns the same share of the batches of another epoch, or with other sizes.
     pub(super) fn with_buckets(self, steps: BucketSteps) -> RankShare {
-        let (len, start) = (steps.count(), self.start.min(steps.count()));
+        let len = steps.count();
+        let start = self.start.min(steps.count());
         RankShare { len, start, buckets: Some(steps), ..self }
     }
 
@@ -157,7 +158,8 @@ impl RankShare {
             let of_step = |k| self.step(k).map_or(0, |runs| runs.map(|run| run.len).sum());
             return (0..self.steps()).map(of_step).sum();
         }
-        let (steps, each) = (self.steps(), self.batch / self.ranks);
+        let steps = self.steps();
+        let each = self.batch / self.ranks;
         match self.rank_steps().checked_sub(1) {
             Some(last) if self.last == LastBatch::Short && last % self.workers == self.worker => {
                 let (begin, end) = self.part(self.size(last), self.rank);
@@ -192,7 +194,8 @@ impl RankShare {
             return Some(RunIter { first: batch.first, at, end, len: batch.rows, padding: buckets.pads() });
         }
         let (from, to) = part(self.size(k));
-        let (at, end) = (begin + u128::from(from), begin + u128::from(to));
+        let at = begin + u128::from(from);
+        let end = begin + u128::from(to);
         // The number of the last epoch reached must be a u64.
         u64::try_from(end / u128::from(self.len)).ok()?;
         Some(RunIter { first: 0, at, end, len: self.len, padding: self.last == LastBatch::Pad })
@@ -206,10 +209,13 @@ impl RankShare {
         &self,
         left_out: impl Iterator<Item = (u64, u64)>,
     ) -> Option<(Vec<Run>, (u64, u64))> {
-        let (len, batch) = (u128::from(self.len), u128::from(self.batch));
+        let len = u128::from(self.len);
+        let batch = u128::from(self.batch);
         let end = if self.is_continuous() { u128::MAX } else { len };
         let part = |at, end, padding| RunIter { first: 0, at, end, len: self.len, padding };
-        let (mut runs, mut rows, mut at) = (Vec::new(), 0, u128::from(self.start));
+        let mut runs = Vec::new();
+        let mut rows = 0;
+        let mut at = u128::from(self.start);
         let left_out = left_out.map(|(epochs, position)| u128::from(epochs) * len + u128::from(position));
         for gap in left_out.take_while(|gap| *gap < end).chain([end]) {
             let here = (gap - at).min(batch - rows);
@@ -276,7 +282,8 @@ impl RankShare {
             return Some(self.row(step.checked_sub(self.start)?, inside, size));
         }
         let ahead = position.checked_sub(self.start)?;
-        let (step, inside) = (ahead / self.batch, ahead % self.batch);
+        let step = ahead / self.batch;
+        let inside = ahead % self.batch;
         if position >= self.len || step >= self.rank_steps() {
             return None;
         }
@@ -359,7 +366,8 @@ impl Iterator for RunIter {
             return None;
         }
         let len = u128::from(self.len);
-        let (epoch, start) = (self.at / len, self.at % len);
+        let epoch = self.at / len;
+        let start = self.at % len;
         let here = (len - start).min(self.end - self.at);
         self.at += here;
         Some(Run {
@@ -385,7 +393,8 @@ mod tests {
                 [(0, 0, 2), (5, 0, 3), (100, 0, 1), (100, 7, 3), (101, 0, 4), (101, 3, 9)]
             {
                 let rank = RankShare::new(n, 12, 1, 3, last).unwrap().starting_at(start).unwrap();
-                let (mut samples, mut steps) = (0, 0);
+                let mut samples = 0;
+                let mut steps = 0;
                 for worker in 0..workers {
                     let share = rank.clone().worker(worker, workers).unwrap();
                     (samples, steps) = (samples + share.samples(), steps + share.steps());

@@ -123,7 +123,8 @@ impl OrderSource {
             // Buckets are never a component, which other streams would belong to.
             SourceKind::Buckets(buckets) => SourceKey::Buckets(buckets.key(seed, epoch)),
             SourceKind::Balanced(balanced) => {
-                let (block, window) = (balanced.block, balanced.window);
+                let block = balanced.block;
+                let window = balanced.window;
                 SourceKey::Balanced(BlockOrder::new(self.len, block, window, seed, epoch, stream))
             }
         }
@@ -266,7 +267,8 @@ impl OrderSource {
             }
         };
         let blocks = |classes: &str, block: u64, window: u64| {
-            let (blocks, windows) = (self.len.div_ceil(block), self.len.div_ceil(block).div_ceil(window));
+            let blocks = self.len.div_ceil(block);
+            let windows = self.len.div_ceil(block).div_ceil(window);
             let blocks = Count(blocks, "block");
             if windows <= 1 {
                 let deff = deff(None);

@@ -102,7 +102,8 @@ fn text(number: u128) -> String {
 /// Returns the least integer that is not below `2^64 * number / ONE`. `number` is at most `ONE`.
 fn scaled(number: u128) -> u128 {
     // Two steps of 32 bits, because the whole product has up to 154 bits.
-    let (high, rest) = ((number << 32) / ONE, (number << 32) % ONE);
+    let high = (number << 32) / ONE;
+    let rest = (number << 32) % ONE;
     (high << 32) + (rest << 32).div_ceil(ONE)
 }
 

@@ -100,7 +100,8 @@ impl Subset {
     }
 
     fn of_bits(words: Vec<u64>) -> Subset {
-        let (mut len, mut end) = (0, 0);
+        let mut len = 0;
+        let mut end = 0;
         let mut ranks = Vec::with_capacity(words.len() / GROUP + 1);
         let mut samples = Vec::new();
         for (group, words) in words.chunks(GROUP).enumerate() {
@@ -169,7 +170,8 @@ impl Subset {
         match &self.0.form {
             SubsetForm::Ids(ids) => ids.binary_search(&record).ok().map(|k| k as u64),
             SubsetForm::Bits { words, ranks, .. } => {
-                let (at, bit) = ((record / 64) as usize, record % 64);
+                let at = (record / 64) as usize;
+                let bit = record % 64;
                 let group = at / GROUP;
                 let before: u32 = words[group * GROUP..at].iter().map(|word| word.count_ones()).sum();
                 let inside = (words[at] & ((1 << bit) - 1)).count_ones();

@@ -109,7 +109,8 @@ fn vose(weights: &[u32]) -> (Vec<u64>, Vec<u32>) {
         && let Some(g) = large.pop()
         && let Some(s) = small.pop()
     {
-        let (s, to) = (s as usize, g as usize);
+        let s = s as usize;
+        let to = g as usize;
         // p[s] is below sum, so the quotient is below 2^64.
         threshold[s] = ((u128::from(p[s]) << 64) / u128::from(sum)) as u64;
         alias[s] = g;

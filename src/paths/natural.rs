@@ -8,7 +8,8 @@ use std::path::Path;
 ///
 /// `part-9` is less than `part-10`, and `a01` less than `a1`.
 pub(super) fn natural_cmp(a: &Path, b: &Path) -> Ordering {
-    let (a, b) = (a.as_os_str().as_encoded_bytes(), b.as_os_str().as_encoded_bytes());
+    let a = a.as_os_str().as_encoded_bytes();
+    let b = b.as_os_str().as_encoded_bytes();
     by_tokens(a, b).then_with(|| a.cmp(b))
 }
 
@@ -17,9 +18,11 @@ pub(super) fn natural_cmp(a: &Path, b: &Path) -> Ordering {
 /// the order is total.
 pub(super) fn by_tokens(mut a: &[u8], mut b: &[u8]) -> Ordering {
     loop {
-        let (x, y) = (digits(a), digits(b));
+        let x = digits(a);
+        let y = digits(b);
         let order = if !x.is_empty() && !y.is_empty() {
-            let (number, other) = (without_zeros(x), without_zeros(y));
+            let number = without_zeros(x);
+            let other = without_zeros(y);
             // Without leading zeros the longer number is larger. Numbers are not parsed, so they may have any
             // length.
             number.len().cmp(&other.len()).then_with(|| number.cmp(other))

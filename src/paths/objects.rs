@@ -134,9 +134,10 @@ fn in_folder(folder: &str, listing: &Listing) -> Result<Vec<FoundShard>> {
         .into_iter()
         .map(|name| FoundShard { path: bare_url(&format!("{folder}{name}")).into(), searched: true })
         .collect();
-    match found.is_empty() {
-        true => Err(PathsError::NoMatch { pattern: format!("{}*.tfrecord", bare_url(folder)).into() }.into()),
-        false => Ok(found),
+    if found.is_empty() {
+        Err(PathsError::NoMatch { pattern: format!("{}*.tfrecord", bare_url(folder)).into() }.into())
+    } else {
+        Ok(found)
     }
 }
 
@@ -188,9 +189,10 @@ fn matching(storage: &Storage, store: &dyn Store, url: &str, allow_missing: bool
         // The name of an object may look like a URL with a query.
         let given = |url: &str, searched| {
             let name = bare_url(url);
-            match storage.listed_url(&name).is_none_or(|listed| *listed == *url) {
-                true => Ok(FoundShard { path: name.into(), searched }),
-                false => Err(two_of_one_name(&name)),
+            if storage.listed_url(&name).is_none_or(|listed| *listed == *url) {
+                Ok(FoundShard { path: name.into(), searched })
+            } else {
+                Err(two_of_one_name(&name))
             }
         };
         if names.contains(url) {
@@ -256,7 +258,8 @@ impl<'w> Segments<'w> {
         for segment in &self.0 {
             reached = match segment {
                 Segment::Folders => {
-                    let (mut on, mut next) = (false, Vec::with_capacity(reached.len()));
+                    let mut on = false;
+                    let mut next = Vec::with_capacity(reached.len());
                     for (k, here) in reached.iter().enumerate() {
                         let before = k.checked_sub(1).and_then(|k| names.get(k));
                         on = *here || on && before.is_some_and(|name| !name.starts_with('.'));

@@ -117,7 +117,8 @@ impl MissingWords {
             return Err(PathsError::NoMatch { pattern: pattern.into() }.into());
         }
         if self.count > 0 && !allow_missing {
-            let (set, total) = (pattern.into(), words as u64);
+            let set = pattern.into();
+            let total = words as u64;
             let MissingWords { listed: missing, count: missing_count } = self;
             return Err(PathsError::MissingShards { set, total, missing, missing_count }.into());
         }
@@ -170,7 +171,8 @@ pub(super) fn expand(pattern: &str, depth: usize) -> Result<Vec<String>, String>
             }
             (_, Some(numbers)) => numbers,
             (parts, None) => {
-                let (mut choices, mut bytes) = (Vec::new(), 0);
+                let mut choices = Vec::new();
+                let mut bytes = 0;
                 for part in parts {
                     let mut part = expand(part, depth + 1)?;
                     bytes += total_len(&part);
@@ -238,7 +240,9 @@ fn range(body: &str) -> Result<Option<Vec<String>>, String> {
         return Ok(None);
     }
     let number = |s: &str| s.parse::<u64>().map_err(|_| format!("{s} does not fit into 64 bits"));
-    let (a, b, step) = (number(from)?, number(to)?, number(step)?.max(1));
+    let a = number(from)?;
+    let b = number(to)?;
+    let step = number(step)?.max(1);
     let padded = [from, to].iter().any(|s| s.len() > 1 && s.starts_with('0'));
     let width = if padded { from.len().max(to.len()) } else { 0 };
     let steps = a.abs_diff(b) / step;

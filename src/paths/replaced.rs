@@ -238,10 +238,8 @@ impl Replacement {
             let hidden: BTreeMap<&Path, _> =
                 files.iter().map(|file| (file.hidden.path(), &file.hidden)).collect();
             for (path, hidden) in hidden {
-                let synced = hidden.sync().and_then(|()| match with_parent {
-                    true => sync_folder(folder(path)),
-                    false => Ok(()),
-                });
+                let synced =
+                    hidden.sync().and_then(|()| if with_parent { sync_folder(folder(path)) } else { Ok(()) });
                 synced.map_err(|e| Error::from(e).in_file(path))?;
             }
             Ok(())

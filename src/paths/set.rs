@@ -35,10 +35,12 @@ impl<'a> ShardName<'a> {
     pub(super) fn parse(name: &'a str) -> Option<ShardName<'a>> {
         // The last match is used, because a stem may itself have the form of a shard name.
         name.rmatch_indices("-of-").find_map(|(at, of)| {
-            let (left, right) = (name.get(..at)?, name.get(at + of.len()..)?);
+            let left = name.get(..at)?;
+            let right = name.get(at + of.len()..)?;
             let stem = left.trim_end_matches(|c: char| c.is_ascii_digit());
             let suffix = right.trim_start_matches(|c: char| c.is_ascii_digit());
-            let (index, total) = (left.strip_prefix(stem)?, right.strip_suffix(suffix)?);
+            let index = left.strip_prefix(stem)?;
+            let total = right.strip_suffix(suffix)?;
             let stem = stem.strip_suffix('-')?;
             (!index.is_empty() && !total.is_empty()).then_some(ShardName { stem, index, total, suffix })
         })
@@ -46,7 +48,8 @@ impl<'a> ShardName<'a> {
 
     /// Returns index and total. `None` if one exceeds 64 bits, or the index is not below the total.
     pub(super) fn numbers(&self) -> Option<(u64, u64)> {
-        let (index, total) = (self.index.parse().ok()?, self.total.parse().ok()?);
+        let index = self.index.parse().ok()?;
+        let total = self.total.parse().ok()?;
         (index < total).then_some((index, total))
     }
 }
@@ -278,9 +281,10 @@ impl<'a> AtPattern<'a> {
             return Err(bad(format!("shard {twice} exists twice")));
         }
         if found.is_empty() && !allow_missing {
-            return Err(match others.is_empty() {
-                true => PathsError::NoMatch { pattern: pattern() },
-                false => PathsError::OtherSets { pattern: pattern(), found: others.into_iter().collect() },
+            return Err(if others.is_empty() {
+                PathsError::NoMatch { pattern: pattern() }
+            } else {
+                PathsError::OtherSets { pattern: pattern(), found: others.into_iter().collect() }
             }
             .into());
         }

@@ -152,7 +152,8 @@ fn check_spec(owner: SpecOwner, spec: &FeatureSpec) -> Result<()> {
                 return Err(spec_error("a sparse feature needs index_key and value_key"));
             }
             if index_keys.len() != size.len() {
-                let (keys, sizes) = (index_keys.len(), size.len());
+                let keys = index_keys.len();
+                let sizes = size.len();
                 return Err(spec_error(format!(
                     "expected one size per index key, found {keys} index keys and {sizes} sizes"
                 )));

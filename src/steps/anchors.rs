@@ -54,7 +54,8 @@ impl Anchors {
                 return Err(ErrorKind::OutOfRange { what: "episode", i: episode.into(), len }.into());
             };
             let len = to.saturating_sub(*from);
-            let (mut from, mut to) = (range.start, range.end.min(len));
+            let mut from = range.start;
+            let mut to = range.end.min(len);
             if let Some((least, greatest)) = inside {
                 if least < 0 {
                     from = from.max(least.unsigned_abs());

@@ -126,7 +126,8 @@ impl Episodes {
             warnings.push(Warning::CompressedSteps { path: shard.path().into() });
         }
         let starts = starts(dataset, &shards)?;
-        let (dataset, keys) = (dataset.clone(), keys.clone());
+        let dataset = dataset.clone();
+        let keys = keys.clone();
         let (cache, pool) = Default::default();
         Ok(Episodes(Arc::new(EpisodesInner { dataset, keys, shards, starts, cache, pool, warnings })))
     }
@@ -238,7 +239,8 @@ impl Episodes {
     fn made_of(&self, episode: u64, at: &RecordLocation, payload: &[u8]) -> Result<Arc<EpisodeTable>> {
         let set = self.0.dataset.set();
         let table = EpisodeTable::of(payload, &self.0.keys).map_err(|e| e.at(set.location(at)))?;
-        let (expected, found) = (self.length(episode)?, u64::from(table.steps()));
+        let expected = self.length(episode)?;
+        let found = u64::from(table.steps());
         if expected != found {
             let reason = format!(
                 "expected an episode of {expected} steps, found {found}: the shard has changed, or its features have other numbers of steps"

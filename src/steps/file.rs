@@ -108,7 +108,8 @@ impl StepFile {
         for table in [&places, &episodes] {
             table.verify_all().map_err(|bad| bad.reason.to_owned())?;
         }
-        let (keys, file) = (keys.clone(), Some(file.into()));
+        let keys = keys.clone();
+        let file = Some(file.into());
         let found = StepTables { header, keys, episodes, places, tables, file, _reserved: reserved };
         Ok((header, Some(StepFile(Arc::new(found)))))
     }
@@ -256,7 +257,8 @@ pub(super) struct StepFileBuilder {
 
 impl StepFileBuilder {
     pub(super) fn new(keys: &EpisodeKeys) -> StepFileBuilder {
-        let (episodes, places) = (TableBuilder::offsets(), TableBuilder::offsets());
+        let episodes = TableBuilder::offsets();
+        let places = TableBuilder::offsets();
         StepFileBuilder { keys: keys.clone(), episodes, places, tables: Vec::new(), steps: 0 }
     }
 

@@ -29,7 +29,8 @@ pub(super) fn steps_by_heads(
         return Ok(None);
     }
     // The keys that were found. A list counts only if no later entry replaces it.
-    let (mut steps, mut seen) = (None, Vec::new());
+    let mut steps = None;
+    let mut seen = Vec::new();
     while (at as u64) < payload_len {
         let len = read(at as u64, &mut buf)?;
         let head = buf.get(..len).unwrap_or_default();

@@ -86,7 +86,8 @@ pub(super) fn find(
 ) -> Result<(Vec<ShardSteps>, Vec<Warning>)> {
     let whole = dataset.of_whole_shards()?;
     let dataset = whole.as_ref().unwrap_or(dataset);
-    let (shards, options) = (dataset.files(), dataset.index_options());
+    let shards = dataset.files();
+    let options = dataset.index_options();
     let named: Vec<NamedShard<'_>> =
         shards.iter().map(|s| NamedShard { path: s.path(), compression: None }).collect();
     let files = StepFiles { dataset, shards, keys, options, search, work };
@@ -118,8 +119,10 @@ pub struct EpisodeFile {
 /// # Errors
 /// Errors of reading the shards' indexes.
 pub(super) fn find_files(dataset: &Dataset, keys: &EpisodeKeys) -> Result<Vec<EpisodeFile>> {
-    let (shards, options) = (dataset.files(), dataset.index_options());
-    let (search, work) = (StepSearch::Count, Work::new(None));
+    let shards = dataset.files();
+    let options = dataset.index_options();
+    let search = StepSearch::Count;
+    let work = Work::new(None);
     let files = StepFiles { dataset, shards, keys, options, search, work: &work };
     let mut all = Vec::with_capacity(shards.len());
     for (s, shard) in shards.iter().enumerate() {
@@ -163,7 +166,8 @@ impl StepFiles<'_> {
 
     fn searched(&self, s: usize, warnings: &mut Vec<Warning>) -> Result<SearchedSteps> {
         let Some(shard) = self.shards.get(s) else { return Err(IndexError::Missing.into()) };
-        let (index, stamp) = (shard.index()?, shard.stamp()?);
+        let index = shard.index()?;
+        let stamp = shard.stamp()?;
         use StepSearch::{Beside, Files};
         let rebuild = matches!(self.search, Files { rebuild: true, .. } | Beside { rebuild: true });
         let reads = self.options.reads_indexes() && self.search != StepSearch::Memory && !rebuild;
@@ -275,7 +279,8 @@ impl StepFiles<'_> {
 
     /// Counts the steps of the episodes of a shard, without their values if the shard is not compressed.
     fn count(&self, s: usize, shard: &ShardFile) -> Result<ShardFound> {
-        let (mut lengths, mut left_out) = (Vec::new(), LeftOut::default());
+        let mut lengths = Vec::new();
+        let mut left_out = LeftOut::default();
         lengths.try_reserve(usize::try_from(shard.len()).unwrap_or(usize::MAX))?;
         let start = self.dataset.set().starts().get(s).copied().unwrap_or_default();
         let plain = shard.compression() == Compression::None;
@@ -332,7 +337,8 @@ impl StepFiles<'_> {
         let start = payload_start(span);
         if shard.is_object() {
             // Heads that are near each other are read together.
-            let (mut from, mut bytes) = (0u64, Vec::new());
+            let mut from = 0u64;
+            let mut bytes = Vec::new();
             return steps_by_heads(self.keys, span.payload_len, |at, to| {
                 let len = span.payload_len.saturating_sub(at).min(to.len() as u64);
                 let is_known =

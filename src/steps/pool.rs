@@ -214,7 +214,8 @@ mod tests {
         let (events, seen) = mpsc::channel();
         let reads = events.clone();
         thread::scope(|scope| {
-            let (pool, mut reader) = (&pool, None);
+            let pool = &pool;
+            let mut reader = None;
             pool.want(3, 10, || {
                 let read = move || {
                     reads.send("read").unwrap();

@@ -63,11 +63,13 @@ impl<'e> EpisodeStep<'e> {
         let number = keys.find(name.as_bytes()).ok_or_else(|| located(unknown()))?;
         let found = keys.all().get(number).map_or(kind, |key| key.kind);
         if found != kind {
-            let (expected, found) = (kind.list_name(), found.list_name());
+            let expected = kind.list_name();
+            let found = found.list_name();
             return Err(located(FeatureError::WrongKind { expected, found }.into()));
         }
         let set = self.episodes.dataset().set();
-        let (mut parts, mut record) = (PayloadParts::default(), Vec::new());
+        let mut parts = PayloadParts::default();
+        let mut record = Vec::new();
         let mut rows = StepRows::new(keys, &self.table);
         rows.need(&mut parts, number, [self.step]);
         let verify = set.verify();

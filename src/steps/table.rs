@@ -103,7 +103,8 @@ fn fits(key: &ResolvedKey, form: ListForm, steps: u32, len: u32) -> bool {
         DType::Bytes => (false, 2),
     };
     let row = u64::from(width).saturating_mul(least);
-    let (all, len) = (row.saturating_mul(steps.into()), u64::from(len));
+    let all = row.saturating_mul(steps.into());
+    let len = u64::from(len);
     match form {
         ListForm::Absent | ListForm::Irregular => true,
         ListForm::Whole => {

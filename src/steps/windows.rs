@@ -437,10 +437,7 @@ impl WindowRecords {
         };
         offsets.iter().filter_map(move |offset| {
             let (at, outside) = clipped(step, *offset, steps);
-            match outside && self.pad == Pad::Zero {
-                false => Some(at),
-                true => of_first.then_some(0),
-            }
+            if outside && self.pad == Pad::Zero { of_first.then_some(0) } else { Some(at) }
         })
     }
 
@@ -500,7 +497,8 @@ impl WindowRecords {
         let mut parts: Vec<ListPart<'_>> = Vec::with_capacity(self.features.len().saturating_mul(2));
         let mut heads: Vec<(EntryHead<'_>, usize)> = Vec::with_capacity(self.features.len());
         for feature in &self.features {
-            let (first, mut len) = (parts.len(), 0usize);
+            let first = parts.len();
+            let mut len = 0usize;
             match &feature.values {
                 WindowValues::Rows { key, offsets, width, pad } => {
                     // A record may lack a feature, which the parser treats as in any record.
@@ -585,7 +583,8 @@ impl WindowRecords {
     /// of an episode are requested together, and an episode without a table is requested whole, once for all
     /// of its windows.
     fn announce_objects(&self, ids: &[u64], wanted: bool) {
-        let (set, pool) = (self.episodes.dataset().set(), self.episodes.pool());
+        let set = self.episodes.dataset().set();
+        let pool = self.episodes.pool();
         let mut places: Vec<_> = ids.iter().filter_map(|id| self.locate(*id).ok()).collect();
         // The windows of an episode follow each other, in the order of the first one.
         let mut first: HashMap<u64, usize> = HashMap::new();
@@ -703,17 +702,19 @@ impl DerivedRecords for WindowRecords {
 
     fn want(&self, ids: &[u64]) {
         let set = self.episodes.dataset().set();
-        match set.has_objects() {
-            true => self.announce_objects(ids, true),
-            false => self.each_range(ids, |at, parts| set.announce_parts(at, parts, true)),
+        if set.has_objects() {
+            self.announce_objects(ids, true)
+        } else {
+            self.each_range(ids, |at, parts| set.announce_parts(at, parts, true))
         }
     }
 
     fn forget(&self, ids: &[u64]) {
         let set = self.episodes.dataset().set();
-        match set.has_objects() {
-            true => self.announce_objects(ids, false),
-            false => self.each_range(ids, |at, parts| set.announce_parts(at, parts, false)),
+        if set.has_objects() {
+            self.announce_objects(ids, false)
+        } else {
+            self.each_range(ids, |at, parts| set.announce_parts(at, parts, false))
         }
     }
 

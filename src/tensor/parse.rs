@@ -331,7 +331,8 @@ fn string_content(content: &[u8], n: u64) -> Result<TensorData<'_>> {
     // Each length takes at least one byte, so the number of strings is bounded by the input.
     let Some(n) = usize::try_from(n).ok().filter(|&n| n <= content.len()) else { return Err(bad.into()) };
     let mut rest = content;
-    let (mut lengths, mut values) = (room(n)?, room(n)?);
+    let mut lengths = room(n)?;
+    let mut values = room(n)?;
     for _ in 0..n {
         lengths.push(varint32(&mut rest).ok_or(bad)?);
     }

@@ -384,7 +384,8 @@ fn sparse_struct(data_type: &DataType, sparse: &Sparse, rows: usize) -> Result<A
 fn steps(data_type: &DataType, values: &Values, shape: &[usize], lengths: &[i64]) -> Result<ArrayRef> {
     let count_of =
         |shape: &[usize], outer| shape.iter().skip(outer).fold(1usize, |n, &len| n.saturating_mul(len));
-    let (row, step) = (count_of(shape, 1), count_of(shape, 2));
+    let row = count_of(shape, 1);
+    let step = count_of(shape, 2);
     let mut kept: Vec<Range<usize>> = collected(lengths.len(), std::iter::empty())?;
     for (number, &len) in lengths.iter().enumerate() {
         let start = number.saturating_mul(row);

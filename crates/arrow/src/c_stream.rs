@@ -329,7 +329,8 @@ mod tests {
         const BATCHES: usize = if cfg!(miri) { 20 } else { 10_000 };
         let consumer = Consumer::new(c_stream(reader(BATCHES, Some("damage"))));
         let read = || {
-            let (mut found, mut errors) = (Vec::new(), 0);
+            let mut found = Vec::new();
+            let mut errors = 0;
             loop {
                 assert_eq!(consumer.schema().unwrap().format(), "+s");
                 match consumer.rows() {

@@ -101,7 +101,9 @@ impl FeatureColumns {
             other => planner.field("", other)?.into_iter().collect(),
         };
         let parser = parser.contiguous_bytes(options.bytes == ByteStrings::Copy);
-        let (features, decode, options) = (Arc::clone(features), decode.clone(), options.clone());
+        let features = Arc::clone(features);
+        let decode = decode.clone();
+        let options = options.clone();
         Ok(FeatureColumns { features, decode, options, decoder, parser, columns })
     }
 
@@ -302,7 +304,8 @@ impl FeatureColumn {
 
 impl LeafValues {
     fn array(&self, batch: &Batch, data_type: &DataType) -> Result<ArrayRef> {
-        let (rows, names) = (batch.rows(), self.names.as_ref());
+        let rows = batch.rows();
+        let names = self.names.as_ref();
         let is_whole =
             |shape: &[usize]| shape.len() == self.dims.saturating_add(1) && shape.first() == Some(&rows);
         match batch.get(&self.path) {

@@ -39,7 +39,8 @@ use tfseek::schema::{DType, FeatureSpec, Schema};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn spec_of(arrow: &ArrowSchema) -> Result<(Schema, Options)> {
-    let (mut builder, mut options) = (Schema::example(), Options::new());
+    let mut builder = Schema::example();
+    let mut options = Options::new();
     for field in arrow.fields() {
         let spec = column(field).map_err(|error| error.column_named(field.name()))?;
         if let Some(leaf) = &spec.text_or_bytes {
@@ -76,7 +77,8 @@ fn column(field: &Field) -> Result<ColumnSpec> {
         DataType::List(item) | DataType::LargeList(item) => (item.data_type(), true),
         other => (other, false),
     };
-    let (mut shape, mut leaf) = (Vec::new(), outer);
+    let mut shape = Vec::new();
+    let mut leaf = outer;
     while let DataType::FixedSizeList(item, len) = leaf {
         shape.push(usize::try_from(*len).map_err(|_| refused(field))?);
         leaf = item.data_type();

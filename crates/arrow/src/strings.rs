@@ -46,7 +46,8 @@ fn views_into(max: usize, strings: &BytesColumn, kept: &[Range<usize>]) -> Resul
     let mut views = collected(kept.iter().map(Range::len).sum(), std::iter::empty())?;
     let mut buffers = Vec::new();
     // The copies that become a buffer, and its number.
-    let (mut copies, mut slot) = (Vec::new(), None);
+    let mut copies = Vec::new();
+    let mut slot = None;
     // Not a `for` loop: the iterator is a chain, which is faster inside out.
     kept_strings(strings, kept).try_for_each(|(number, value)| {
         let len = value.len();
@@ -88,12 +89,14 @@ fn inline_view(value: &[u8]) -> Option<u128> {
     let bytes = match len {
         0..4 => value.iter().rev().fold(0, |bytes, &byte| bytes << 8 | u128::from(byte)),
         4..8 => {
-            let (first, last) = (value.first_chunk()?, value.last_chunk()?);
+            let first = value.first_chunk()?;
+            let last = value.last_chunk()?;
             let [first, last] = [first, last].map(|four: &[u8; 4]| u128::from(u32::from_le_bytes(*four)));
             first | last << (8 * len.saturating_sub(4))
         }
         8..=MAX_INLINE => {
-            let (first, last) = (value.first_chunk()?, value.last_chunk()?);
+            let first = value.first_chunk()?;
+            let last = value.last_chunk()?;
             let [first, last] = [first, last].map(|eight: &[u8; 8]| u128::from(u64::from_le_bytes(*eight)));
             first | last << (8 * len.saturating_sub(8))
         }

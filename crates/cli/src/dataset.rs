@@ -58,7 +58,8 @@ impl Numbered {
         console: &mut Console,
     ) -> Outcome<(Numbered, FoundFeatures)> {
         let steps = StepDataset::open(&self.dataset, features, feature, global, console)?;
-        let (dataset, features) = (steps.windows().dataset().clone(), steps.features());
+        let dataset = steps.windows().dataset().clone();
+        let features = steps.features();
         let numbered = Numbered::new(dataset, PayloadKind::Example);
         Ok((Numbered { steps: Some(steps), ..numbered }, features))
     }

@@ -64,7 +64,8 @@ impl RunStats {
     /// Runs at most `max_steps` steps, or until the loader reports the end of the epoch, after which it is at
     /// the next epoch.
     pub(crate) fn run(&mut self, loader: &mut Loader, max_steps: Option<u64>, bar: &ProgressBar) -> Outcome {
-        let (start, cpu) = (Instant::now(), process::cpu());
+        let start = Instant::now();
+        let cpu = process::cpu();
         let mut requested = start;
         while max_steps.is_none_or(|max| self.steps < max) {
             let step = match loader.next_within(MemoryMonitor::INTERVAL) {

@@ -50,11 +50,16 @@ const AHEAD: (usize, usize) = (16, 1 << 20);
 impl Records {
     /// Opens a file or standard input. The first records are read if the kind is to be guessed.
     pub(crate) fn open(input: &InputFile, payloads: PayloadArgs) -> tfseek::Result<Records> {
-        let (kind, first) = (payloads.kind.specified(), input.first());
+        let kind = payloads.kind.specified();
+        let first = input.first();
         let reader = kinded(stream(input, payloads.read)?, payloads.kind);
         let (kind, strict) = (reader.kind(), kind.is_some());
-        let (ahead, current) = (VecDeque::new(), KeptRecord::default());
-        let (before, steps, goes_on, failed) = (None, None, false, None);
+        let ahead = VecDeque::new();
+        let current = KeptRecord::default();
+        let before = None;
+        let steps = None;
+        let goes_on = false;
+        let failed = None;
         Ok(Records { before, first, kind, strict, reader, steps, goes_on, ahead, failed, current })
     }
 
@@ -190,7 +195,8 @@ pub(crate) struct KeptRecord {
 
 impl Default for KeptRecord {
     fn default() -> KeptRecord {
-        let (payload, kind) = (Vec::new(), MessageKind::Other);
+        let payload = Vec::new();
+        let kind = MessageKind::Other;
         KeptRecord { payload, record: 0, offset: 0, index: None, kind, strict: false, step: None }
     }
 }
@@ -366,7 +372,8 @@ pub(crate) fn resolve_there(
 /// Returns the files of the sets without missing shards that a path matches, and the errors of its other
 /// sets.
 fn whole_sets(path: &Path, console: &mut Console) -> Outcome<Vec<Result<InputFile, (PathBuf, Failure)>>> {
-    let (mut checked, mut each) = (HashMap::new(), Vec::new());
+    let mut checked = HashMap::new();
+    let mut each = Vec::new();
     for file in resolve_files(path, true, console)? {
         let whole = set_of(&file).is_none_or(|set| {
             *checked.entry(set).or_insert_with_key(|set| {
@@ -393,7 +400,8 @@ pub(crate) fn resolve_each(
         Err(failure @ Failure::Error(_)) if SplitPath::among(&paths.paths)?.is_none() => failure,
         Err(failure) => return Err(failure),
     };
-    let (mut each, mut empty) = (Vec::new(), Vec::new());
+    let mut each = Vec::new();
+    let mut empty = Vec::new();
     for path in &paths.paths {
         if is_pack(path) {
             match InputFile::of_pack(path, &read.dataset(read.index())) {

@@ -37,7 +37,8 @@ impl<'a> SplitPath<'a> {
     /// the folder before the first `[`. A URL is not looked for among the objects.
     pub(crate) fn parse(path: &'a Path) -> Option<SplitPath<'a>> {
         let (folder, rest) = at_bracket(path.to_str()?)?;
-        let (folder, spec) = (Path::new(folder), rest.strip_suffix(']')?);
+        let folder = Path::new(folder);
+        let spec = rest.strip_suffix(']')?;
         (!path.exists() && is_prepared(folder, store::store().as_ref())).then_some(SplitPath { folder, spec })
     }
 
@@ -164,7 +165,8 @@ impl InputFile {
         let dataset = options.open(path)?;
         let pack: Arc<Path> = path.into();
         let input = |shard: ShardEntry<'_>| {
-            let (dataset, pack) = (dataset.clone(), Arc::clone(&pack));
+            let dataset = dataset.clone();
+            let pack = Arc::clone(&pack);
             let records = shard.start..shard.start.saturating_add(shard.len);
             let packed = Some(PackedShard { dataset, pack, records });
             InputFile { path: shard.path.into(), part: None, packed }

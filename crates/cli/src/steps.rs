@@ -59,7 +59,8 @@ pub(crate) struct StepRead<'a> {
 
 impl EpisodeReader {
     pub(crate) fn new(splitter: StepSplitter) -> EpisodeReader {
-        let (episode, step) = (Vec::new(), Vec::new());
+        let episode = Vec::new();
+        let step = Vec::new();
         EpisodeReader { splitter, episode, table: None, next: 0, number: 0, place: (0, 0), step }
     }
 
@@ -72,7 +73,8 @@ impl EpisodeReader {
     /// # Errors
     /// The record is no message, or its features have other numbers of steps.
     pub(crate) fn begin(&mut self, record: Record<'_>) -> tfseek::Result<()> {
-        let (at, payload) = (record.at(), record.payload());
+        let at = record.at();
+        let payload = record.payload();
         self.table = None;
         let table = EpisodeTable::of(payload, self.windows().episodes().keys()).map_err(|e| e.at(at))?;
         self.episode.clear();
@@ -99,7 +101,8 @@ impl EpisodeReader {
     /// Values that are not divided among the steps as their lengths say. The episode ends then.
     pub(crate) fn next(&mut self) -> tfseek::Result<Option<StepRead<'_>>> {
         let Some(table) = self.table.as_ref().filter(|_| !self.is_at_end()) else { return Ok(None) };
-        let (step, number) = (self.next, self.number);
+        let step = self.next;
+        let number = self.number;
         self.step.clear();
         let made = self.splitter.0.windows().append_of(&self.episode, table, (0, step), &mut self.step);
         if let Err(e) = made {

@@ -98,7 +98,8 @@ fn read_text(path: &Path, file: impl Read, what: &str, max: u64) -> Outcome<Stri
 /// Returns a duration with two or three digits and a unit: `413 us`, `1.2 ms`, `3.4 s`.
 pub(crate) fn duration(time: Duration) -> String {
     let nanos = time.as_nanos() as f64;
-    let (mut value, mut name) = (nanos, "ns");
+    let mut value = nanos;
+    let mut name = "ns";
     for larger in ["us", "ms", "s"] {
         // 999.5 us would round to 1000 us.
         if value < 999.5 {

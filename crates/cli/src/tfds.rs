@@ -62,9 +62,11 @@ impl Splits {
 
     /// Prints the splits of each dataset with the records and shards that were found.
     pub(crate) fn print_table(&self, console: &mut Console) -> Outcome {
-        let (bold, dim) = (console.style(BOLD), console.style(DIM));
+        let bold = console.style(BOLD);
+        let dim = console.style(DIM);
         for checked in &self.check.infos {
-            let (title, path) = (checked.info.title(), checked.path());
+            let title = checked.info.title();
+            let path = checked.path();
             let config = checked.info.config.as_deref();
             let config = config.map_or(String::new(), |config| format!("config {}, ", Key(config)));
             console.print(format_args!(
@@ -84,7 +86,9 @@ impl Splits {
             }
             let width =
                 |k: usize| rows.iter().filter_map(|row| row.get(k)).map(String::len).max().unwrap_or(0);
-            let (a, b, c) = (width(0), width(1), width(2));
+            let a = width(0);
+            let b = width(1);
+            let c = width(2);
             for (k, [records, expected, shards, split]) in rows.iter().enumerate() {
                 let style = if k == 0 { dim } else { anstyle::Style::new() };
                 let row = format!("{records:>a$}  {expected:>b$}  {shards:>c$}  {split}");
@@ -105,7 +109,8 @@ impl Splits {
             let counts: Vec<_> = all
                 .map(|(split, found)| format!("{} {}", Key(&split.name), found.records.unwrap_or(0)))
                 .collect();
-            let (path, counts) = (checked.path(), counts.join(", "));
+            let path = checked.path();
+            let counts = counts.join(", ");
             console.print(format_args!("records as in {}: {counts}\n", tfseek::error::printable(&path)))?;
         }
         Ok(())

@@ -55,7 +55,9 @@ fn parameters(file: &str, function: &str) -> BTreeSet<String> {
 /// The parameters at the start of a text, up to the parenthesis after them.
 fn parameters_of(text: &str) -> BTreeSet<String> {
     // Annotations have brackets of their own.
-    let (mut depth, mut words, mut word) = (0, Vec::new(), String::new());
+    let mut depth = 0;
+    let mut words = Vec::new();
+    let mut word = String::new();
     for c in text.chars() {
         match c {
             '(' | '[' | '{' => depth += 1,
@@ -148,7 +150,8 @@ fn options_and_parameters_have_the_same_names() {
         ("cat", "_stream.py", "stream", "allow_missing bare features format full progress skip where".into(), "compression part paths storage_options"),
     ] {
         let found = command.find_subcommand(verb).unwrap();
-        let (command, python) = (names(found), parameters(file, function));
+        let command = names(found);
+        let python = parameters(file, function);
         let only = |these: &BTreeSet<String>, those: &BTreeSet<String>| {
             these.difference(those).cloned().collect::<Vec<_>>().join(" ")
         };

@@ -69,7 +69,8 @@ pub(crate) fn kindless(seen: &Inference) -> Option<(String, Vec<&str>)> {
     if names.is_empty() {
         return None;
     }
-    let (features, records) = (count(names.len() as u64, "feature"), count(seen.records(), "record"));
+    let features = count(names.len() as u64, "feature");
+    let records = count(seen.records(), "record");
     let more = if names.len() > MAX_NAMED { ", .." } else { "" };
     let named = names.iter().take(MAX_NAMED).map(|name| Key(name).to_string()).collect::<Vec<_>>().join(", ");
     Some((format!("left out: {features} without a kind in {records}: {named}{more}"), names))

@@ -259,9 +259,10 @@ fn damaged_bytes_replace_no_file() {
     for link in [false, true] {
         fs::write(dir.path("theirs"), "theirs").unwrap();
         fs::remove_file(&files[0]).unwrap();
-        match link {
-            true => std::os::unix::fs::symlink(dir.path("theirs"), &files[0]).unwrap(),
-            false => fs::write(&files[0], "theirs").unwrap(),
+        if link {
+            std::os::unix::fs::symlink(dir.path("theirs"), &files[0]).unwrap()
+        } else {
+            fs::write(&files[0], "theirs").unwrap()
         }
         let ran = dir.run(&args);
         assert_ne!(ran.code, 0, "{ran:?}");

@@ -76,9 +76,8 @@ pub(crate) fn observed(
             specs.extend(spec(key, is_steps, total)?.map(|spec| (&*key.name, is_steps, spec)));
         }
     }
-    let add = |builder: SchemaBuilder, (name, is_steps, spec)| match is_steps {
-        true => builder.feature_list(name, spec),
-        false => builder.feature(name, spec),
+    let add = |builder: SchemaBuilder, (name, is_steps, spec)| {
+        if is_steps { builder.feature_list(name, spec) } else { builder.feature(name, spec) }
     };
     kindless_names.dedup();
     Ok((specs.into_iter().fold(builder, add).build()?, (kindless, kindless_names)))

@@ -199,7 +199,8 @@ impl StreamRows {
     /// Returns the next rows. `None` at the end.
     fn read(&mut self, path: &Path) -> Result<Option<RecordBatch>, ConvertError> {
         loop {
-            let (decoder, chunk) = (&mut self.decoder, &mut self.chunk);
+            let decoder = &mut self.decoder;
+            let chunk = &mut self.chunk;
             let batch = guarded(path, || decoder.decode(chunk))?;
             if let Some(batch) = batch.map_err(|e| ConvertError::arrow(path, e))? {
                 return Ok(Some(batch));
@@ -224,7 +225,8 @@ impl StreamRows {
 /// a stream that ends after a message, without an end mark.
 fn check_stream(file: &mut File, len: u64, path: &Path) -> Result<bool, ConvertError> {
     let io = |e| ConvertError::io(path, e);
-    let (mut at, mut need) = (0u64, END.len());
+    let mut at = 0u64;
+    let mut need = END.len();
     while at < len {
         let bytes = bytes_at(file, at, len.saturating_sub(at).min(need as u64)).map_err(io)?;
         match MessageStart::parse(&bytes) {

@@ -27,7 +27,8 @@ pub(crate) fn export(
     let mut selection = FeatureSelection::new(&options.features);
     let mut written = 0;
     records.for_each(|i, record, kind| {
-        let (payload, at) = (record.payload(), record.at());
+        let payload = record.payload();
+        let at = record.at();
         let mut content = Content::of_record(record, kind, records.kind.is_some())?;
         if !options.features.is_empty() {
             selection.select(&mut content);
@@ -87,7 +88,8 @@ fn kinds(inputs: &[ImportInput], options: &ImportOptions) -> Result<Option<Featu
     if let Some(schema) = &options.schema {
         return Ok(Some(FeatureKinds::of(schema)));
     }
-    let (form, max_record) = (options.form, options.max_record.unwrap_or(MAX_RECORD));
+    let form = options.form;
+    let max_record = options.max_record.unwrap_or(MAX_RECORD);
     if form == JsonForm::ProtoJson {
         return Ok(None);
     }

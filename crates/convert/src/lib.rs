@@ -139,7 +139,8 @@ pub fn export(
 fn report(path: &Path, format: FileFormat, written: Written, notes: TableNotes) -> ConvertReport {
     let Written { records, bytes } = written;
     let TableNotes { kindless: (kindless, kindless_names), warnings } = notes;
-    let (path, shards) = (path.into(), Vec::new());
+    let path = path.into();
+    let shards = Vec::new();
     ConvertReport { path, shards, format, records, bytes, kindless, kindless_names, warnings }
 }
 
@@ -152,7 +153,8 @@ fn export_table(
     progress: &dyn Fn(u64),
 ) -> Result<(Written, TableNotes), ConvertError> {
     let [first, second] = passes(records, options, progress);
-    let (table, target) = (Table::new(records, options, &first)?, (out, options.force));
+    let table = Table::new(records, options, &first)?;
+    let target = (out, options.force);
     let progress = &|records| second.add(records);
     let written = match format {
         FileFormat::Parquet => parquet_file::write(&table, target, options.row_group_bytes, progress)?,

@@ -125,7 +125,8 @@ impl ObservedKeys {
             return Err(ConvertError::Records(reason));
         }
         self.numbers.insert(name.into(), number);
-        let (name, kinds) = (name.into(), [0; KINDS.len()]);
+        let name = name.into();
+        let kinds = [0; KINDS.len()];
         self.keys.push(ObservedKey { name, present: 0, kinds, kindless: 0, is_list: false, pending: None });
         Ok(number)
     }

@@ -112,7 +112,8 @@ impl<'a> RowEncoder<'a> {
         }
         let before = self.rows;
         encoded.map_err(|e| {
-            let (path, reason) = (self.path.to_path_buf(), format!("rows from {before}: {e}"));
+            let path = self.path.to_path_buf();
+            let reason = format!("rows from {before}: {e}");
             match e.kind {
                 ErrorKind::Inexact(_) => ConvertError::Inexact { path, reason },
                 _ => ConvertError::Data { path, reason },

@@ -97,7 +97,8 @@ impl Table {
         }
         let mut schema = ArrowSchema::clone(scan.schema());
         schema.metadata.extend(metadata);
-        let (schema, kindless) = (Arc::new(schema), Default::default());
+        let schema = Arc::new(schema);
+        let kindless = Default::default();
         Table { schema, scan, kindless, is_given: false, warnings: RefCell::default() }
     }
 

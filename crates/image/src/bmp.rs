@@ -29,12 +29,15 @@ impl<'a> Bmp<'a> {
             Some(&[a, b, c, d]) => Ok(u32::from_le_bytes([a, b, c, d])),
             _ => Err(PictureFault::Truncated),
         };
-        let (offset, header) = (number(10)?, number(14)?);
+        let offset = number(10)?;
+        let header = number(14)?;
         if header < 40 {
             return Err(PictureFault::Unsupported("BMP with a header of OS/2"));
         }
-        let (width, height) = (number(18)?.cast_signed(), number(22)?.cast_signed());
-        let (bits, compression) = (number(26)? >> 16, number(30)?);
+        let width = number(18)?.cast_signed();
+        let height = number(22)?.cast_signed();
+        let bits = number(26)? >> 16;
+        let compression = number(30)?;
         let channels = match bits {
             8 => 1,
             24 => 3,
@@ -57,7 +60,8 @@ impl<'a> Bmp<'a> {
             return Err(PictureFault::Corrupt("offset of the pixels"));
         }
         let top_down = height < 0;
-        let (height, width) = (height.unsigned_abs() as usize, width.unsigned_abs() as usize);
+        let height = height.unsigned_abs() as usize;
+        let width = width.unsigned_abs() as usize;
         let stride = width.checked_mul(channels).and_then(|bytes| bytes.checked_next_multiple_of(4));
         let bytes = stride.and_then(|stride| stride.checked_mul(height));
         let rows = data.get(offset as usize..).zip(bytes).and_then(|(rows, bytes)| rows.get(..bytes));

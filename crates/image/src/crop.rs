@@ -34,9 +34,11 @@ pub(crate) fn center(found: [usize; 2], [h, w]: [usize; 2]) -> Rect {
 /// Draws the rectangle of `random_resized` with the random word `g`. All machines draw the same.
 pub(crate) fn random_resized(found: [usize; 2], g: u64) -> Rect {
     let [height, width] = found;
-    let (h, w) = (height as f64, width as f64);
+    let h = height as f64;
+    let w = width as f64;
     let u = |i: u64| (nth(g, i) >> 11) as f64 * 2_f64.powi(-53);
-    let (low, high) = (libm::log(3.0 / 4.0), libm::log(4.0 / 3.0));
+    let low = libm::log(3.0 / 4.0);
+    let high = libm::log(4.0 / 3.0);
     for k in 0..10 {
         let area = h * w * (0.08 + 0.92 * u(4 * k + 1));
         let ratio = libm::exp(low + u(4 * k + 2) * (high - low));

@@ -76,7 +76,8 @@ impl PictureForm {
                 if declared == Some(1) {
                     return Err(ImageError::Unsupported { what: "1 channel of a BMP" });
                 }
-                let (size, channels) = ([bmp.height, bmp.width], bmp.channels);
+                let size = [bmp.height, bmp.width];
+                let channels = bmp.channels;
                 (DeclaredFile::Bmp(bmp), None, size, channels)
             }
             [b'G', b'I', b'F', b'8', ..] => {
@@ -84,13 +85,15 @@ impl PictureForm {
                 if declared.is_some_and(|channels| channels != 3) {
                     return Err(ImageError::Unsupported { what: "other than 3 channels of a GIF" });
                 }
-                let (frames, size) = (gif.frames, [gif.height, gif.width]);
+                let frames = gif.frames;
+                let size = [gif.height, gif.width];
                 (DeclaredFile::Gif(gif), Some(frames), size, 3)
             }
             _ => {
                 let opened = decoder::open(file, "a JPEG, PNG, BMP or GIF picture")?;
                 opened.check_channels(declared.unwrap_or(3))?;
-                let (size, channels) = (opened.size(), opened.channels(file));
+                let size = opened.size();
+                let channels = opened.channels(file);
                 (DeclaredFile::Single(opened), None, size, channels)
             }
         };
@@ -120,7 +123,8 @@ impl Decoder {
         out: PixelsMut<'_>,
     ) -> Result<(), ImageError> {
         let (opened, shape) = form.open(file)?;
-        let (values, dtype) = (shape.values(), form.dtype);
+        let values = shape.values();
+        let dtype = form.dtype;
         if out.kind() != (values, dtype) {
             let (found, other) = out.kind();
             return Err(ImageError::Spec(format!(
@@ -154,7 +158,9 @@ impl Decoder {
         shape: &PictureShape,
         out: &mut [T],
     ) -> Result<(), ImageError> {
-        let (height, width, channels) = (shape.height, shape.width, shape.channels);
+        let height = shape.height;
+        let width = shape.width;
+        let channels = shape.channels;
         match opened {
             DeclaredFile::Single(opened) => {
                 self.pixels(file, opened, Rect { top: 0, left: 0, height, width }, channels, out)

@@ -189,7 +189,11 @@ impl<'a> GifBlocks<'a> {
     fn frame(&mut self, control: Option<&[u8]>) -> Result<GifFrame<'a>, PictureFault> {
         let head = self.bytes(9)?;
         let word = |at: usize| usize::from(u16::from_le_bytes([head[at], head[at + 1]]));
-        let (left, top, width, height, flags) = (word(0), word(2), word(4), word(6), head[8]);
+        let left = word(0);
+        let top = word(2);
+        let width = word(4);
+        let height = word(6);
+        let flags = head[8];
         if width == 0 || height == 0 {
             return Err(PictureFault::Corrupt("size of a frame"));
         }

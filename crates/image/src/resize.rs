@@ -189,7 +189,8 @@ fn narrow<R: Real, const N: usize>(sums: [R; N]) -> [f32; N] {
 fn means_within_row<T: Sample, const C: usize>(row: &[f32], axis: &Axis, line: &mut Vec<T>, out: &mut [T]) {
     line.resize(out.len() + 4, T::default());
     for (i, (start, weights)) in axis.starts.iter().enumerate() {
-        let (values, weights) = (&row[start * C..], &axis.weights[weights.clone()]);
+        let values = &row[start * C..];
+        let weights = &axis.weights[weights.clone()];
         // Four values are as fast as one. Those that do not belong to the pixel are overwritten by the next
         // one.
         let means = if weights.len() > TERMS {
@@ -232,7 +233,8 @@ mod tests {
                     (1.0 - away.abs() / scale.max(1.0)).max(0.0)
                 }
                 Resize::Area => {
-                    let (from, to) = (i as f64 * scale, (i as f64 + 1.0) * scale);
+                    let from = i as f64 * scale;
+                    let to = (i as f64 + 1.0) * scale;
                     (to.min(k as f64 + 1.0) - from.max(k as f64)).max(0.0)
                 }
             };

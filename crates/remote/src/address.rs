@@ -84,7 +84,9 @@ impl<'u> Address<'u> {
 /// where REV may be `refs/pr/N`.
 fn repository_segments(rest: &str) -> Result<usize, RequestFailure> {
     let mut segments = rest.split('/');
-    let (folder, owner, name) = (segments.next(), segments.next(), segments.next());
+    let folder = segments.next();
+    let owner = segments.next();
+    let name = segments.next();
     match (folder, owner, name) {
         (Some("datasets"), Some(owner), Some(name))
             if !owner.is_empty() && !owner.contains('@') && !name.is_empty() && !name.starts_with('@') =>

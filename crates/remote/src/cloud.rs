@@ -190,7 +190,8 @@ fn cuts(last: &str, page: usize) -> Vec<String> {
         let (text, number) = before.split_at_checked(start)?;
         let end = after.find(|c: char| !c.is_ascii_digit()).unwrap_or(after.len());
         let shards: u64 = after.get(..end)?.parse().ok()?;
-        let (width, number) = (number.len(), number.parse::<u64>().ok()?);
+        let width = number.len();
+        let number = number.parse::<u64>().ok()?;
         let left = shards.checked_sub(number)?;
         let chains = left.checked_div(page as u64)?.min(CHAINS);
         let cut = |k: u64| {
@@ -825,7 +826,8 @@ mod tests {
         let cloud = bucket(&[]);
         let of =
             |tag: &str, time| stamp(1, chrono::DateTime::from_timestamp(time, 0), Some(format!("\"{tag}\"")));
-        let (listed, then) = (of("listed", 1_700_000_000), 1_700_000_000);
+        let listed = of("listed", 1_700_000_000);
+        let then = 1_700_000_000;
         for (key, tag, time, is_stale) in [
             ("a", "listed", then, false),
             ("a", "sent", then, false),

@@ -116,7 +116,8 @@ impl DiskPiece {
         let OpenPiece { file, range: here, wanted, copy } = &*self.0;
         let at = |at: u64| usize::try_from(at.saturating_sub(here.start)).unwrap_or(usize::MAX);
         let part = at(range.start)..at(range.end.min(here.end));
-        let (whole, before) = (here.end.saturating_sub(here.start), buf.len());
+        let whole = here.end.saturating_sub(here.start);
+        let before = buf.len();
         let len = range.end.saturating_sub(range.start);
         // Most bytes of the piece, and more than a few records.
         let is_worth_it = || wanted.get() >= (whole / 2).max(len.saturating_mul(4));
@@ -228,7 +229,8 @@ impl DiskCache {
 
     /// Returns a piece. A damaged file is deleted.
     pub(crate) fn find(&self, object: &str, range: &Range<u64>) -> Option<CachedPiece> {
-        let (path, len) = (self.path(object, range), range.end.checked_sub(range.start)?);
+        let path = self.path(object, range);
+        let len = range.end.checked_sub(range.start)?;
         let mut file = open_piece(&path)?;
         let found = file.metadata().ok()?;
         let bytes = (found.len() == len.checked_add(TRAILER)?).then(|| read_piece(&mut file, len)).flatten();
@@ -238,10 +240,7 @@ impl DiskCache {
         };
         touch(&file, found.modified());
         self.note_checked(&path, &file);
-        Some(match may_open() {
-            true => CachedPiece::Open(self.opened(file, range)),
-            false => CachedPiece::Read(bytes),
-        })
+        Some(if may_open() { CachedPiece::Open(self.opened(file, range)) } else { CachedPiece::Read(bytes) })
     }
 
     /// Returns a piece that this process has written or checked, and that was not changed since. `None` also
@@ -254,7 +253,8 @@ impl DiskCache {
         let since = *self.checked().get(&hash_of(&path))?;
         let file = open_piece(&path)?;
         let found = file.metadata().ok()?;
-        let (len, modified) = (range.end.checked_sub(range.start)?, found.modified().ok()?);
+        let len = range.end.checked_sub(range.start)?;
+        let modified = found.modified().ok()?;
         if found.len() != len.checked_add(TRAILER)? || modified != since {
             return None;
         }
@@ -427,7 +427,8 @@ impl DiskCache {
 
 /// Returns the number of pieces in a cache, and their bytes.
 pub(crate) fn content(folder: &Path) -> (u64, u64) {
-    let (mut pieces, mut bytes) = (0u64, 0u64);
+    let mut pieces = 0u64;
+    let mut bytes = 0u64;
     for_each_file(folder, |path, kind, _| {
         if let (Kind::Piece, Ok(file)) = (kind, fs::metadata(path)) {
             (pieces, bytes) = (pieces.saturating_add(1), bytes.saturating_add(file.len()));
@@ -576,7 +577,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let cache = DiskCache::new(dir.path().into(), 1 << 20);
         let range = 5..1005;
-        let (path, other) = (cache.path(OBJECT, &range), dir.path().join("other"));
+        let path = cache.path(OBJECT, &range);
+        let other = dir.path().join("other");
         cache.write(OBJECT, &range, &bytes(&range));
         fs::rename(&path, &other).unwrap();
         let whole = fs::read(&other).unwrap();
@@ -610,7 +612,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let cache = DiskCache::new(dir.path().join("new"), 1 << 20);
         cache.write(OBJECT, &(0..5), &bytes(&(0..5)));
-        let (folder, blocks) = (dir.path().join("new"), dir.path().join("new").join(OBJECTS));
+        let folder = dir.path().join("new");
+        let blocks = dir.path().join("new").join(OBJECTS);
         assert_eq!(check_folder(folder.clone()).as_ref(), Ok(&folder));
         for changed in [&blocks, &folder] {
             fs::set_permissions(changed, PermissionsExt::from_mode(0o777)).unwrap();
@@ -629,7 +632,8 @@ mod tests {
         cache.write(OBJECT, &range, &bytes(&range));
         assert!(cache.find_checked(OBJECT, &range).is_some() && other.find_checked(OBJECT, &range).is_none());
         assert!(other.find(OBJECT, &range).is_some() && other.find_checked(OBJECT, &range).is_some());
-        let (path, mut part) = (cache.path(OBJECT, &range), vec![1]);
+        let path = cache.path(OBJECT, &range);
+        let mut part = vec![1];
         let piece = cache.find_checked(OBJECT, &range).unwrap();
         piece.append(&(15..25), &mut part).unwrap();
         assert_eq!(part, [&[1][..], &bytes(&(15..25))].concat());

@@ -101,7 +101,8 @@ mod tests {
 
     #[test]
     fn ranges_are_sets_of_numbers() {
-        let (mut ranges, mut set) = (Ranges::default(), std::collections::BTreeSet::new());
+        let mut ranges = Ranges::default();
+        let mut set = std::collections::BTreeSet::new();
         for k in 0..2000u64 {
             let start = k * 7 % 50;
             let range = start..start + k * 3 % 11 + 1;

@@ -271,9 +271,12 @@ impl Hub {
             let wanted = Wanted {
                 range: range.clone(),
                 request: &|| self.get(&url),
-                check: &|_, size| match size == expected.size {
-                    true => Ok(()),
-                    false => Err(RequestFailure::stale("the hub sends another size")),
+                check: &|_, size| {
+                    if size == expected.size {
+                        Ok(())
+                    } else {
+                        Err(RequestFailure::stale("the hub sends another size"))
+                    }
                 },
             };
             let answer = match Attempts::new(&self.settings, &self.answers).range(&wanted).await {
@@ -294,9 +297,10 @@ impl Hub {
                 expired = Some(url);
                 continue;
             }
-            return Err(match self.is_here(&url) {
-                true => self.failure(status, answer.headers()),
-                false => refused(status, "of the address that the hub gave"),
+            return Err(if self.is_here(&url) {
+                self.failure(status, answer.headers())
+            } else {
+                refused(status, "of the address that the hub gave")
             });
         }
     }

@@ -205,7 +205,8 @@ impl<O: HasPieces> Pieces<O> {
 
     /// Notes ranges that will be needed, in this order.
     pub(crate) fn want(&mut self, id: u64, object: &Arc<O>, ranges: &[Range<u64>], len: u64) {
-        let (joins, mut queued) = (self.joins, Vec::new());
+        let joins = self.joins;
+        let mut queued = Vec::new();
         let pieces = &mut self.object(id, object).pieces;
         for wanted in merge(ranges, len, joins) {
             for gap in gaps(pieces, wanted) {
@@ -242,7 +243,8 @@ impl<O: HasPieces> Pieces<O> {
     /// Drops the pieces in a range of an object that are on their way and not needed. Returns their requests,
     /// whose results are dropped.
     fn abandon(&mut self, id: u64, range: &Range<u64>) -> Vec<u64> {
-        let (mut starts, mut requests) = (Vec::new(), Vec::new());
+        let mut starts = Vec::new();
+        let mut requests = Vec::new();
         let Some(object) = self.objects.get_mut(&id) else { return requests };
         for_each_start_in(&mut object.pieces, range, |start, piece| {
             if matches!(piece.state, PieceState::Running) && piece.wanted().get() == 0 && piece.waiting == 0 {
@@ -303,15 +305,15 @@ impl<O: HasPieces> Pieces<O> {
             // Threads wait for urgent pieces, also while announced ones are on their way.
             let limit = self.in_flight.limit();
             let urgent = !self.urgent.is_empty() && self.running < limit.saturating_mul(2);
-            let queue = match urgent {
-                true => &self.urgent,
-                false if self.running < limit => &self.queue,
-                false => {
-                    if !self.urgent.is_empty() || !self.queue.is_empty() {
-                        self.in_flight.full();
-                    }
-                    return None;
+            let queue = if urgent {
+                &self.urgent
+            } else if self.running < limit {
+                &self.queue
+            } else {
+                if !self.urgent.is_empty() || !self.queue.is_empty() {
+                    self.in_flight.full();
                 }
+                return None;
             };
             let (id, start) = *queue.front()?;
             let piece = self.objects.get(&id).and_then(|object| object.pieces.get(&start));
@@ -327,9 +329,10 @@ impl<O: HasPieces> Pieces<O> {
                     return None;
                 }
             }
-            match urgent {
-                true => self.urgent.pop_front(),
-                false => self.queue.pop_front(),
+            if urgent {
+                self.urgent.pop_front()
+            } else {
+                self.queue.pop_front()
             };
             let Some(len) = len else { continue };
             let delay = if urgent { Duration::ZERO } else { self.in_flight.delay(now, self.running) };
@@ -350,7 +353,8 @@ impl<O: HasPieces> Pieces<O> {
     ) -> Option<(Request, Arc<O>)> {
         let object = self.objects.get_mut(&id)?;
         let piece = object.pieces.get_mut(&start)?;
-        let (number, since) = (self.requests, now.saturating_add(delay));
+        let number = self.requests;
+        let since = now.saturating_add(delay);
         if piece.asked.is_empty() {
             piece.since = since;
         }
@@ -457,10 +461,12 @@ impl<O: HasPieces> Pieces<O> {
     /// Asks once more for pieces of a range that a thread waits for, if they are slow. Returns the time at
     /// which to look again.
     pub(crate) fn hurry(&mut self, id: u64, range: &Range<u64>, now: Duration) -> Option<Duration> {
-        let (slow, again) = (&self.slow, &mut self.again);
+        let slow = &self.slow;
+        let again = &mut self.again;
         let mut next: Option<Duration> = None;
         let object = self.objects.get_mut(&id)?;
-        let (requests, mut found) = (self.requests, Vec::new());
+        let requests = self.requests;
+        let mut found = Vec::new();
         for_each_start_in(&mut object.pieces, range, |start, piece| {
             if !matches!(piece.state, PieceState::Running) || piece.asked.len() != 1 {
                 return;
@@ -534,7 +540,8 @@ impl<O: HasPieces> Pieces<O> {
     /// Drops the bytes of a range that are here. Those that are needed are fetched again.
     pub(crate) fn drop_here(&mut self, id: u64, range: &Range<u64>) {
         let Some(object) = self.objects.get_mut(&id) else { return };
-        let (mut here, mut freed) = (Vec::new(), 0);
+        let mut here = Vec::new();
+        let mut freed = 0;
         for_each_start_in(&mut object.pieces, range, |start, piece| {
             if !matches!(piece.state, PieceState::Here(_)) {
                 return;
@@ -704,7 +711,8 @@ mod tests {
 
     #[test]
     fn one_piece_is_taken_as_several_are() {
-        let (object, len) = (Arc::new(()), 64 * PIECE);
+        let object = Arc::new(());
+        let len = 64 * PIECE;
         let range = |k: u64| {
             let start = k * 77_919_331 % len;
             start..(start + 1 + k * 6_553 % (PIECE / 8)).min(len)
@@ -958,10 +966,15 @@ mod tests {
 
     #[test]
     fn the_bytes_held_are_bounded_and_counted() {
-        let (memory, len, step) = (20 * MIB, 400 * MIB, 4 * MIB);
+        let memory = 20 * MIB;
+        let len = 400 * MIB;
+        let step = 4 * MIB;
         let mut pieces = Pieces::<()>::new(128, memory, true);
         let object = &Arc::new(());
-        let (mut running, mut most, mut wanted, mut asked) = (VecDeque::new(), 0, 0, 0);
+        let mut running = VecDeque::new();
+        let mut most = 0;
+        let mut wanted = 0;
+        let mut asked = 0;
         for at in (0..len).step_by(256 << 10) {
             // A reader in order, which announces far more than there is memory for.
             while wanted < len.min(at + 128 * MIB) {

@@ -25,9 +25,8 @@ pub(crate) struct Places {
 
 impl Places {
     pub(crate) fn new(settings: &Settings) -> Places {
-        let joined = |parts: Vec<String>| match parts.iter().all(String::is_empty) {
-            true => String::new(),
-            false => format!("{parts:?}"),
+        let joined = |parts: Vec<String>| {
+            if parts.iter().all(String::is_empty) { String::new() } else { format!("{parts:?}") }
         };
         Places {
             s3: joined(of_s3(settings)),

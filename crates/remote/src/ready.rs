@@ -17,7 +17,8 @@ impl ReadyPieces {
     /// of the piece that are left. `None`, and `buf` is unchanged, if there is no such piece, or if the disk
     /// failed.
     pub(crate) fn append(&self, range: &Range<u64>, buf: &mut Vec<u8>) -> Option<u64> {
-        let (piece, before) = (self.find(range)?, buf.len());
+        let piece = self.find(range)?;
+        let before = buf.len();
         let len = range.end.checked_sub(range.start)?;
         buf.try_reserve(usize::try_from(len).ok()?).ok()?;
         if piece.append(range, buf).is_err() {
@@ -36,7 +37,8 @@ impl ReadyPieces {
     }
 
     pub(crate) fn add(&self, piece: DiskPiece) {
-        let (mut pieces, start) = (self.write(), piece.range().start);
+        let mut pieces = self.write();
+        let start = piece.range().start;
         let at = pieces.partition_point(|(other, _)| *other < start);
         match pieces.get_mut(at).filter(|(other, _)| *other == start) {
             Some((_, same)) => *same = piece,
@@ -101,7 +103,8 @@ mod tests {
                 assert_eq!(found.as_ref().map(DiskPiece::range), expected, "{start}..{end}");
             }
         }
-        let (found, mut buf) = (ready.find(&(110..115)).unwrap(), vec![1]);
+        let found = ready.find(&(110..115)).unwrap();
+        let mut buf = vec![1];
         found.wanted().add(8);
         assert_eq!(ready.append(&(110..115), &mut buf), Some(3));
         assert_eq!((ready.append(&(115..120), &mut buf), found.wanted().get()), (Some(0), 0));

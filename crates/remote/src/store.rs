@@ -132,9 +132,10 @@ impl SharedStore {
     /// Returns the names of objects. `None` in a forked process if a thread held the lock that it does not
     /// have.
     fn named(&self) -> Option<MutexGuard<'_, NamedUrls>> {
-        match self.first.process == process::id() {
-            true => Some(self.named.lock().unwrap_or_else(PoisonError::into_inner)),
-            false => self.named.try_lock().ok(),
+        if self.first.process == process::id() {
+            Some(self.named.lock().unwrap_or_else(PoisonError::into_inner))
+        } else {
+            self.named.try_lock().ok()
         }
     }
 
@@ -296,7 +297,9 @@ enum Found {
 async fn find(cache: &Arc<DiskCache>, folder: &str, range: &Range<u64>, again: bool) -> Found {
     let since = Instant::now();
     loop {
-        let (cache, folder, range) = (cache.clone(), folder.to_owned(), range.clone());
+        let cache = cache.clone();
+        let folder = folder.to_owned();
+        let range = range.clone();
         let look = move || match (!again).then(|| cache.find(&folder, &range)).flatten() {
             None if again => {
                 let lease = cache.lease(&folder, &range)?;
@@ -371,10 +374,12 @@ impl Drop for Running {
             Err(RequestFailure::new(Cause::Other, "the request ended without an answer"))
         };
         let result = self.result.take().unwrap_or_else(ended);
-        let from = match self.from_cache {
-            true => From::Cache,
-            false if self.object.backend.refusals() > self.refusals => From::RefusingServer,
-            false => From::Server,
+        let from = if self.from_cache {
+            From::Cache
+        } else if self.object.backend.refusals() > self.refusals {
+            From::RefusingServer
+        } else {
+            From::Server
         };
         pieces.done(&self.request, result, live.start.elapsed(), from);
         live.advance(&mut pieces);
@@ -387,7 +392,8 @@ impl RemoteStore {
     /// Makes a store. No request is made.
     pub fn new(options: RemoteOptions) -> RemoteStore {
         let settings = Arc::new(Settings::new(options));
-        let (places, first) = (Places::new(&settings), Generation::new());
+        let places = Places::new(&settings);
+        let first = Generation::new();
         RemoteStore(Arc::new(SharedStore {
             settings,
             places,
@@ -450,7 +456,8 @@ impl RemoteStore {
 
     /// Notes the URL of an object that was listed.
     fn note_url(&self, url: &str) {
-        let (name, key) = (bare_url(url), self.key(url));
+        let name = bare_url(url);
+        let key = self.key(url);
         let is_other = match self.known_url(&name) {
             None => false,
             Some(None) => true,
@@ -610,10 +617,12 @@ impl RemoteObject {
         }
         let live = self.shared.live()?;
         let address = Address::of(&self.object.url)?;
-        let (key, stamp) = (address.key.to_owned(), self.object.stamp.clone());
+        let key = address.key.to_owned();
+        let stamp = self.object.stamp.clone();
         let cached = live.cache.as_ref().and_then(|_| disk::folder_name(&self.key, &stamp));
         let ready = (process == self.process).then(|| self.ready.clone());
-        let (backend, doubts) = (live.backend(address)?, Mutex::default());
+        let backend = live.backend(address)?;
+        let doubts = Mutex::default();
         let remote = Arc::new(Remote { backend, key, stamp, cached, ready, doubts });
         if let Some(known) = &mut known {
             // The parent's object is not dropped: its clients have the parent's thread.

@@ -101,9 +101,10 @@ fn feature(rng: &mut Rng, values: Values, odd: u8, short: bool) -> Vec<u8> {
             if is_odd(rng) {
                 bytes.push(1);
             }
-            match rng.chance(odd) {
-                true => (0x12, bytes.chunks(4).flat_map(|bytes| [&[0x0d], bytes].concat()).collect()),
-                false => (0x12, field(0x0a, &bytes, extra(rng))),
+            if rng.chance(odd) {
+                (0x12, bytes.chunks(4).flat_map(|bytes| [&[0x0d], bytes].concat()).collect())
+            } else {
+                (0x12, field(0x0a, &bytes, extra(rng)))
             }
         }
         _ => {
@@ -115,26 +116,21 @@ fn feature(rng: &mut Rng, values: Values, odd: u8, short: bool) -> Vec<u8> {
             if is_odd(rng) {
                 bytes.pop();
             }
-            match rng.chance(odd) {
-                true => (0x1a, bytes.iter().flat_map(|byte| [0x08, byte & 0x7f]).collect()),
-                false => (0x1a, field(0x0a, &bytes, extra(rng))),
+            if rng.chance(odd) {
+                (0x1a, bytes.iter().flat_map(|byte| [0x08, byte & 0x7f]).collect())
+            } else {
+                (0x1a, field(0x0a, &bytes, extra(rng)))
             }
         }
     };
-    match rng.chance(odd) {
-        true => Vec::new(),
-        false => field(tag, &list, extra(rng)),
-    }
+    if rng.chance(odd) { Vec::new() } else { field(tag, &list, extra(rng)) }
 }
 
 fn entry(rng: &mut Rng, key: &str, values: Values, odd: u8, short: bool) -> Vec<u8> {
     let extra = |rng: &mut Rng| if rng.chance(odd) { 1 } else { 0 };
     let (key, value) = (field(0x0a, key.as_bytes(), extra(rng)), feature(rng, values, odd, short));
     let value = field(0x12, &value, extra(rng));
-    let body = match rng.chance(odd) {
-        true => [value, key].concat(),
-        false => [key, value].concat(),
-    };
+    let body = if rng.chance(odd) { [value, key].concat() } else { [key, value].concat() };
     field(0x0a, &body, extra(rng))
 }
 

@@ -188,9 +188,12 @@ impl WindowSpec {
                 continue;
             }
             let far = rng.chance(30);
-            let offset = |rng: &mut Rng| match far && rng.chance(60) {
-                true => rng.pick(&[i64::MIN, i64::MAX, -1 << 40, 1 << 33]),
-                false => rng.below(13) as i64 - 6,
+            let offset = |rng: &mut Rng| {
+                if far && rng.chance(60) {
+                    rng.pick(&[i64::MIN, i64::MAX, -1 << 40, 1 << 33])
+                } else {
+                    rng.below(13) as i64 - 6
+                }
             };
             let offsets: Vec<i64> = (0..1 + rng.below(5)).map(|_| offset(rng)).collect();
             let pad = match rng.below(4) {

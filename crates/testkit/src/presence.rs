@@ -5,10 +5,8 @@ use tfseek::{Example, SequenceExample};
 
 /// Returns true if a record has the feature of the values of a column, with a kind.
 pub fn has_feature(schema: &Schema, name: &str, payload: &[u8]) -> bool {
-    let example = match schema.is_sequence() {
-        true => SequenceExample::new(payload).context(),
-        false => Example::new(payload),
-    };
+    let example =
+        if schema.is_sequence() { SequenceExample::new(payload).context() } else { Example::new(payload) };
     let feature = example.get(value_key(name, &schema.features()[name])).unwrap();
     feature.is_some_and(|feature| feature.kind().is_some())
 }

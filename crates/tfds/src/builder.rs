@@ -152,7 +152,8 @@ impl Builder {
     /// # Errors
     /// Errors of [`open`](Builder::open), except errors of the features.
     pub fn open_records(folder: impl AsRef<Path>, options: &BuilderOptions) -> Result<Builder> {
-        let (config, version) = (options.config.as_deref(), options.version.as_deref());
+        let config = options.config.as_deref();
+        let version = options.version.as_deref();
         let found = version_folder(SetFolder::new(folder.as_ref(), &options.dataset)?, config, version)?;
         let folder = found.folder;
         let info_path = folder.join(DatasetInfo::FILE_NAME);
@@ -360,7 +361,8 @@ struct OpenedSplits {
 impl OpenedSplits {
     fn new(builder: &Builder, numbers: Vec<usize>) -> Result<OpenedSplits> {
         let dataset = builder.dataset(numbers.clone())?;
-        let (mut splits, mut start) = (HashMap::new(), 0u64);
+        let mut splits = HashMap::new();
+        let mut start = 0u64;
         let mut entries = dataset.shards();
         for number in numbers {
             let shards = builder.splits.get(number).map_or(0, |split| split.shards.len());

@@ -128,7 +128,8 @@ impl SplitCheck {
             Ok(None) => None,
             Err(e) if is_denied(&e) => None,
             Err(e) => {
-                let (text, begin) = (e.to_string(), format!("{path}: "));
+                let text = e.to_string();
+                let begin = format!("{path}: ");
                 let text = text.strip_prefix(&begin).unwrap_or(&text);
                 self.warnings.push(format!("{begin}records are not compared: {text}"));
                 None
@@ -169,8 +170,10 @@ impl CheckedInfo {
             self.other_files += 1;
             return None;
         };
-        let (split, checked) = (self.info.splits.get(k)?, self.splits.get_mut(k)?);
-        let (split_name, shards) = (split.name.escape_debug(), split.shards());
+        let split = self.info.splits.get(k)?;
+        let checked = self.splits.get_mut(k)?;
+        let split_name = split.name.escape_debug();
+        let shards = split.shards();
         let is_one = shards.is_none_or(|n| shard < n && split.shard_path(shard, n) == Path::new(name));
         let expected =
             usize::try_from(shard).ok().filter(|_| is_one).and_then(|i| split.shard_lengths.as_ref()?.get(i));
@@ -238,7 +241,8 @@ pub(crate) fn missing_shards(
     shards: impl Iterator<Item = u64>,
     n: u64,
 ) -> Result<Option<String>> {
-    let (mut missing, mut names) = (0u64, Vec::new());
+    let mut missing = 0u64;
+    let mut names = Vec::new();
     for shard in shards.map(|shard| split.shard_path(shard, n)) {
         if folder.find(&shard)?.is_some() {
             continue;
@@ -254,7 +258,8 @@ pub(crate) fn missing_shards(
         }
     }
     let more = if missing > names.len() as u64 { ", .." } else { "" };
-    let (names, name) = (names.join(", "), split.name.escape_debug());
+    let names = names.join(", ");
+    let name = split.name.escape_debug();
     let are = if missing == 1 { "is" } else { "are" };
     let least = if missing == MAX_MISSING && n > missing { "at least " } else { "" };
     Ok((missing > 0)

@@ -234,7 +234,8 @@ const MAX_SPLITS: usize = 1 << 29;
 /// Refuses too many row splits.
 fn check_splits(rows: usize) -> tfseek::Result<()> {
     if rows > MAX_SPLITS {
-        let (len, limit) = (rows as u128 * 8, MAX_SPLITS as u64 * 8);
+        let len = rows as u128 * 8;
+        let limit = MAX_SPLITS as u64 * 8;
         return Err(ErrorKind::TooLarge { len, limit }.into());
     }
     Ok(())
@@ -367,7 +368,8 @@ fn items(
         let mut ends = vec![0i64];
         let mut end = 0i64;
         for shape in &found {
-            let (outer, size) = (shape.get(..k).unwrap_or_default(), shape.get(k).copied().unwrap_or(0));
+            let outer = shape.get(..k).unwrap_or_default();
+            let size = shape.get(k).copied().unwrap_or(0);
             for _ in 0..outer.iter().product::<usize>() {
                 end = end.saturating_add(size as i64);
                 ends.try_reserve(1).map_err(|e| of_all(e.into()))?;
@@ -425,9 +427,10 @@ impl Arrangement {
 
     /// Returns the row of an item.
     fn row(&self, item: usize) -> usize {
-        match self.splits.is_empty() {
-            true => item / self.dense.iter().product::<usize>().max(1),
-            false => row_of(&self.splits, self.splits.len(), item),
+        if self.splits.is_empty() {
+            item / self.dense.iter().product::<usize>().max(1)
+        } else {
+            row_of(&self.splits, self.splits.len(), item)
         }
     }
 }

@@ -77,7 +77,9 @@ impl CopySource {
     /// [`TfdsErrorKind::Info`] for a shard with another number of records. If damage is skipped, it may have
     /// fewer.
     pub fn ends(&self, ds: &Dataset) -> Result<Vec<u64>> {
-        let (mut shards, mut end, mut ends) = (ds.shards(), 0u64, Vec::new());
+        let mut shards = ds.shards();
+        let mut end = 0u64;
+        let mut ends = Vec::new();
         for split in &self.splits {
             for shard in 0..split.shards.len() {
                 let Some(found) = shards.next() else {
@@ -184,7 +186,8 @@ mod tests {
         let dir = folder(info, &["a-00000", "x-b.tfrecord-00000-of-00001"]);
         let source = CopySource::open(dir.path(), None).unwrap().unwrap();
         let copied = |lengths: &[u64]| {
-            let (name, shard_lengths) = (String::new(), lengths.to_vec());
+            let name = String::new();
+            let shard_lengths = lengths.to_vec();
             Some(WrittenSplit { name, shard_lengths, num_bytes: 7 })
         };
         let text = source.info_text(&[copied(&[1, 0]), copied(&[1, 2])]);

@@ -197,7 +197,9 @@ impl EpisodeParts {
             let leaf = compiled(&path)?;
             let of_steps = is_below(&path, &chosen.0);
             let inner = lengths.get(usize::from(of_steps)..).unwrap_or_default().to_vec();
-            let (feature, item, columns) = (feature.clone(), leaf.item.clone(), StoredColumn::all(leaf));
+            let feature = feature.clone();
+            let item = leaf.item.clone();
+            let columns = StoredColumn::all(leaf);
             Some(EpisodeLeaf { path, feature, of_steps, inner, item, columns })
         });
         let leaves = leaves.collect();

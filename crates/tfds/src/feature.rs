@@ -184,7 +184,8 @@ impl LeafClass {
 impl LeafFeature {
     /// Returns a feature whose numbers are stored as a list.
     pub(crate) fn new(class: LeafClass, dtype: TensorDType, shape: Vec<Option<usize>>) -> LeafFeature {
-        let (encoding, description) = (Encoding::None, Box::default());
+        let encoding = Encoding::None;
+        let description = Box::default();
         LeafFeature { class, dtype, shape, encoding, optional: false, description }
     }
 

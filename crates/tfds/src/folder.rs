@@ -31,7 +31,8 @@ pub(crate) fn version_folder(
     config: Option<&str>,
     version: Option<&str>,
 ) -> Result<VersionFolder> {
-    let (mut found, mut chose_config) = (Listed::read(folder)?, false);
+    let mut found = Listed::read(folder)?;
+    let mut chose_config = false;
     if !found.is_prepared
         && let Some(config) = config
         && found.others.iter().any(|name| name == config)

@@ -207,7 +207,8 @@ fn of_content(class: &str, content: Content<'_>) -> Result<FeatureTree> {
             let is_scalar = known == "scalar.Scalar";
             let shape = if is_scalar { Vec::new() } else { content.shape()?.unwrap_or_default() };
             let encoding = content.encoding()?;
-            let (dtype, optional) = (content.dtype(None)?, content.flag("optional")?);
+            let dtype = content.dtype(None)?;
+            let optional = content.flag("optional")?;
             let class = if is_scalar { LeafClass::Scalar } else { LeafClass::Tensor };
             content.leaf(LeafFeature { encoding, optional, ..LeafFeature::new(class, dtype, shape) })
         }
@@ -239,7 +240,8 @@ fn of_content(class: &str, content: Content<'_>) -> Result<FeatureTree> {
         }
         "video_feature.Video" => {
             expects(&["video"])?;
-            let (dtype, shape) = (content.dtype(Some(TensorDType::UInt8))?, content.shape()?);
+            let dtype = content.dtype(Some(TensorDType::UInt8))?;
+            let shape = content.shape()?;
             content.plain(LeafClass::Video, dtype, shape.unwrap_or_default())
         }
         "audio_feature.Audio" => {
@@ -251,7 +253,8 @@ fn of_content(class: &str, content: Content<'_>) -> Result<FeatureTree> {
                 shape => shape.unwrap_or_default(),
             };
             let dtype = content.dtype(content.message.is_none().then_some(TensorDType::Int64))?;
-            let (encoding, class) = (content.encoding()?, LeafClass::Audio { sample_rate, lazy });
+            let encoding = content.encoding()?;
+            let class = LeafClass::Audio { sample_rate, lazy };
             content.leaf(LeafFeature { encoding, ..LeafFeature::new(class, dtype, shape) })
         }
         "bounding_boxes.BBoxFeature" => {

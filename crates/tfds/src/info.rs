@@ -97,7 +97,9 @@ impl DatasetInfo {
             splits.push(SplitInfo::parse(split, &format!("{at}."), &name, &file_format)?);
         }
         let text = |name| Ok::<_, TfdsError>(text_field(fields, name, "")?.filter(|text| !text.is_empty()));
-        let (version, config, module) = (text("version")?, text("configName")?, text("moduleName")?);
+        let version = text("version")?;
+        let config = text("configName")?;
+        let module = text("moduleName")?;
         let (supervised_keys, has_nested_keys) = supervised_keys(fields)?;
         Ok(DatasetInfo {
             name,
@@ -143,7 +145,8 @@ impl SplitInfo {
         let number = |name: &str| {
             field(fields, name).map(|value| integer(value, || format!("{at}{name}"))).transpose()
         };
-        let (num_bytes, num_shards) = (number("numBytes")?, number("numShards")?);
+        let num_bytes = number("numBytes")?;
+        let num_shards = number("numShards")?;
         let mut template = None;
         for key in ["filepathTemplate", "filenameTemplate"] {
             if template.is_none() {
@@ -211,7 +214,8 @@ fn supervised_keys(fields: &Map<String, Value>) -> Result<(Option<Vec<String>>, 
         }
         return Ok((Some(names), false));
     }
-    let (input, output) = (text_field(keys, "input", AT)?, text_field(keys, "output", AT)?);
+    let input = text_field(keys, "input", AT)?;
+    let output = text_field(keys, "output", AT)?;
     Ok((input.zip(output).map(|(input, output)| vec![input, output]), false))
 }
 

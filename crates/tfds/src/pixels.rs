@@ -122,6 +122,7 @@ fn form(leaf: &Leaf) -> Result<PictureForm> {
         _ => return Err(wrong(format!("expected a picture, found {}", leaf.feature))),
     };
     let channels = channels.map(u8::try_from).transpose().map_err(|_| too_large())?;
-    let (height, width) = (side(height)?, side(width)?);
+    let height = side(height)?;
+    let width = side(width)?;
     Ok(PictureForm { frames, height, width, channels, dtype: leaf.feature.dtype })
 }

@@ -204,7 +204,8 @@ impl Record {
         };
         let items = if leaf.levels.is_empty() { 0..1 } else { items };
         let stored = column.values();
-        let (start, len) = (items.start.saturating_mul(per_item), items.len().saturating_mul(per_item));
+        let start = items.start.saturating_mul(per_item);
+        let len = items.len().saturating_mul(per_item);
         let range = start..start.saturating_add(len);
         let (values, start) = match self.0.parts.pools.cast(leaf.feature.dtype, stored, range)? {
             Some(values) => (values, 0),

@@ -54,10 +54,8 @@ impl DatasetInfo {
         let spec = Spec::parse(spec, self.splits.iter().map(|split| split.name.as_str()))?;
         for number in spec.splits() {
             if self.splits.get(number).is_none_or(|split| split.records().is_none()) {
-                let (field, reason) = (
-                    format!("splits[{number}].shardLengths"),
-                    "expected fewer than 2^64 records in all, found none or more",
-                );
+                let field = format!("splits[{number}].shardLengths");
+                let reason = "expected fewer than 2^64 records in all, found none or more";
                 return Err(TfdsErrorKind::Info { field, reason: reason.to_owned() }.into());
             }
         }
@@ -249,7 +247,8 @@ impl Selected {
         if [from, to].iter().any(|end| !end.is_empty() && number(end).is_empty()) {
             return Err(bad());
         }
-        let (from, to) = (number(from), number(to));
+        let from = number(from);
+        let to = number(to);
         let selected = match common {
             Some("%") => {
                 each(&from, decimal).and_then(|from| Ok(Selected::Percent(from, each(&to, decimal)?)))
@@ -337,7 +336,8 @@ fn decimal(text: &str) -> Option<f64> {
         let digits = if part.is_empty() { Some(String::new()) } else { without_underscores(part) };
         digits.filter(|digits| digits.bytes().all(|c| c.is_ascii_digit()))
     };
-    let (whole, fraction) = (part(whole)?, part(fraction.unwrap_or_default())?);
+    let whole = part(whole)?;
+    let fraction = part(fraction.unwrap_or_default())?;
     if whole.is_empty() && fraction.is_empty() {
         return None;
     }

@@ -130,7 +130,8 @@ impl Episodes {
             Ok(())
         };
         let mut reducers: Vec<Reducer> = keys.iter().map(|_| Reducer::new(options.skip_nan)).collect();
-        let (mut transitions, mut last) = (0u64, None);
+        let mut transitions = 0u64;
+        let mut last = None;
         let mut trajectories = 0u64;
         read(&mut |batch| {
             transitions = transitions.saturating_add(batch.rows() as u64);
@@ -281,7 +282,9 @@ struct Moments {
 
 impl Reducer {
     pub(crate) fn new(skip_nan: bool) -> Reducer {
-        let (dimensions, ranks, counts) = (Vec::new(), Vec::new(), Vec::new());
+        let dimensions = Vec::new();
+        let ranks = Vec::new();
+        let counts = Vec::new();
         Reducer { skip_nan, dimensions, ranks, group: 0..0, digits: 0, counts }
     }
 

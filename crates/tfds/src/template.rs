@@ -109,7 +109,8 @@ impl Template {
     /// Returns the number of the shard with a path of this form. Other numbers of the path may have any
     /// value.
     pub(crate) fn shard(&self, path: &str) -> Option<u64> {
-        let (mut rest, mut shard) = (path, None);
+        let mut rest = path;
+        let mut shard = None;
         let mut number = |text: &mut &str, is_shard: bool| {
             let after = text.trim_start_matches(|c: char| c.is_ascii_digit());
             let digits = text.strip_suffix(after)?.parse::<u64>().ok()?;

@@ -175,7 +175,8 @@ impl Episodes {
         for leaf in self.parts().leaves.iter().filter(|leaf| leaf.of_steps) {
             builder = of_steps(builder, leaf, self.parts().name(leaf), &[0], true, &options)?;
         }
-        let (features, decode) = (self.step_features(), DecodeOptions::default());
+        let features = self.step_features();
+        let decode = DecodeOptions::default();
         Ok(EpisodeWindows { windows: builder.build()?, features, decode })
     }
 
@@ -206,7 +207,9 @@ impl Episodes {
         };
         let windows = self.windows(names.iter().map(|name| (*name, Offsets::One(0))), &options)?;
         let windows = windows.windows();
-        let (mut filter, mut selected, mut next) = (condition.for_records(), Vec::new(), 0u64..);
+        let mut filter = condition.for_records();
+        let mut selected = Vec::new();
+        let mut next = 0u64..;
         let ids: Vec<u64> = (0..windows.len()).collect();
         windows.dataset().read_many(&ids, |record| {
             let (episode, _) = windows.locate(next.next().unwrap_or_default())?;

@@ -425,14 +425,16 @@ impl fmt::Display for SavedReason {
                 "expected saved statistics, found a state with a member that is missing, or out of bounds",
             ),
             OtherSlices { expected, found } => {
-                let (expected, found) = (or_none(expected), or_none(found));
+                let expected = or_none(expected);
+                let found = or_none(found);
                 write!(f, "expected statistics sliced by the same feature, found {expected} and {found}")
             }
             OtherPatterns => {
                 f.write_str("expected statistics of the same patterns of features, found different ones")
             }
             OtherCondition { expected, found } => {
-                let (expected, found) = (or_none(expected), or_none(found));
+                let expected = or_none(expected);
+                let found = or_none(found);
                 write!(
                     f,
                     "expected statistics of records that meet the same condition, found {expected} and {found}"
@@ -487,7 +489,8 @@ impl fmt::Display for ToolsError {
                 write!(f, "records: expected {expected} records, as stated, found {found}")
             }
             NoValue { path, record, feature } => {
-                let (path, feature) = (path.display(), feature.escape_debug());
+                let path = path.display();
+                let feature = feature.escape_debug();
                 write!(
                     f,
                     "{path}: record {record}: feature \"{feature}\": expected a value to split by, found none"
@@ -717,18 +720,21 @@ impl fmt::Display for OutputConflict {
                 write!(f, "{}: expected a new or an empty folder, found another one", output.display())
             }
             OutputConflict::Inside { output, input } => {
-                let (output, input) = (output.display(), input.display());
+                let output = output.display();
+                let input = input.display();
                 write!(f, "{output}: expected a folder outside of the input {input}")
             }
             OutputConflict::IsInput { output, input } if input == output => {
                 write!(f, "{}: is an input, so it cannot be an output", output.display())
             }
             OutputConflict::IsInput { output, input } => {
-                let (output, input) = (output.display(), input.display());
+                let output = output.display();
+                let input = input.display();
                 write!(f, "{output}: is the same file as the input {input}, so it cannot be an output")
             }
             OutputConflict::Shared { output, inputs: [first, second] } => {
-                let (first, second) = (first.display(), second.display());
+                let first = first.display();
+                let second = second.display();
                 write!(f, "{first} and {second} would both be written to {}", output.display())
             }
             OutputConflict::Url { output } => {

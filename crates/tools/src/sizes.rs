@@ -40,7 +40,8 @@ pub fn parse(text: &str) -> Result<u64, String> {
 
 /// Returns a size with a decimal unit and three digits: `73 B`, `1.2 kB`, `17.1 kB`, `901 kB`.
 pub fn text(bytes: u64) -> String {
-    let (mut value, mut unit) = (bytes as f64, "B");
+    let mut value = bytes as f64;
+    let mut unit = "B";
     for larger in ["kB", "MB", "GB", "TB", "PB", "EB"] {
         // 999.5 kB would round to 1000 kB.
         if value < 999.5 {

@@ -26,7 +26,8 @@ pub fn time_of(name: &str, value: f64) -> Option<String> {
 /// Returns a time in UTC, with thousandths of a second if there are any.
 fn utc(seconds: f64) -> String {
     let thousandths = (seconds * 1e3).round() as u64;
-    let (seconds, part) = (thousandths / 1000, thousandths % 1000);
+    let seconds = thousandths / 1000;
+    let part = thousandths % 1000;
     let [hour, minute, second] = [seconds / 3600 % 24, seconds / 60 % 60, seconds % 60];
     let (year, month, day) = date(seconds / 86_400);
     let part = if part == 0 { String::new() } else { format!(".{part:03}").trim_end_matches('0').to_owned() };
@@ -37,7 +38,8 @@ fn utc(seconds: f64) -> String {
 /// Algorithms").
 fn date(day: u64) -> (u64, u64, u64) {
     let day = day + 719_468;
-    let (era, of_era) = (day / 146_097, day % 146_097);
+    let era = day / 146_097;
+    let of_era = day % 146_097;
     let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
     let of_year = of_era - (365 * year + year / 4 - year / 100);
     let month = (5 * of_year + 2) / 153;

@@ -2,7 +2,8 @@
 
 /// Returns true if a name matches a pattern: `*` is any number of characters, `?` is one.
 pub fn matches(pattern: &str, name: &str) -> bool {
-    let (mut p, mut n) = (pattern.chars(), name.chars());
+    let mut p = pattern.chars();
+    let mut n = name.chars();
     // The rest of the pattern after the last `*`, and the rest of the name where its match begins.
     let mut star = None;
     loop {

@@ -99,9 +99,10 @@ pub(crate) fn answer(request: &Request) -> Response {
     let mut hasher = DefaultHasher::new();
     hasher.write(bytes);
     let tag = format!("\"{:016x}\"", hasher.finish());
-    let mut response = match request.has(&tag) {
-        true => Response::new(304, content_type(name), ""),
-        false => Response::new(200, content_type(name), bytes),
+    let mut response = if request.has(&tag) {
+        Response::new(304, content_type(name), "")
+    } else {
+        Response::new(200, content_type(name), bytes)
     };
     if compressed.is_some() {
         response = response.with("Content-Encoding", "gzip");

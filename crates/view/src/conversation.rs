@@ -154,12 +154,13 @@ impl Input {
         loop {
             let left = limit.saturating_sub(begun.elapsed());
             if left.is_zero() {
-                return match self.bytes.is_empty() {
-                    true => Ok(None),
-                    false => Err(Failure::Refused(BadRequest {
+                return if self.bytes.is_empty() {
+                    Ok(None)
+                } else {
+                    Err(Failure::Refused(BadRequest {
                         status: 408,
                         message: "the head of the request took too long".to_owned(),
-                    })),
+                    }))
                 };
             }
             stream.set_read_timeout(Some(left))?;

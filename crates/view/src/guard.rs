@@ -288,7 +288,8 @@ mod tests {
 
     #[test]
     fn secrets_differ() {
-        let (a, b) = (Secret::new().unwrap(), Secret::new().unwrap());
+        let a = Secret::new().unwrap();
+        let b = Secret::new().unwrap();
         assert_ne!(a.0, b.0);
         assert!(a.0.len() == 32 && a.0.bytes().all(|digit| digit.is_ascii_hexdigit()));
         assert!(a.equals(&a.0));
@@ -306,7 +307,8 @@ mod tests {
     #[test]
     fn a_ticket_is_used_once() {
         let guard = guard(&[]);
-        let (first, second) = (guard.ticket().unwrap(), guard.ticket().unwrap());
+        let first = guard.ticket().unwrap();
+        let second = guard.ticket().unwrap();
         assert!(guard.redeem(&first));
         assert!(!guard.redeem(&first));
         assert!(guard.redeem(&second));

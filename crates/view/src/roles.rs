@@ -125,7 +125,8 @@ impl SeenFeatures {
                 .map(|(name, _)| name.as_str())
         });
         let is_one_number = |seen: &SeenFeature| seen.kind == Some(DType::Int64);
-        let (height, width) = (self.first(&HEIGHTS, is_one_number), self.first(&WIDTHS, is_one_number));
+        let height = self.first(&HEIGHTS, is_one_number);
+        let width = self.first(&WIDTHS, is_one_number);
         let is_label = |seen: &SeenFeature| seen.kind.is_some() && seen.media.is_none();
         let name_fits = |seen: &SeenFeature| {
             matches!(seen.kind, Some(DType::Bytes | DType::Int64)) && seen.media.is_none()

@@ -157,7 +157,9 @@ impl Server {
     /// Starts the thread of a connection. Returns `None` after a stop.
     fn start(&self, stream: TcpStream, answers: &Arc<dyn Answers>) -> io::Result<Option<JoinHandle<()>>> {
         let Some(connection) = self.connections.add(stream) else { return Ok(None) };
-        let (guard, answers, limits) = (Arc::clone(&self.guard), Arc::clone(answers), self.limits);
+        let guard = Arc::clone(&self.guard);
+        let answers = Arc::clone(answers);
+        let limits = self.limits;
         let thread = thread::Builder::new().name(self.thread_name()).spawn(move || {
             // The client has gone, or it is too slow. There is no one to report to.
             let _ = hold(&connection, &limits, &|parsed| respond(&guard, &*answers, parsed));

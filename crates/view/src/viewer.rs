@@ -196,7 +196,8 @@ impl Viewer {
     pub fn serve(&self) {
         let answers: Arc<dyn Answers> = Arc::clone(&self.api) as Arc<dyn Answers>;
         let watch = |times| {
-            let (tabs, handle) = (Arc::clone(self.api.tabs()), self.server.handle());
+            let tabs = Arc::clone(self.api.tabs());
+            let handle = self.server.handle();
             let watch = move || {
                 if tabs.wait_for_end(times) {
                     handle.stop();

@@ -200,7 +200,8 @@ impl<F: Source + ?Sized> FastInflate<'_, F> {
                 NextInflate::End => return Ok(0),
             }
             self.input.fill()?;
-            let (before_in, before_out) = (self.decoder.total_in(), self.decoder.total_out());
+            let before_in = self.decoder.total_in();
+            let before_out = self.decoder.total_out();
             let done = self.decoder.decompress(self.input.buffered(), out, InflateFlush::NoFlush);
             let taken = self.decoder.total_in().saturating_sub(before_in) as usize;
             let made = self.decoder.total_out().saturating_sub(before_out) as usize;
@@ -329,7 +330,8 @@ mod tests {
                 None => stream.push(1),
             }
             stream.extend([1, 0, 0xfe, 0xff, b'x']);
-            let (mut decoder, mut out) = (RawInflate::new(false, 15), [0; 10]);
+            let mut decoder = RawInflate::new(false, 15);
+            let mut out = [0; 10];
             let done = decoder.decompress(&stream, &mut out, InflateFlush::NoFlush);
             assert!(matches!(done, Ok(Status::StreamEnd)) && out[0] == b'x', "{bits}: {done:?}");
         }

@@ -93,7 +93,8 @@ pub(super) fn gzip_header(mut byte: impl FnMut() -> io::Result<Option<u8>>) -> R
 /// Reads the header of a zlib stream (RFC 1950).
 pub(super) fn zlib_header(mut byte: impl FnMut() -> io::Result<Option<u8>>) -> Result<(), HeaderFault> {
     let mut next = || -> Result<u8, HeaderFault> { Ok(byte()?.ok_or(cut(CompressedFormat::Zlib))?) };
-    let (method, flags) = (next()?, next()?);
+    let method = next()?;
+    let flags = next()?;
     if !CompressedFormat::Zlib.may_begin(&[method, flags]) || flags & 32 != 0 {
         return Err(corrupt(CompressedFormat::Zlib, "incorrect header").into());
     }

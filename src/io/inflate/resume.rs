@@ -222,7 +222,8 @@ impl<'a> DamagedInflate<'a> {
         let Some(error) = self.scan.failed().cloned().filter(|_| !self.ended) else {
             return self.file.check_end().map(|()| None);
         };
-        let (at, out) = (self.scan.consumed(), self.scan.returned());
+        let at = self.scan.consumed();
+        let out = self.scan.returned();
         // Without a mark nothing was inflated since the last place, or since the start of the file.
         let from = self.marks.front().map_or(self.begin, |&(_, from)| from);
         let wasted = at.saturating_sub(from).saturating_add(out.saturating_sub(self.sound));
@@ -266,7 +267,8 @@ impl<'a> DamagedInflate<'a> {
         let mut input = FileBytes { file: file.clone(), at: begin, end: self.size };
         let mut buf = vec![0; INPUT];
         // The last bytes of a piece are searched again with the next one.
-        let (mut have, mut at) = (0_usize, begin);
+        let mut have = 0_usize;
+        let mut at = begin;
         while self.work() > 0 {
             if let Some(pipe) = file.pipe() {
                 pipe.forget(at);
@@ -300,13 +302,16 @@ impl<'a> DamagedInflate<'a> {
 
     /// Returns true if a sound record is found in the bytes that are inflated after a place.
     fn holds_record(&mut self, place: Place) -> Result<bool> {
-        let (work, format) = (self.work(), self.format);
+        let work = self.work();
+        let format = self.format;
         let bytes = FileBytes { file: self.file.clone(), at: place.at, end: self.size };
         let trial = self.trial.get_or_insert_with(|| Box::new(CheckpointScan::new(bytes, format, u64::MAX)));
         trial.inner().at = place.at;
         trial.go_on(place.at, place.member, false)?;
-        let (start, mut salvage) = (trial.returned(), Salvage::searching(self.max_payload, 0));
-        let (buffer, mut more) = (&mut self.buffer, true);
+        let start = trial.returned();
+        let mut salvage = Salvage::searching(self.max_payload, 0);
+        let buffer = &mut self.buffer;
+        let mut more = true;
         buffer.consume(usize::MAX);
         let found = loop {
             let spent = trial.returned().saturating_sub(start);
@@ -459,7 +464,8 @@ mod tests {
         const PARTS: usize = 20;
         const LIMIT: usize = 1 << 20;
         let mut deflate = Compress::new(Level::none(), false);
-        let (mut bytes, mut starts) = (vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3], Vec::new());
+        let mut bytes = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3];
+        let mut starts = Vec::new();
         for k in 0..PARTS {
             let mut part: Vec<u8> = (0..300_000u32)
                 .map(|i| (i.wrapping_mul(2654435761).wrapping_add(k as u32) >> 24) as u8)
@@ -515,7 +521,8 @@ mod tests {
             u64::MAX,
             100,
         );
-        let (mut buf, mut n) = (vec![0; 1000], 1);
+        let mut buf = vec![0; 1000];
+        let mut n = 1;
         while n > 0 {
             n = inflate.read(&mut buf).unwrap();
         }
@@ -535,7 +542,9 @@ mod tests {
         let size = file.len() as u64;
         let file = SalvageFile::Borrowed(&file);
         let mut inflate = DamagedInflate::new(file, size, CompressedFormat::Gzip, u64::MAX, 100);
-        let (mut buf, mut total, mut most) = ([0; 100], 0, 0);
+        let mut buf = [0; 100];
+        let mut total = 0;
+        let mut most = 0;
         while let read @ 1.. = inflate.read(&mut buf).unwrap() {
             total += read;
             most = most.max(inflate.marks.len());

@@ -204,7 +204,8 @@ impl Checksum {
             Checksum::Crc32(crc) => crc.sum().to_le_bytes(),
             Checksum::Adler32(sum) => sum.to_be_bytes(),
         };
-        let (mut bytes, size) = ([0; TRAILER], (len as u32).to_le_bytes());
+        let mut bytes = [0; TRAILER];
+        let size = (len as u32).to_le_bytes();
         bytes.iter_mut().zip(sum.iter().chain(&size)).for_each(|(to, from)| *to = *from);
         bytes
     }
@@ -373,7 +374,8 @@ impl<R: Read> CheckpointScan<R> {
         if !self.input.fill()? {
             return Ok(false);
         }
-        let (mut first, mut len) = ([0; MAGIC.len()], 0_usize);
+        let mut first = [0; MAGIC.len()];
+        let mut len = 0_usize;
         let header = match self.format {
             format if at > 0 && !format.has_members() => {
                 Err(CompressionError::TrailingData { format: format.name(), at }.into())

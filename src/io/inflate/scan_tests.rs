@@ -87,7 +87,8 @@ fn check(file: &[u8], format: CompressedFormat, content: &[u8], spacing: u64) ->
     );
     for k in 0..points.len() {
         let point = points.get(k).unwrap();
-        let (start, end) = (point.out as usize, points.get(k + 1).map_or(content.len(), |p| p.out as usize));
+        let start = point.out as usize;
+        let end = points.get(k + 1).map_or(content.len(), |p| p.out as usize);
         assert!(k == 0 || start - points.get(k - 1).unwrap().out as usize >= 1);
         assert!(content[..start].ends_with(point.window));
         let likely_end = [0, file.len() as u64 / 2, u64::MAX][k % 3];
@@ -135,7 +136,8 @@ fn bytes_after_checkpoints() {
 fn members_and_flushes() {
     let bytes = content(1 << 20, 2);
     let all = |sizes: &[usize], spacing: u64| {
-        let (mut file, mut rest) = (Vec::new(), &bytes[..]);
+        let mut file = Vec::new();
+        let mut rest = &bytes[..];
         for &size in sizes.iter().cycle().take(200) {
             let (part, after) = rest.split_at(size.min(rest.len()));
             file.extend(gzip(part, 6));

@@ -100,7 +100,8 @@ impl InflateState {
             }
             if self.ended {
                 if !self.format.has_members() {
-                    let (format, at) = (self.format.name(), self.consumed);
+                    let format = self.format.name();
+                    let at = self.consumed;
                     self.failed = Some(CompressionError::TrailingData { format, at });
                     continue;
                 }
@@ -118,7 +119,8 @@ impl InflateState {
     /// Calls the decoder once and returns the number of bytes written to `buf`. Bytes before an error are
     /// returned first.
     fn inflate(&mut self, buf: &mut [u8]) -> usize {
-        let (before_in, before_out) = (self.stream.total_in(), self.stream.total_out());
+        let before_in = self.stream.total_in();
+        let before_out = self.stream.total_out();
         let input = self.input.get(self.start..self.end).unwrap_or_default();
         let done = self.stream.decompress(input, buf, FlushDecompress::None);
         let taken = (self.stream.total_in() - before_in) as usize;

@@ -210,7 +210,8 @@ impl SpecSummary {
             "block" => (SummaryKind::Block { block: size("b")?, window: size("W")? }, &["b", "W"]),
             "balanced" => {
                 let classes = digest(value("classes")).ok_or_else(|| bad("classes", "32 hex digits"))?;
-                let (block, window) = (size("b")?, size("W")?);
+                let block = size("b")?;
+                let window = size("W")?;
                 (SummaryKind::BalancedBlock { block, window, classes }, &["b", "W", "classes"])
             }
             "weighted" => (SummaryKind::Weighted(weights()?), &["weights"]),

@@ -350,7 +350,8 @@ impl SpecSummary {
             "sizes",
         ];
         for field in fields {
-            let (expected, found) = (expected.field(field), self.field(field));
+            let expected = expected.field(field);
+            let found = self.field(field);
             if expected != found {
                 return Err(other_state(field, expected, found));
             }
@@ -424,7 +425,8 @@ impl MixSummary {
         if blocks.iter().all(|(block, _)| *block == 0) {
             blocks.clear();
         }
-        let (weights, parts) = (mix.weights(), digest(words));
+        let weights = mix.weights();
+        let parts = digest(words);
         Ok(MixSummary { weights, parts, batch: mix.batch, stop: mix.stop, blocks })
     }
 
@@ -487,12 +489,14 @@ fn words_of(source: &OrderSource) -> [u64; 9] {
 
 #[cold]
 fn other_state(field: &'static str, expected: Option<String>, found: Option<String>) -> Error {
-    let (expected, found) = (expected.map(Box::from), found.map(Box::from));
+    let expected = expected.map(Box::from);
+    let found = found.map(Box::from);
     OrderError::OtherState { field, expected, found }.into()
 }
 
 #[cold]
 fn refused(field: &str, expected: impl ToString, found: impl ToString) -> Error {
-    let (expected, found) = (expected.to_string().into(), found.to_string().into());
+    let expected = expected.to_string().into();
+    let found = found.to_string().into();
     OrderError::State { field: field.into(), expected, found }.into()
 }

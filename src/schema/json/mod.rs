@@ -195,9 +195,10 @@ fn feature(json: Json) -> Result<FeatureSpec> {
         "image" => {
             let default = ImageSpec::default();
             // Without a field the default holds, and null is no resize.
-            let resize = match fields.0.contains_key("resize") {
-                true => fields.optional("resize", resize)?,
-                false => default.resize,
+            let resize = if fields.0.contains_key("resize") {
+                fields.optional("resize", resize)?
+            } else {
+                default.resize
             };
             FeatureSpec::Image(ImageSpec {
                 size: fields.optional("size", size)?,

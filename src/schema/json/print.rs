@@ -31,7 +31,8 @@ fn part(f: &mut Formatter<'_>, specs: &BTreeMap<String, FeatureSpec>) -> fmt::Re
 }
 
 fn feature(f: &mut Formatter<'_>, spec: &FeatureSpec) -> fmt::Result {
-    let (kind, dtype) = (spec.name(), spec.dtype());
+    let kind = spec.name();
+    let dtype = spec.dtype();
     match spec {
         FeatureSpec::FixedLen { shape, default: values, .. } => {
             default(f, values.as_ref(), shape)?;

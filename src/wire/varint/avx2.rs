@@ -56,9 +56,11 @@ static PAIRS: [u64; 256] = {
     let mut table = [0; 256];
     let mut ends = 0;
     while ends < 256 {
-        let (mut at, mut value) = (0, 0);
+        let mut at = 0;
+        let mut value = 0;
         while value < 2 {
-            let (mut k, mut ended) = (0, false);
+            let mut k = 0;
+            let mut ended = false;
             while k < 4 {
                 let source = if ended || at >= 8 { 0x80 } else { at as u64 };
                 table[ends] |= source << (8 * (4 * value + k));
@@ -177,7 +179,8 @@ pub(super) fn decode_blocks<const SPILL: usize>(
     continuations: impl Fn(&[u8; BLOCK]) -> u64,
     block: impl Fn(&[u8; WINDOW], u64, &mut [i64; BLOCK]) -> Option<()>,
 ) -> usize {
-    let (mut rest, mut done) = (chunk, 0);
+    let mut rest = chunk;
+    let mut done = 0;
     // Whole blocks, with room in `out` for as many values as a block can contain. At least `SPILL` values
     // follow each block, and overwrite the elements of `out` that are unspecified after its last value.
     while rest.len() >= BLOCK + SPILL * MAX_VARINT
@@ -278,16 +281,19 @@ fn word(window: &[u8; WINDOW], at: u32) -> u64 {
     reason = "a byte is below 256, the length of `PAIRS`, and a word has at most 64 trailing zeros"
 )]
 fn short(window: &[u8; WINDOW], ends: u64, out: &mut [i64; BLOCK]) {
-    let (mut left, mut start) = (ends, 0);
+    let mut left = ends;
+    let mut start = 0;
     for to in out.as_chunks_mut::<4>().0 {
         if left == 0 {
             break;
         }
-        let (a, first) = (word(window, start), PAIRS[usize::from(ends.wrapping_shr(start) as u8)]);
+        let a = word(window, start);
+        let first = PAIRS[usize::from(ends.wrapping_shr(start) as u8)];
         left = _blsr_u64(left);
         start = left.trailing_zeros() + 1;
         left = _blsr_u64(left);
-        let (b, second) = (word(window, start), PAIRS[usize::from(ends.wrapping_shr(start) as u8)]);
+        let b = word(window, start);
+        let second = PAIRS[usize::from(ends.wrapping_shr(start) as u8)];
         left = _blsr_u64(left);
         start = left.trailing_zeros() + 1;
         left = _blsr_u64(left);
@@ -316,7 +322,8 @@ const EIGHTS: i64 = 0x0808_0808_0808_0808;
               plus 8 is small"
 )]
 fn long<const PEXT: bool, const TEN: bool>(window: &[u8; WINDOW], ends: u64, out: &mut [i64; BLOCK]) {
-    let (mut left, mut start) = (ends, 0);
+    let mut left = ends;
+    let mut start = 0;
     for to in out.as_chunks_mut::<2>().0 {
         if left == 0 {
             break;
@@ -358,7 +365,9 @@ fn gather<const PEXT: bool>(word: u64, mask: u64) -> u64 {
 )]
 fn count(chunk: &[u8]) -> Option<usize> {
     let (blocks, tail) = chunk.as_chunks::<BLOCK>();
-    let (mut count, mut too_long, mut before) = (0, 0, Runs::default());
+    let mut count = 0;
+    let mut too_long = 0;
+    let mut before = Runs::default();
     let mut add = |block: &[u8; BLOCK]| {
         let open = continuations(block);
         too_long |= before.ten_at(open);

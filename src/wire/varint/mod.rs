@@ -91,7 +91,8 @@ mod tests {
 
     /// Counts one varint at a time.
     fn naive_count(chunk: &[u8]) -> Option<usize> {
-        let (mut rest, mut count) = (chunk, 0);
+        let mut rest = chunk;
+        let mut count = 0;
         while !rest.is_empty() {
             rest = plain(rest)?.1;
             count += 1;

@@ -122,7 +122,8 @@ mod tests {
     fn every_length_of_value() {
         for bits in 0..64 {
             for value in [1u64 << bits, (1 << bits) - 1, u64::MAX >> bits] {
-                let (mut payload, mut rest) = (vec![0x1a], value);
+                let mut payload = vec![0x1a];
+                let mut rest = value;
                 while rest >= 0x80 {
                     payload.push(rest as u8 | 0x80);
                     rest >>= 7;

@@ -154,11 +154,12 @@ impl Encoder {
                 }
             }
             self.payload.clear();
-            match self.is_sequence {
-                true => put_sequence_example(&features, &lists, &mut self.payload),
-                false => put_example(&features, &mut self.payload),
-            }
-            .map_err(|error| Error::from(ErrorKind::Record(error)).in_row(row))?;
+            let put = if self.is_sequence {
+                put_sequence_example(&features, &lists, &mut self.payload)
+            } else {
+                put_example(&features, &mut self.payload)
+            };
+            put.map_err(|error| Error::from(ErrorKind::Record(error)).in_row(row))?;
             f(&self.payload).map_err(ErrorKind::Record)?;
         }
         Ok(())
@@ -171,7 +172,8 @@ impl Encoder {
         }
         for (field, column) in self.schema.fields().iter().zip(batch.columns()) {
             if field.data_type() != column.data_type() {
-                let (expected, found) = (field.data_type(), column.data_type());
+                let expected = field.data_type();
+                let found = column.data_type();
                 let error =
                     Error::batch(format!("expected the type {expected} of the schema, found {found}"));
                 return Err(error.column_named(field.name()));

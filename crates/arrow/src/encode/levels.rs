@@ -95,9 +95,12 @@ impl Located {
         let Some(nulls) = self.leaves.logical_nulls().filter(|nulls| nulls.null_count() > 0) else {
             return Ok(());
         };
-        self.each(&mut |row, mut leaves| match leaves.any(|leaf| nulls.is_null(leaf)) {
-            true => Err(Error::value(row, "expected values in the list, found null")),
-            false => Ok(()),
+        self.each(&mut |row, mut leaves| {
+            if leaves.any(|leaf| nulls.is_null(leaf)) {
+                Err(Error::value(row, "expected values in the list, found null"))
+            } else {
+                Ok(())
+            }
         })
     }
 }
@@ -127,7 +130,8 @@ impl Level {
         mut ranges: Vec<Range<usize>>,
         items: &ArrayRef,
     ) -> Result<(Level, ArrayRef)> {
-        let (mut start, mut end) = (usize::MAX, 0);
+        let mut start = usize::MAX;
+        let mut end = 0;
         for (row, range) in ranges.iter_mut().enumerate() {
             if nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) || range.start >= range.end {
                 *range = 0..0;

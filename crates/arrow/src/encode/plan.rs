@@ -20,9 +20,10 @@ pub(super) struct EncodedColumn {
 /// Returns the columns in the order of their features in a record.
 pub(super) fn columns(schema: &ArrowSchema, options: &EncoderOptions) -> Result<Vec<EncodedColumn>> {
     let known: HashSet<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
-    let expected = |column: &str, option: &str| match known.contains(column) {
-        true => Ok(()),
-        false => {
+    let expected = |column: &str, option: &str| {
+        if known.contains(column) {
+            Ok(())
+        } else {
             Err(Error::schema(column, format!("expected a column for `{option}`, found no such column")))
         }
     };

@@ -167,7 +167,10 @@ impl SavedColumns {
         });
         let shards = column.values.shards();
         // Records are mostly of the shard of the record before.
-        let (mut shard, mut start, mut end, mut first) = (None, 1, 0, 0);
+        let mut shard = None;
+        let mut start = 1;
+        let mut end = 0;
+        let mut first = 0;
         for &number in numbers {
             if !(start..end).contains(&number) {
                 let s = self.shards.partition_point(|&(end, _)| end <= number);

@@ -139,8 +139,10 @@ impl ReadRows {
         self.bytes.try_reserve(record.payload().len())?;
         self.rows.try_reserve(1)?;
         self.bytes.extend_from_slice(record.payload());
-        let (payload, shard) = (start..self.bytes.len(), self.shards.len().saturating_sub(1));
-        let (ordinal, offset) = (at.record.unwrap_or_default(), at.offset.unwrap_or_default());
+        let payload = start..self.bytes.len();
+        let shard = self.shards.len().saturating_sub(1);
+        let ordinal = at.record.unwrap_or_default();
+        let offset = at.offset.unwrap_or_default();
         self.rows.push(RowPlace { payload, number, shard, ordinal, offset });
         Ok(())
     }

@@ -135,7 +135,8 @@ impl ScanReader {
                 rows: scan.batch_rows.unwrap_or(ROWS_OF_COLUMNS),
             },
             (ScanSource::Dataset(dataset), Some(numbers)) => {
-                let (mut numbers, mut filter) = (Arc::clone(numbers), scan.filter.as_ref());
+                let mut numbers = Arc::clone(numbers);
+                let mut filter = scan.filter.as_ref();
                 // What is left out must be known before the first batch.
                 if let Some(condition) = filter.filter(|_| dataset.damage() == Damage::Skip) {
                     let mut tested = numbers.to_vec();
@@ -293,7 +294,8 @@ fn work_on(
     if let Some(verify) = scan.verify {
         options = options.verify(verify, verify);
     }
-    let (dataset, loader) = (dataset.clone(), Box::new(options.build()?));
+    let dataset = dataset.clone();
+    let loader = Box::new(options.build()?);
     Ok(ScanWork::Loaded(LoadedBatches { dataset, loader, subset, rows, returned: 0 }))
 }
 

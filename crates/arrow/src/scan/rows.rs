@@ -44,7 +44,9 @@ fn largest_batch(dataset: &Dataset, rows: usize) -> Option<u64> {
     if shards.len() > MAX_SHARDS || dataset.len() / step > MAX_BATCHES {
         return None;
     }
-    let (mut largest, mut batch, mut first) = (0u64, 0u64, 0u64);
+    let mut largest = 0u64;
+    let mut batch = 0u64;
+    let mut first = 0u64;
     for (number, shard) in shards.enumerate().filter(|(_, shard)| shard.len > 0) {
         let index = dataset.index(number).ok()?;
         let end = shard.start.checked_add(shard.len)?;

@@ -141,15 +141,18 @@ fn traffic_json(traffic: &Traffic) -> Value {
 }
 
 pub(crate) fn print(report: &EpochReport<'_>, global: &GlobalArgs, console: &mut Console) -> Outcome {
-    let (bold, dim) = (console.style(BOLD), console.style(DIM));
+    let bold = console.style(BOLD);
+    let dim = console.style(DIM);
     let stats = report.stats;
     let size = |bytes: u64| Size { bytes, exact: global.bytes };
     console.print(format_args!(
         "{bold}epoch {}, rank {} of {}{bold:#}{dim}, {}{dim:#}\n",
         report.epoch, report.rank, report.ranks, report.summary
     ))?;
-    let (plan, ranks) = (&report.plan, report.ranks);
-    let (records, shards) = (count(plan.records, "record"), count(plan.shards, "shard"));
+    let plan = &report.plan;
+    let ranks = report.ranks;
+    let records = count(plan.records, "record");
+    let shards = count(plan.shards, "shard");
     let each = if ranks == 1 {
         String::new()
     } else {
@@ -205,7 +208,9 @@ pub(crate) fn print(report: &EpochReport<'_>, global: &GlobalArgs, console: &mut
     if let (Some(peak), Some(anonymous), Some(tables)) =
         (memory.resident, memory.anonymous, memory.page_tables)
     {
-        let (peak, anonymous, tables) = (size(peak), size(anonymous), size(tables));
+        let peak = size(peak);
+        let anonymous = size(anonymous);
+        let tables = size(tables);
         rows.push(("memory", format!("peak {peak}, anonymous {anonymous}, page tables {tables}")));
     }
     rows.push(("sum", format!("{:016x}", stats.sum)));

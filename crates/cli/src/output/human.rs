@@ -46,7 +46,8 @@ pub(super) fn print(
     (labels, limits): (&LabelNames, Limits),
     many_files: bool,
 ) -> Outcome {
-    let (bold, dim) = (console.style(BOLD), console.style(DIM));
+    let bold = console.style(BOLD);
+    let dim = console.style(DIM);
     let payload = item.record.payload();
     let size = Size { bytes: payload.len() as u64, exact: limits.bytes.exact };
     let at = item.record.at();
@@ -158,7 +159,8 @@ const DOUBLES: [Option<&str>; 2] = [Some("bucket_limit"), Some("bucket")];
 
 /// Prints the fields of a message of another type, one per line; messages in it are indented.
 fn print_fields(console: &mut Console, indent: &str, fields: &[ProtoField<'_>], limits: Limits) -> Outcome {
-    let (bold, dim) = (console.style(BOLD), console.style(DIM));
+    let bold = console.style(BOLD);
+    let dim = console.style(DIM);
     for field in fields.iter().take(limits.values) {
         let label = match field.name {
             Some(name) => format!("{} {name}", field.number),
@@ -231,12 +233,14 @@ fn print_map(
 ) -> Outcome {
     // The limit keeps a single long key from widening the column for all keys.
     const MAX_KEY_WIDTH: usize = 40;
-    let (bold, dim) = (console.style(BOLD), console.style(DIM));
+    let bold = console.style(BOLD);
+    let dim = console.style(DIM);
     let widths = map.iter().map(|(key, value)| (Key(key).width().min(MAX_KEY_WIDTH), value.shape().len()));
     let (keys, shapes) = widths.fold((0, 0), |(a, b), (c, d)| (a.max(c), b.max(d)));
     for (key, value) in map {
         let names = labels.get(*key).map(|names| &**names);
-        let (key, shape) = (Key(key), value.shape());
+        let key = Key(key);
+        let shape = value.shape();
         let pad = keys.saturating_sub(key.width());
         // A line without values has no trailing spaces.
         let shapes = if value.is_empty() { 0 } else { shapes };

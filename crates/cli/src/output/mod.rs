@@ -122,7 +122,8 @@ impl Printer {
                 )?;
             }
             RecordFormat::Json => {
-                let (at, content) = (item.record.at(), self.content(&item)?);
+                let at = item.record.at();
+                let content = self.content(&item)?;
                 let file = at.path.filter(|_| self.many_files);
                 let step = item.step.map(|step| (step.episode, step.step));
                 let index = item.index;

@@ -451,7 +451,8 @@ fn print(report: &ConvertReport, args: &ConvertArgs, global: &GlobalArgs, consol
         return console.print(format_args!("{line}\n"));
     }
     let size = Size { bytes: report.bytes, exact: global.bytes };
-    let (path, records) = (printable(&report.path), count(report.records, "record"));
+    let path = printable(&report.path);
+    let records = count(report.records, "record");
     let shards = match report.shards.len() {
         1 => String::new(),
         n => format!(" {},", count(n as u64, "shard")),
@@ -473,9 +474,10 @@ fn note_losses(report: &ConvertReport, console: &mut Console) {
             report.kindless_names.iter().take(NAMED).map(|name| format!("{name:?}")).collect();
         let more = if report.kindless_names.len() > NAMED { ", .." } else { "" };
         let names = names.join(", ");
-        let path = match is_stdio(&report.path) {
-            true => "standard output".into(),
-            false => printable(&report.path).to_string(),
+        let path = if is_stdio(&report.path) {
+            "standard output".into()
+        } else {
+            printable(&report.path).to_string()
         };
         console.note(format_args!(
             "tfseek: {path}: {features} or steps without a kind ({names}{more}) are null or empty there, and absent on the way back"

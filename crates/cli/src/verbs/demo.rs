@@ -176,7 +176,9 @@ fn show_condition(numbered: &Numbered, pattern: &impl Display, console: &mut Con
     let start = Instant::now();
     let (found, _) = numbered.dataset.select(&condition.parse()?, &ColumnOptions::default())?;
     let ids: Vec<_> = found.iter().take(6).map(|i| i.to_string()).collect();
-    let (count, first, took) = (found.len(), ids.join(" "), duration(start.elapsed()));
+    let count = found.len();
+    let first = ids.join(" ");
+    let took = duration(start.elapsed());
     let more = if count > 6 { " .." } else { "" };
     console.print(format_args!("  {count} of {} records in {took}: {first}{more}\n", thousands(RECORDS)))
 }
@@ -277,7 +279,8 @@ fn best_rate(mut pass: impl FnMut() -> Outcome<u64>) -> Outcome<f64> {
 }
 
 fn sequential(paths: &[PathBuf]) -> Outcome<u64> {
-    let (mut records, mut sum) = (0, 0);
+    let mut records = 0;
+    let mut sum = 0;
     for path in paths {
         let mut stream = Stream::open(path)?;
         while let Some(record) = stream.next()? {
@@ -291,7 +294,8 @@ fn sequential(paths: &[PathBuf]) -> Outcome<u64> {
 
 fn by_number(numbered: &Numbered, seed: u64) -> Outcome<u64> {
     let mut random = Random::new(seed);
-    let (mut buf, mut sum) = (Vec::new(), 0);
+    let mut buf = Vec::new();
+    let mut sum = 0;
     for _ in 0..RECORDS {
         let record = numbered.dataset.read(random.below(RECORDS), &mut buf)?;
         sum += record.example().int64("feature1")?.first().unwrap_or(0);
@@ -302,7 +306,8 @@ fn by_number(numbered: &Numbered, seed: u64) -> Outcome<u64> {
 
 fn shuffled_epoch(numbered: &Numbered, seed: u64) -> Outcome<u64> {
     let schema = schema()?;
-    let (mut records, mut sum) = (0, 0);
+    let mut records = 0;
+    let mut sum = 0;
     for step in numbered
         .dataset
         .loader(&schema)

@@ -82,7 +82,8 @@ fn line(item: NumberedRecord<'_>) -> tfseek::Result<String> {
     };
     let payload = item.record.payload();
     let sha256 = digest::sha256(payload);
-    let (index, record) = (Value::from(item.index), Value::from(item.record.at().record));
+    let index = Value::from(item.index);
+    let record = Value::from(item.record.at().record);
     Ok(format!(
         "\"index\":{index},\"record\":{record},\"length\":{},\"sha256\":\"{sha256}\",\"digest\":{digest}",
         payload.len()

@@ -80,7 +80,8 @@ pub(crate) fn run(args: &EpochArgs, global: &GlobalArgs, console: &mut Console) 
     let mut loader = args.share.loader(&dataset, options, global, console)?;
     warnings::print(loader.warnings(), console);
     let start = loader.cursor().clone();
-    let (steps, batch) = (start.steps_left()?, args.share.global_batch()?);
+    let steps = start.steps_left()?;
+    let batch = args.share.global_batch()?;
     let order = start.order();
     let plan = EpochPlan {
         records: dataset.len(),

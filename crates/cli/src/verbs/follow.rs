@@ -151,7 +151,8 @@ struct FollowedRecords {
 impl FollowedRecords {
     /// Returns the position of the next record.
     fn position(&self) -> Position {
-        let (record, offset) = (self.follow.records_read(), self.follow.offset());
+        let record = self.follow.records_read();
+        let offset = self.follow.offset();
         Position { path: self.follow.path().into(), record, offset }
     }
 
@@ -195,7 +196,8 @@ impl Reader<'_> {
             TailCount::Last(n) => n,
         };
         let name = self.records.follow.path().to_path_buf();
-        let (mut last, mut spare) = (VecDeque::<KeptRecord>::new(), KeptRecord::default());
+        let mut last = VecDeque::<KeptRecord>::new();
+        let mut spare = KeptRecord::default();
         let end = loop {
             match self.records.next() {
                 Ok(Some(item)) => spare.set(item)?,
@@ -277,7 +279,8 @@ impl Reader<'_> {
     /// Reports a record whose end will not be written, because a later file exists.
     fn torn(&self, bytes: u64, next: &Path, console: &mut Console) -> Outcome {
         let Position { path, record, offset } = self.records.position();
-        let (path, next) = (path.display(), next.display());
+        let path = path.display();
+        let next = next.display();
         let message = format!(
             "{path}: record {record} at byte {offset}: the file ends inside the record, after {bytes} bytes, and {next} follows it"
         );

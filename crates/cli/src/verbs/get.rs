@@ -78,7 +78,8 @@ fn print(args: &GetArgs, global: &GlobalArgs, console: &mut Console) -> Outcome 
         for range in list {
             let found = range.resolve(what, len).map_err(|e| outside(word, range, e))?;
             if found.is_empty() {
-                let (word, all) = (word.display(), text::count(len, what));
+                let word = word.display();
+                let all = text::count(len, what);
                 console.note(format_args!("tfseek: `{word}`: the range {range} of {all} is empty"));
             }
             ranges.push(found);
@@ -87,7 +88,8 @@ fn print(args: &GetArgs, global: &GlobalArgs, console: &mut Console) -> Outcome 
     let printer = printer.many_files(shards > 1).labels(&features);
     let mut condition = Condition::new(&args.select, shards, &features)?;
     condition.compare_numbered(&mut records)?;
-    let (read, mut skipped) = (args.print.payload.read, SkippedErrors::default());
+    let read = args.print.payload.read;
+    let mut skipped = SkippedErrors::default();
     for i in ranges.into_iter().flatten() {
         let item = records.get(i)?;
         let printed = condition

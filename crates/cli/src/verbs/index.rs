@@ -166,7 +166,9 @@ fn build(args: &IndexArgs, global: &GlobalArgs, console: &mut Console, report: &
     };
     bar.finish_and_clear();
     let (pack, built) = done.map_err(|e| elsewhere(e.into(), &paths, args))?;
-    let (mut records, mut failed, mut indexed) = (0, 0, Vec::new());
+    let mut records = 0;
+    let mut failed = 0;
+    let mut indexed = Vec::new();
     for (k, shard) in built.into_iter().enumerate() {
         match shard {
             Ok(opened) => {
@@ -189,7 +191,8 @@ fn build(args: &IndexArgs, global: &GlobalArgs, console: &mut Console, report: &
     let size = Size { bytes, exact: global.bytes };
     let into = pack.as_ref().map_or(String::new(), |path| format!(" -> {}", path.display()));
     let fresh = fresh.iter().filter(|&&fresh| fresh).count();
-    let (n_built, time) = (paths.len() - failed - fresh, start.elapsed());
+    let n_built = paths.len() - failed - fresh;
+    let time = start.elapsed();
     report.extend([
         ("shards".to_owned(), json!(paths.len())),
         ("failed".to_owned(), json!(failed)),
@@ -201,7 +204,8 @@ fn build(args: &IndexArgs, global: &GlobalArgs, console: &mut Console, report: &
         ("pack".to_owned(), json!(pack.as_ref().map(|path| path.to_string_lossy()))),
     ]);
     let built = if n_built == 1 { "1 index".to_owned() } else { format!("{n_built} indexes") };
-    let (records, time) = (count(records, "record"), text::duration(time));
+    let records = count(records, "record");
+    let time = text::duration(time);
     if !args.json {
         console
             .note(format_args!("{shards}, {records}, {size} in {time}; {built} built, {fresh} fresh{into}"));
@@ -298,7 +302,8 @@ fn columns(
         beside: true,
         ..ColumnOptions::default()
     };
-    let (mut written, mut files) = (Vec::new(), vec![Vec::new(); features.len()]);
+    let mut written = Vec::new();
+    let mut files = vec![Vec::new(); features.len()];
     // The kind of each feature, the number of records that have it, and the number of all records.
     let mut found: Vec<(Option<DType>, u64, u64)> = vec![(None, 0, 0); features.len()];
     let build = |source: &PathBuf| options.open(source)?.columns(&features, &column_options);
@@ -320,8 +325,10 @@ fn columns(
             for ((kind, count, len), column) in found.iter_mut().zip(&columns) {
                 match (*kind, column.kind) {
                     (Some(kind), Some(other)) if kind != other => {
-                        let (path, feature) = (source.display(), &column.feature);
-                        let (kind, other) = (kind.list_name(), other.list_name());
+                        let path = source.display();
+                        let feature = &column.feature;
+                        let kind = kind.list_name();
+                        let other = other.list_name();
                         let message = format!(
                             "{path}: {feature:?} is of kind {other}, in earlier shards of kind {kind}"
                         );
@@ -358,7 +365,8 @@ fn columns(
         let kind = kind.map(DType::list_name);
         columns.push(json!({"feature": feature, "kind": kind, "values": count, "records": len}));
         if !args.json {
-            let (kind, records) = (kind.unwrap_or("no"), text::count(len, "record"));
+            let kind = kind.unwrap_or("no");
+            let records = text::count(len, "record");
             console.note(format_args!("column {feature}: {kind} values in {count} of {records}"));
         }
     }
@@ -396,7 +404,8 @@ fn dali(
     if let Some(dir) = &args.index_dir {
         std::fs::create_dir_all(dir).map_err(|e| Failure::io(dir, e))?;
     }
-    let (count, mut written) = (AtomicU64::new(0), Vec::new());
+    let count = AtomicU64::new(0);
+    let mut written = Vec::new();
     let export = |path: &PathBuf, target: &PathBuf| -> Outcome<Vec<Warning>> {
         let opened = index::open_shards(std::slice::from_ref(path), &options)?;
         let selected = filter.as_ref().map(|filter| select(path, filter, args, bar)).transpose()?;

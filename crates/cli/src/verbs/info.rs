@@ -109,7 +109,8 @@ pub(crate) fn run(args: &InfoArgs, global: &GlobalArgs, console: &mut Console) -
     let bar = progress::bytes(global, "reading", total);
     let features = features::find(paths.iter().flatten().map(InputFile::path), console);
     let mut episodes = EpisodeSummary::new(&features, total, args.inspect.limit);
-    let (single, mut rows) = (paths.len() == 1, Vec::new());
+    let single = paths.len() == 1;
+    let mut rows = Vec::new();
     let cache = paths.iter().flatten().find_map(|path| store::cache(path.path()));
     for path in paths {
         let read = bytes(&path);
@@ -173,7 +174,8 @@ fn print_cache(
 ) -> Outcome {
     let Some((folder, pieces, bytes, limit)) = cache else { return Ok(()) };
     let [bytes, limit] = [*bytes, *limit].map(|bytes| Size { bytes, exact: global.bytes });
-    let (dim, pieces) = (console.style(DIM), count(*pieces, "piece"));
+    let dim = console.style(DIM);
+    let pieces = count(*pieces, "piece");
     console.print(format_args!(
         "{indent}{dim}cache{dim:#}         {}: {bytes} of {limit} in {pieces}\n",
         folder.display()
@@ -188,10 +190,12 @@ fn mention_folders(path: &Path, console: &mut Console) {
         .filter(|name| !name.starts_with('.'))
         .collect();
     names.sort();
-    let (n, more) = (names.len() as u64, if names.len() > MAX_FOLDERS { ", .." } else { "" });
+    let n = names.len() as u64;
+    let more = if names.len() > MAX_FOLDERS { ", .." } else { "" };
     names.truncate(MAX_FOLDERS);
     if n > 0 {
-        let (path, names) = (tfseek::error::printable(path), names.join(", "));
+        let path = tfseek::error::printable(path);
+        let names = names.join(", ");
         console.note(format_args!("tfseek: {path}: {} in it left out: {names}{more}", count(n, "folder")));
     }
 }
@@ -295,7 +299,8 @@ fn count_records(
     records: &mut Records,
     summary: &mut FileSummary,
 ) -> tfseek::Result<()> {
-    let (plain, regular) = (summary.compression == Some("none"), records::is_regular(path));
+    let plain = summary.compression == Some("none");
+    let regular = records::is_regular(path);
     let kind = Some(records.kind);
     let Some(first) = records.next()? else {
         if regular && let Some(e) = summary.add_index(path, limit)?.torn {
@@ -458,7 +463,8 @@ fn kind_name(summary: &FileSummary) -> &'static str {
 }
 
 fn print_block(summary: &FileSummary, global: &GlobalArgs, console: &mut Console) -> Outcome {
-    let (bold, dim) = (console.style(BOLD), console.style(DIM));
+    let bold = console.style(BOLD);
+    let dim = console.style(DIM);
     console.print(format_args!("{bold}{}{bold:#}\n", tfseek::error::printable(&summary.path)))?;
     let size_of = |bytes| Size { bytes, exact: global.bytes }.to_string();
     let size = summary.size.map(size_of);
@@ -482,7 +488,8 @@ fn print_block(summary: &FileSummary, global: &GlobalArgs, console: &mut Console
         (
             "damage",
             summary.gaps.as_ref().map(|gaps| {
-                let (ranges, bytes) = (count(gaps.len() as u64, "range"), count(gap_bytes(gaps), "byte"));
+                let ranges = count(gaps.len() as u64, "range");
+                let bytes = count(gap_bytes(gaps), "byte");
                 format!("{ranges}, {bytes}, left out of the index")
             }),
         ),
@@ -592,7 +599,8 @@ fn print_table(all: &[FileSummary], global: &GlobalArgs, console: &mut Console) 
     // A single set is the total.
     if sets.len() > 1 {
         rows.extend(sets.iter().filter_map(|(set, files)| {
-            let (set, n) = (tfseek::error::printable(set.as_ref()?), count(files.len() as u64, "file"));
+            let set = tfseek::error::printable(set.as_ref()?);
+            let n = count(files.len() as u64, "file");
             Some(sum(files, format!("{set} ({n})")))
         }));
     }

@@ -73,19 +73,22 @@ const CHUNK: u64 = 1024;
 pub(crate) fn run(args: &OrderArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let dataset = dataset::open(&args.paths, &args.access, args.share.read, global, console)?;
     let cursor = args.share.cursor(&dataset, global, console)?;
-    let (order, share) = (cursor.order(), cursor.share()?);
+    let order = cursor.order();
+    let share = cursor.share()?;
     if let Some(range) = &args.query.step {
         return steps(args, order, &share, range.clone(), &RecordLocations::of(&dataset), console);
     }
     if let Some(record) = args.query.record {
         return rows_of(args, order, &share, record, &RecordLocations::of(&dataset), console);
     }
-    let (batch, ranks) = (args.share.global_batch()?, args.share.world_size.get());
+    let batch = args.share.global_batch()?;
+    let ranks = args.share.world_size.get();
     let each = match ranks {
         1 => String::new(),
         _ => format!(", {} for each of {ranks} ranks", batch / ranks),
     };
-    let (steps, samples) = (count(share.steps(), "step"), count(batch, "sample"));
+    let steps = count(share.steps(), "step");
+    let samples = count(batch, "sample");
     console.print(format_args!("{}\n{steps} of {samples}{each}\n", order.describe(Some(batch))))
 }
 
@@ -123,7 +126,9 @@ fn steps(
         range.take_while(|&k| share.step(k).is_some()).flat_map(|k| chunks(k).map(move |r| (k, r)))
     {
         for sample in order.samples([run])? {
-            let (epoch, position, record) = (sample.epoch, sample.position, sample.record);
+            let epoch = sample.epoch;
+            let position = sample.position;
+            let record = sample.record;
             if args.ids {
                 console.print(format_args!("{record}\n"))?;
             } else if args.json {

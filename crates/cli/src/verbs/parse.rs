@@ -106,10 +106,7 @@ pub(crate) fn run(args: &ParseArgs, global: &GlobalArgs, console: &mut Console) 
 pub(super) fn schema(path: &Path) -> Outcome<Schema> {
     let text = text::read_file(path, "a schema")?;
     let is_tfx = text.contains("feature {") && !text.trim_start().starts_with('{');
-    let parsed = match is_tfx {
-        true => columns(&validate::of_tfx(path, &text)?),
-        false => Schema::from_json(&text),
-    };
+    let parsed = if is_tfx { columns(&validate::of_tfx(path, &text)?) } else { Schema::from_json(&text) };
     text::parsed(path, parsed)
 }
 
@@ -225,15 +222,19 @@ fn parse_all(
 ) -> Outcome<(u64, u64)> {
     let parser = BatchParser::new(schema);
     let is_joined = matches!(output, BatchOutput::Joined(_));
-    let size = match args.single {
-        _ if is_joined => usize::MAX,
-        true => 1,
-        false => args.batch_size.get(),
+    let size = if is_joined {
+        usize::MAX
+    } else if args.single {
+        1
+    } else {
+        args.batch_size.get()
     };
     // The first `pending` rows belong to the next batch. The others keep their memory for later batches.
     let mut rows: Vec<PendingRow> = Vec::new();
     let mut pending = 0;
-    let (mut seen, mut taken, mut done) = (0u64, 0u64, 0u64);
+    let mut seen = 0u64;
+    let mut taken = 0u64;
+    let mut done = 0u64;
     let max_records = args.n.unwrap_or(u64::MAX);
     let mut memory = 0;
     // Writes the batch of the rows. Rows that cannot be parsed are left out, and the others are kept for the

@@ -213,7 +213,8 @@ fn set_json(set: &ReshardSet) -> Value {
 fn print_lines(sets: &[ReshardSet], global: &GlobalArgs, console: &mut Console) -> Outcome {
     for set in sets {
         let size = Size { bytes: set.bytes, exact: global.bytes };
-        let (records, shards) = (count(set.records, "record"), count(set.shards.len() as u64, "shard"));
+        let records = count(set.records, "record");
+        let shards = count(set.shards.len() as u64, "shard");
         console.summary(format_args!(
             "{}: {records}, {shards}, {size}\n",
             tfseek::error::printable(&set.path)

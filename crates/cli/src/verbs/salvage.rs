@@ -82,7 +82,8 @@ pub(crate) fn run(args: &SalvageArgs, global: &GlobalArgs, console: &mut Console
     if report.gaps.is_empty() {
         return Ok(());
     }
-    let (gaps, bytes) = (count(report.gaps.len() as u64, "damaged range"), count(report.gap_bytes(), "byte"));
+    let gaps = count(report.gaps.len() as u64, "damaged range");
+    let bytes = count(report.gap_bytes(), "byte");
     let in_file = report.gaps.iter().filter_map(|gap| gap.file.as_ref()).map(|file| file.end - file.start);
     let more = match in_file.sum::<u64>() {
         0 => String::new(),
@@ -116,7 +117,8 @@ pub(crate) fn print(path: &Path, gaps: &[Gap], console: &mut Console) -> Outcome
     for gap in gaps {
         let end = gap.offset.saturating_add(gap.len);
         let name = records::name(path);
-        let (size, reason) = (count(gap.len, "byte"), gap.reason.name());
+        let size = count(gap.len, "byte");
+        let reason = gap.reason.name();
         console.print(format_args!(
             "{}: damaged: bytes {}..{end} ({size}): {reason}",
             printable(&name),

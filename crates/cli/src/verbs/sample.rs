@@ -88,7 +88,8 @@ fn by_number(
         (records, _) = records.into_steps(features, args.steps.feature(), global, console)?;
     }
     let mut random = Random::new(args.seed);
-    let (read, mut skipped) = (args.print.payload.read, SkippedErrors::default());
+    let read = args.print.payload.read;
+    let mut skipped = SkippedErrors::default();
     let len = records.dataset.len();
     if condition.is_all() {
         for i in random.draw(args.n, len) {
@@ -129,7 +130,8 @@ fn in_one_pass(
     let n = usize::try_from(args.n).unwrap_or(usize::MAX);
     let mut sample = Reservoir::<Drawn>::new(n, args.seed);
     let mut numbers = RecordNumbers::new(args.print.payload.read);
-    let (read, mut skipped) = (args.print.payload.read, SkippedErrors::default());
+    let read = args.print.payload.read;
+    let mut skipped = SkippedErrors::default();
     let bar = progress::bytes(global, "reading", progress::total_size(paths));
     for (file, path) in paths.iter().enumerate() {
         if n == 0 {

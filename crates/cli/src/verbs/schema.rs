@@ -156,7 +156,8 @@ fn observe(
     console: &mut Console,
 ) -> Result<Observed, Stop> {
     let mut seen = Inference::new(kind).map_err(Failure::from)?;
-    let (mut failed, mut skipped) = (false, SkippedErrors::default());
+    let mut failed = false;
+    let mut skipped = SkippedErrors::default();
     let bar = progress::bytes(global, "reading", if args.all { progress::total_size(paths) } else { 0 });
     for (k, path) in paths.iter().enumerate() {
         // Records that a short file lacks are read from later files.
@@ -225,7 +226,8 @@ fn file(
 
 fn table(seen: &Inference, console: &mut Console) -> Outcome {
     let kind = if seen.is_sequence() { MessageKind::SequenceExample } else { MessageKind::Example };
-    let (bold, dim) = (console.style(BOLD), console.style(DIM));
+    let bold = console.style(BOLD);
+    let dim = console.style(DIM);
     let records = text::count(seen.records(), "record");
     console.print(format_args!("{bold}{}{bold:#}, {records} seen\n", kind.name()))?;
     let (lists, features): (Vec<_>, Vec<_>) = seen.findings().partition(|found| found.list);
@@ -284,7 +286,10 @@ fn print_rows(
     console: &mut Console,
 ) -> Outcome {
     let [name, kind, values, present, spec] = titles;
-    let (mut a, mut b, mut c, mut d) = (name.len(), kind.len(), values.len(), present.len());
+    let mut a = name.len();
+    let mut b = kind.len();
+    let mut c = values.len();
+    let mut d = present.len();
     for [name, kind, values, present, _] in rows {
         a = a.max(Key(name).width().min(40));
         (b, c, d) = (b.max(kind.len()), c.max(values.len()), d.max(present.len()));

@@ -80,9 +80,10 @@ pub(crate) fn run(args: &StatsArgs, global: &GlobalArgs, console: &mut Console) 
     if args.steps.is_some() {
         return steps::run(args, global, console);
     }
-    let paths = match args.merge {
-        true => args.paths.paths.iter().cloned().map(InputFile::from).collect(),
-        false => records::resolve(&args.paths, args.payload.read, console)?,
+    let paths = if args.merge {
+        args.paths.paths.iter().cloned().map(InputFile::from).collect()
+    } else {
+        records::resolve(&args.paths, args.payload.read, console)?
     };
     let written: Vec<&Path> = [&args.save, &args.tfdv].into_iter().flatten().map(PathBuf::as_path).collect();
     let inputs = paths.iter().map(InputFile::path).filter(|path| *path != Path::new(STDIN));
@@ -109,7 +110,8 @@ pub(crate) fn run(args: &StatsArgs, global: &GlobalArgs, console: &mut Console) 
     if args.json {
         console.print(format_args!("{}\n", stats.json()))?;
     } else {
-        let (bold, dim) = (console.style(BOLD), console.style(DIM));
+        let bold = console.style(BOLD);
+        let dim = console.style(DIM);
         let mut style = TableStyle::default();
         style.width = console.width();
         style.heading = [bold.to_string(), format!("{bold:#}")];

@@ -119,7 +119,8 @@ fn file<'s>(
     let mut stream = records::kinded(records::stream(path, payload.read)?, payload.kind);
     let is_plain = stream.stream().compression() == Compression::None;
     let mut progress = FileProgress::new(bar, path, is_plain);
-    let (mut checks, kind) = (Validator::new(schema), stream.kind());
+    let mut checks = Validator::new(schema);
+    let kind = stream.kind();
     while let Some(record) = stream.next()? {
         if kind == MessageKind::Other {
             let name = records::name(path);
@@ -159,7 +160,8 @@ fn groups(report: &ValidationReport) -> Vec<Vec<&Anomaly>> {
 }
 
 fn table(report: &ValidationReport, console: &mut Console) -> Outcome {
-    let (bold, dim) = (console.style(BOLD), console.style(DIM));
+    let bold = console.style(BOLD);
+    let dim = console.style(DIM);
     let name = |anomaly: &Anomaly| match &anomaly.feature {
         Some(feature) => Key(feature).to_string(),
         None => "(all records)".to_owned(),

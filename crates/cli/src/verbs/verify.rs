@@ -51,7 +51,9 @@ pub(crate) fn run(args: &VerifyArgs, global: &GlobalArgs, console: &mut Console)
         has_steps: checks.as_ref().is_some_and(|checks| checks.has_steps()),
         ..FaultReport::default()
     };
-    let (mut sound, mut records, mut bytes) = (0, 0, 0);
+    let mut sound = 0;
+    let mut records = 0;
+    let mut bytes = 0;
     let mut numbers = RecordNumbers::new(args.inspect.payload().read);
     let done = |path: &InputFile, found: Verification| {
         records += found.records;
@@ -77,12 +79,15 @@ pub(crate) fn run(args: &VerifyArgs, global: &GlobalArgs, console: &mut Console)
     }
     let size = Size { bytes, exact: global.bytes };
     let result = if args.decode { "sound, decoded" } else { "sound" };
-    let (files, records) = (count(paths.len() as u64, "file"), count(records, "record"));
+    let files = count(paths.len() as u64, "file");
+    let records = count(records, "record");
     console.print(format_args!("{sound} of {files} {result}: {records}, {size} of payload\n"))?;
     let FaultReport { has_steps, steps, notes, .. } = faults;
-    let (number, faults) = (faults.faults, count(faults.faults, "fault"));
+    let number = faults.faults;
+    let faults = count(faults.faults, "fault");
     if has_steps {
-        let (steps, notes) = (count(steps, "step"), count(notes, "note"));
+        let steps = count(steps, "step");
+        let notes = count(notes, "note");
         console.print(format_args!("{steps} of episodes: {faults}, {notes}\n"))?;
     } else if number > 0 {
         console.print(format_args!("pictures: {faults}\n"))?;
@@ -176,7 +181,8 @@ fn report(
     if let Some(e) = found.first_malformed {
         console.report(&Failure::Error(e));
         if found.malformed > 1 {
-            let (name, more) = (records::name(path), found.malformed - 1);
+            let name = records::name(path);
+            let more = found.malformed - 1;
             let text = if more == 1 { "record does" } else { "records do" };
             console.note(format_args!("{}: {more} more {text} not decode", name.display()));
         }
@@ -189,7 +195,8 @@ fn report(
         console.report(&Failure::Error(e));
     }
     if let Some(records) = found.unverified {
-        let (name, records) = (records::name(path), count(records, "record"));
+        let name = records::name(path);
+        let records = count(records, "record");
         console.note(format_args!("{}: {records} by their lengths alone", name.display()));
     }
     if args.json { Ok(()) } else { salvage::print(path, &found.gaps, console) }

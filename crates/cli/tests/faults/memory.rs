@@ -102,10 +102,13 @@ impl<'a> Case<'a> {
     /// file. Returns a text if neither holds.
     fn check(&self, ran: &Ran, fault: &str) -> Result<bool, String> {
         let found = files(&self.dir.path(""));
-        let is_same = |a: &str, b: &str| match self.verb.starts_with("epoch") {
-            // A report has times.
-            true => a.is_empty() == b.is_empty(),
-            false => a == b,
+        let is_same = |a: &str, b: &str| {
+            if self.verb.starts_with("epoch") {
+                // A report has times.
+                a.is_empty() == b.is_empty()
+            } else {
+                a == b
+            }
         };
         // An index in the cache may stay unsaved.
         let of_verb = |files: &Files| -> Files {

@@ -88,7 +88,8 @@ impl Picture<'_> {
     #[inline(always)]
     fn upsample(&self, k: usize, y: usize, rows: &mut ScratchRows) {
         let component = &self.frame.components[k];
-        let (across, down) = (self.frame.h / component.h, self.frame.v / component.v);
+        let across = self.frame.h / component.h;
+        let down = self.frame.v / component.v;
         let width = component.width;
         let at = y / down;
         let row = |at: usize| &self.planes[k][at * component.stride()..][..width];
@@ -149,7 +150,9 @@ fn sums(row: impl ExactSizeIterator<Item = u16>, out: &mut Vec<u16>) {
 #[inline(always)]
 fn widen(sums: &[u16], bias: [u16; 2], shift: u32, out: &mut [u8]) {
     let n = sums.len() - 2;
-    let (before, own, after) = (&sums[..n], &sums[1..n + 1], &sums[2..]);
+    let before = &sums[..n];
+    let own = &sums[1..n + 1];
+    let after = &sums[2..];
     for (((out, &before), &own), &after) in
         out.as_chunks_mut::<2>().0.iter_mut().zip(before).zip(own).zip(after)
     {
@@ -191,10 +194,16 @@ fn rgb(rows: [&[u8]; 4], colours: &mut [Vec<u8>; 3], out: &mut [u8]) {
     for colour in [&mut *red, &mut *green, &mut *blue] {
         colour.resize(n, 0);
     }
-    let (y, cb, cr) = (&rows[0][..n], &rows[1][..n], &rows[2][..n]);
-    let (r, g, b) = (&mut red[..n], &mut green[..n], &mut blue[..n]);
+    let y = &rows[0][..n];
+    let cb = &rows[1][..n];
+    let cr = &rows[2][..n];
+    let r = &mut red[..n];
+    let g = &mut green[..n];
+    let b = &mut blue[..n];
     for i in 0..n {
-        let (y, cb, cr) = (i32::from(y[i]), i32::from(cb[i]) - 128, i32::from(cr[i]) - 128);
+        let y = i32::from(y[i]);
+        let cb = i32::from(cb[i]) - 128;
+        let cr = i32::from(cr[i]) - 128;
         r[i] = (y + cr + ((26345 * cr + 32768) >> 16)).clamp(0, 255) as u8;
         g[i] = (y - cr + ((-22554 * cb + 18734 * cr + 32768) >> 16)).clamp(0, 255) as u8;
         b[i] = (y + 2 * cb + ((-14942 * cb + 32768) >> 16)).clamp(0, 255) as u8;

@@ -258,7 +258,9 @@ impl<'a> Body<'a> {
         if self.byte()? != 8 {
             return Err(PictureFault::Unsupported("JPEG of more than 8 bits"));
         }
-        let (height, width, count) = (self.word()?, self.word()?, self.byte()?);
+        let height = self.word()?;
+        let width = self.word()?;
+        let count = self.byte()?;
         if height == 0 {
             return Err(PictureFault::Unsupported("JPEG whose height comes later"));
         }
@@ -267,8 +269,11 @@ impl<'a> Body<'a> {
         }
         let mut components = Vec::new();
         for _ in 0..count {
-            let (id, sampling, table) = (self.byte()?, self.byte()?, self.byte()?);
-            let (h, v) = (usize::from(sampling >> 4), usize::from(sampling & 15));
+            let id = self.byte()?;
+            let sampling = self.byte()?;
+            let table = self.byte()?;
+            let h = usize::from(sampling >> 4);
+            let v = usize::from(sampling & 15);
             if !(1..=4).contains(&h) || !(1..=4).contains(&v) || table > 3 {
                 return Err(PictureFault::Corrupt("frame header"));
             }
@@ -283,7 +288,8 @@ impl<'a> Body<'a> {
         if components.iter().any(|component| h % component.h != 0 || v % component.v != 0) {
             return Err(PictureFault::Unsupported("JPEG with sampling in fractions"));
         }
-        let (units_across, units_down) = (width.div_ceil(8 * h), height.div_ceil(8 * v));
+        let units_across = width.div_ceil(8 * h);
+        let units_down = height.div_ceil(8 * v);
         for component in &mut components {
             component.width = (width * component.h).div_ceil(h);
             component.height = (height * component.v).div_ceil(v);
@@ -298,28 +304,28 @@ impl<'a> Body<'a> {
         let count = self.byte()?;
         let mut selected: Vec<Selected> = Vec::new();
         for _ in 0..count {
-            let (id, tables) = (self.byte()?, self.byte()?);
+            let id = self.byte()?;
+            let tables = self.byte()?;
             let component =
                 frame.components.iter().position(|component| component.id == id).ok_or(CORRUPT)?;
             if selected.iter().any(|other| other.component == component) {
                 return Err(CORRUPT);
             }
-            let (dc, ac) = (usize::from(tables >> 4), usize::from(tables & 15));
+            let dc = usize::from(tables >> 4);
+            let ac = usize::from(tables & 15);
             if dc > 3 || ac > 3 {
                 return Err(CORRUPT);
             }
             selected.push(Selected { component, dc, ac });
         }
         let (from, to, bits) = (usize::from(self.byte()?), usize::from(self.byte()?), self.byte()?);
-        let (high, low) = (u32::from(bits >> 4), u32::from(bits & 15));
+        let high = u32::from(bits >> 4);
+        let low = u32::from(bits & 15);
         let units: usize =
             selected.iter().filter_map(|one| frame.components.get(one.component)).map(|c| c.h * c.v).sum();
-        let valid = match frame.progressive {
-            // Baseline files have these bytes, and other decoders do not look at them.
-            false => true,
-            true if from == 0 => to == 0,
-            true => from <= to && to < 64 && selected.len() == 1,
-        };
+        // Baseline files have these bytes, and other decoders do not look at them.
+        let valid = !frame.progressive
+            || if from == 0 { to == 0 } else { from <= to && to < 64 && selected.len() == 1 };
         if !valid || selected.is_empty() || low > 13 || (frame.progressive && high != 0 && high != low + 1) {
             return Err(CORRUPT);
         }

@@ -128,7 +128,8 @@ impl HuffmanTable {
         };
         let mut table = HuffmanTable { definition, fast, limits: [0; 17], offsets: [0; 17] };
         table.fast.fill(Entry::default());
-        let (mut code, mut at) = (0_u32, 0_usize);
+        let mut code = 0_u32;
+        let mut at = 0_usize;
         for length in 1..=16_u32 {
             let count = usize::from(table.definition.counts[length as usize - 1]);
             table.offsets[length as usize] = at as i32 - code as i32;

@@ -159,7 +159,8 @@ impl Jpeg {
             check_end(data, at, &mut tables, &frame)?;
         }
         if frame.progressive {
-            let (coefficients, planes) = (&self.coefficients[..], &mut self.planes[..]);
+            let coefficients = &self.coefficients[..];
+            let planes = &mut self.planes[..];
             with_vectors(Transform { frame: &frame, progress: &progress, coefficients, planes });
         }
         let planes: Vec<&[u8]> = progress.iter().map(|progress| &self.planes[progress.start..]).collect();
@@ -246,7 +247,8 @@ impl Work for SequentialScan<'_> {
         let pass = &self.pass;
         let mut parts = Vec::with_capacity(4);
         for selected in &pass.data.scan.selected {
-            let (dc, ac) = (pass.tables.dc(selected.dc)?, pass.tables.ac(selected.ac)?);
+            let dc = pass.tables.dc(selected.dc)?;
+            let ac = pass.tables.ac(selected.ac)?;
             parts.push((
                 &pass.data.frame.components[selected.component],
                 &pass.progress[selected.component],

@@ -53,7 +53,8 @@ pub(super) fn walk(scan: &ScanData<'_>, blocks: &mut impl Blocks) -> Result<usiz
         [component] => (component.width.div_ceil(8), component.height.div_ceil(8)),
         _ => (frame.units_across, frame.units_down),
     };
-    let (mut left, mut restarts) = (restart, 0_u8);
+    let mut left = restart;
+    let mut restarts = 0_u8;
     for y in 0..down {
         for x in 0..across {
             if restart > 0 {

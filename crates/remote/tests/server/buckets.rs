@@ -130,9 +130,10 @@ fn list(state: &State, bucket: &str, request: &Request) -> Answer {
             .iter()
             .map(|folder| format!("<CommonPrefixes><Prefix>{}</Prefix></CommonPrefixes>", escaped(folder)))
             .collect();
-        let token = match more {
-            true => format!("<NextContinuationToken>{}</NextContinuationToken>", escaped(next)),
-            false => String::new(),
+        let token = if more {
+            format!("<NextContinuationToken>{}</NextContinuationToken>", escaped(next))
+        } else {
+            String::new()
         };
         format!(
             "<ListBucketResult><IsTruncated>{more}</IsTruncated>{objects}{folders}{token}</ListBucketResult>"

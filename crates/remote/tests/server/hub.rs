@@ -66,9 +66,10 @@ fn tree(state: &mut State, request: &Request, folder: &str) -> Answer {
                 continue;
             }
         }
-        let lfs = match len > LARGE {
-            true => format!(",\"lfs\":{{\"oid\":\"{}\",\"size\":{len},\"pointerSize\":1}}", oid(stored)),
-            false => String::new(),
+        let lfs = if len > LARGE {
+            format!(",\"lfs\":{{\"oid\":\"{}\",\"size\":{len},\"pointerSize\":1}}", oid(stored))
+        } else {
+            String::new()
         };
         let git = if len > LARGE { "git" } else { oid(stored) };
         let entry =

@@ -254,9 +254,12 @@ impl ValidShard {
         let Ok(dataset) = open_required(&self.path) else { return assert!(edited.is_some()) };
         let (n, mut buf) = (dataset.len().min(64), Vec::new());
         assert!(!exact || n == self.payloads.len() as u64);
-        let is_right = |i: u64, payload: &[u8]| match exact {
-            true => self.payloads[i as usize] == payload,
-            false => self.payloads.iter().any(|other| other == payload),
+        let is_right = |i: u64, payload: &[u8]| {
+            if exact {
+                self.payloads[i as usize] == payload
+            } else {
+                self.payloads.iter().any(|other| other == payload)
+            }
         };
         for i in (0..n).rev() {
             match dataset.read(i, &mut buf) {

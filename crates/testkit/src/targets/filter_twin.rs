@@ -262,9 +262,10 @@ impl Condition {
     pub(super) fn outcome(&self, row: &Row, number: i64) -> Option<bool> {
         let decided = |inner: &[Condition], decisive: bool| {
             let outcomes: Vec<_> = inner.iter().map(|one| one.outcome(row, number)).collect();
-            match outcomes.contains(&Some(decisive)) {
-                true => Some(decisive),
-                false => (!outcomes.contains(&None)).then_some(!decisive),
+            if outcomes.contains(&Some(decisive)) {
+                Some(decisive)
+            } else {
+                (!outcomes.contains(&None)).then_some(!decisive)
             }
         };
         match self {

@@ -303,10 +303,7 @@ fn shard_name(name: &str) -> Option<(&str, &str, &str, &str)> {
 /// Splits `stem@TOTALsuffix`. The total is digits or `*`.
 fn set_pattern(name: &str) -> Option<(&str, &str, &str)> {
     let (stem, rest) = name.rsplit_once('@')?;
-    let len = match rest.starts_with('*') {
-        true => 1,
-        false => rest.bytes().take_while(u8::is_ascii_digit).count(),
-    };
+    let len = if rest.starts_with('*') { 1 } else { rest.bytes().take_while(u8::is_ascii_digit).count() };
     let (total, suffix) = rest.split_at(len);
     let valid = !stem.is_empty() && !total.is_empty() && (suffix.is_empty() || suffix.starts_with('.'));
     valid.then_some((stem, total, suffix))

@@ -29,12 +29,11 @@ fn opened(folder: &Path, split: &str, steps: Option<&str>, tables: &Path) -> Vec
     for (options, in_memory) in [(&memory, false), (&memory, true), (&files, false), (&files, false)] {
         let options = BuilderOptions { dataset: options.clone(), ..Default::default() };
         let builder = Builder::open(folder, &options).unwrap();
-        let ds: Dataset = match in_memory {
-            true => regions(&builder),
-            false => {
-                let selection = builder.select(split).unwrap();
-                selection.dataset.ranges(&selection.ranges).unwrap()
-            }
+        let ds: Dataset = if in_memory {
+            regions(&builder)
+        } else {
+            let selection = builder.select(split).unwrap();
+            selection.dataset.ranges(&selection.ranges).unwrap()
         };
         all.push(Episodes::new(&ds, builder.features().unwrap(), steps, &EpisodeOptions::default()).unwrap());
     }

@@ -130,7 +130,9 @@ impl Grep {
             .then(|| (0..shards).map(|_| AtomicBool::new(false)).collect()),
             idle: Mutex::new(filter.clone().into_iter().collect()),
         };
-        let (mut totals, mut all, mut first) = (GrepTotals::default(), filter, None);
+        let mut totals = GrepTotals::default();
+        let mut all = filter;
+        let mut first = None;
         let mut checked = !self.options.check_names;
         for_each_unit(shards, options, open, &work, |mut unit: MergedUnit<GrepUnit>| {
             totals.records += unit.records;
@@ -232,7 +234,8 @@ impl UnitWork for GrepWork<'_> {
         if self.is_done(unit.shard) {
             return Ok(());
         }
-        let (at, payload) = (record.at(), record.payload());
+        let at = record.at();
+        let payload = record.payload();
         let found = match (&self.grep.pattern, &mut unit.records) {
             (GrepPattern::Filter(filter), Some(records)) => {
                 let number = match number {

@@ -69,7 +69,8 @@ impl NpzWriter {
                 self.archive.write_all(&optional.present)
             }
             Column::Sparse(sparse) => {
-                let (n, rank) = (sparse.values.len(), sparse.dense_shape.len());
+                let n = sparse.values.len();
+                let rank = sparse.dense_shape.len();
                 self.archive.integers(&format!("{name}::indices"), &[n, rank], &sparse.indices)?;
                 self.values(&format!("{name}::values"), &[n], &sparse.values)?;
                 // The dtype is int64, as in TensorFlow. A dimension fits into it.

@@ -115,7 +115,8 @@ pub fn left_out(warnings: &[Warning]) -> (u64, u64) {
 /// # Errors
 /// I/O errors.
 pub(crate) fn scan(file: &File, name: &Path, max_record: u64) -> Result<SalvageReport> {
-    let (mut out, mut rest) = (io::sink(), io::sink());
+    let mut out = io::sink();
+    let mut rest = io::sink();
     let sinks = [NamedSink(&mut out, name), NamedSink(&mut rest, name)];
     Ok(copy(file, name, sinks, max_record, &mut |_| ())?.0)
 }

@@ -45,7 +45,8 @@ enum LeafCheck {
 impl StepChecks {
     pub(super) fn new(features: &Features, path: &str) -> Result<StepChecks, TfdsError> {
         let steps = Episodes::without_records(features, Some(path))?.step_records()?;
-        let (mut leaves, mut actions) = (Vec::new(), Vec::<String>::new());
+        let mut leaves = Vec::new();
+        let mut actions = Vec::<String>::new();
         for stored in steps.features().stored() {
             let leaf = stored.leaf;
             let key = match &*stored.path {
@@ -116,7 +117,8 @@ impl StepChecks {
         pixels: &mut PixelMemory,
         faults: &mut RecordFaults,
     ) -> Result<()> {
-        let (payload, at) = (record.payload(), record.at());
+        let payload = record.payload();
+        let at = record.at();
         let windows = self.steps.windows();
         let table = EpisodeTable::of(payload, windows.episodes().keys())?;
         let all = u64::from(table.steps());

@@ -153,7 +153,8 @@ impl<W: FoldWork> FoldRun<'_, W> {
     fn work(&self) {
         let mut copies = UnitCopies::default();
         while let Some(taken) = self.take() {
-            let (shard, number) = (taken.shard, taken.number);
+            let shard = taken.shard;
+            let number = taken.number;
             let result = self.unit(taken, &mut copies);
             let mut state = self.lock();
             if let Some(of) = state.shards.get_mut(shard) {
@@ -169,7 +170,8 @@ impl<W: FoldWork> FoldRun<'_, W> {
         let mut state = self.lock();
         loop {
             let RunState { shards, first, stop, .. } = &mut *state;
-            let (from, to) = (*first, (*stop).min(first.saturating_add(2 * self.threads)));
+            let from = *first;
+            let to = (*stop).min(first.saturating_add(2 * self.threads));
             let left = shards.iter().skip(from).filter(|shard| !shard.is_ended).count();
             if from >= *stop {
                 return None;
@@ -239,7 +241,8 @@ impl<W: FoldWork> FoldRun<'_, W> {
         mut add: impl FnMut(&mut W::Unit, UnitRecord<'_>) -> Result<(), W::Error>,
     ) -> Result<bool, W::Error> {
         let size = UnitOptions::default();
-        let (mut records, mut bytes) = (0, 0usize);
+        let mut records = 0;
+        let mut bytes = 0usize;
         while records < size.records && bytes < size.bytes {
             let kind = source.kind();
             match source.next() {

@@ -72,11 +72,13 @@ impl RequestedRecords {
         let ids: Vec<u64> = pending.iter().copied().collect();
         let mut numbers = ids.iter().copied();
         let add = |record: Record<'_>| {
-            let (at, start) = (record.at(), bytes.len());
+            let at = record.at();
+            let start = bytes.len();
             bytes.try_reserve(record.payload().len())?;
             bytes.extend_from_slice(record.payload());
             let number = numbers.next().unwrap_or_default();
-            let (ordinal, offset) = (at.record.unwrap_or(0), at.offset.unwrap_or(0));
+            let ordinal = at.record.unwrap_or(0);
+            let offset = at.offset.unwrap_or(0);
             ready.push_back(ReadRecord { payload: start..bytes.len(), number, ordinal, offset });
             Ok(())
         };
@@ -171,7 +173,8 @@ impl UnitSource for NumberedRecords {
 /// there ends the guess and is not an error.
 pub fn guess_kind(dataset: &Dataset, range: Range<u64>) -> MessageKind {
     let mut guess = KindGuess::default();
-    let (mut next, mut many) = (range.start, 1u64);
+    let mut next = range.start;
+    let mut many = 1u64;
     // Some together: of an object, each takes as long as all of them.
     while next < range.end && !guess.is_complete() {
         let end = next.saturating_add(many).min(range.end);

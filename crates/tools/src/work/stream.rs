@@ -46,7 +46,8 @@ impl KindedStream {
                 Ok(Some(record)) => {
                     let at = record.at();
                     guess.add(record.payload());
-                    let (i, offset) = (at.record.unwrap_or(0), at.offset.unwrap_or(0));
+                    let i = at.record.unwrap_or(0);
+                    let offset = at.offset.unwrap_or(0);
                     match copied(record.payload()) {
                         Ok(payload) => self.ahead.push_back((payload, i, offset)),
                         Err(e) => {

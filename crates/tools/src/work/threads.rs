@@ -63,7 +63,8 @@ pub fn in_order<I, T: Send, E: Send + From<tfseek::Error>>(
         let _stop = StopWork { window: &window, is_always: true };
         let (send, receive) = mpsc::channel();
         for k in 0..threads {
-            let (send, run) = (send.clone(), &run);
+            let send = send.clone();
+            let run = &run;
             let started =
                 thread::Builder::new().name(format!("tfseek-{k}")).spawn_scoped(scope, move || run(send));
             if let Err(e) = started {
@@ -72,7 +73,8 @@ pub fn in_order<I, T: Send, E: Send + From<tfseek::Error>>(
             }
         }
         drop(send);
-        let (mut early, mut next) = (BTreeMap::new(), 0);
+        let mut early = BTreeMap::new();
+        let mut next = 0;
         for (k, result) in receive {
             early.insert(k, result);
             while let Some(result) = early.remove(&next) {
@@ -190,7 +192,8 @@ mod tests {
 
     #[test]
     fn no_more_items_are_begun_than_allowed() {
-        let (begun, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let begun = AtomicUsize::new(0);
+        let most = AtomicUsize::new(0);
         let work = |k: usize| {
             most.fetch_max(begun.fetch_add(1, SeqCst) + 1, SeqCst);
             if k.is_multiple_of(5) {

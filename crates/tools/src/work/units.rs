@@ -318,7 +318,8 @@ impl<S: UnitSource, O: FnMut(usize, Option<u64>) -> Result<S>> UnitCutter<S, O> 
     /// Calls `each` with the records of the next unit, until it fails.
     fn cut(&mut self, mut each: impl FnMut(UnitRecord<'_>) -> Result<()>) -> UnitEnd {
         self.first = false;
-        let (mut records, mut bytes) = (0usize, 0usize);
+        let mut records = 0usize;
+        let mut bytes = 0usize;
         let mut end =
             UnitEnd { name: Path::new("").into(), skipped: Vec::new(), error: None, is_last: false };
         match &mut self.source {
@@ -391,7 +392,9 @@ impl UnitCopies {
     pub(crate) fn add(&mut self, UnitRecord { record, number, kind }: UnitRecord<'_>) -> Result<()> {
         let at = record.at();
         append(&mut self.bytes, record.payload()).map_err(|e| Error::from(e).at(at))?;
-        let (record, offset, end) = (at.record.unwrap_or(0), at.offset.unwrap_or(0), self.bytes.len());
+        let record = at.record.unwrap_or(0);
+        let offset = at.offset.unwrap_or(0);
+        let end = self.bytes.len();
         Ok(push(&mut self.records, CopiedRecord { end, record, offset, number, kind })?)
     }
 
@@ -536,11 +539,13 @@ mod tests {
 
     #[test]
     fn units_do_not_depend_on_the_number_of_threads() {
-        let (mut units, mut errors) = (0, 0);
+        let mut units = 0;
+        let mut errors = 0;
         for seed in 0..300 {
             let mut rng = Rng::new(seed);
             let shards = shards(&mut rng);
-            let (records, bytes) = (1 + rng.below(9), 1 + rng.below(200));
+            let records = 1 + rng.below(9);
+            let bytes = 1 + rng.below(200);
             let damage = if rng.chance(2) { Damage::Skip } else { Damage::Raise };
             let stop = if rng.chance(3) { 1 + rng.below(9) } else { usize::MAX };
             let options = UnitOptions { threads: Some(1), records, bytes, damage };

@@ -151,7 +151,8 @@ impl VerifyOptions {
         let size = std::fs::metadata(path).map_or(0, |meta| meta.len());
         let read = Arc::new(AtomicU64::new(0));
         let count = {
-            let (read, progress) = (Arc::clone(&read), progress.clone());
+            let read = Arc::clone(&read);
+            let progress = progress.clone();
             move |bytes| {
                 read.fetch_add(bytes, Relaxed);
                 progress(bytes)

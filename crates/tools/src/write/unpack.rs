@@ -138,7 +138,8 @@ mod tests {
     #[test]
     fn a_damaged_input_produces_no_file() {
         let dir = tempfile::tempdir().unwrap();
-        let (packed, plain) = (dir.path().join("a.gz"), dir.path().join("a"));
+        let packed = dir.path().join("a.gz");
+        let plain = dir.path().join("a");
         let mut writer = WriterOptions { compression: Compression::Gzip, ..WriterOptions::default() }
             .create(&packed)
             .unwrap();

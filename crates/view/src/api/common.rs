@@ -67,7 +67,8 @@ impl From<Error> for CompareError {
 /// Returns the records of equal content that were found so far, and starts the comparison if it does not run.
 pub(super) fn common([a, b]: [&Arc<ViewSet>; 2], jobs: &Jobs<CommonState>) -> Outcome {
     let records = a.dataset().len().saturating_add(b.dataset().len());
-    let (first, second) = (Arc::clone(a), Arc::clone(b));
+    let first = Arc::clone(a);
+    let second = Arc::clone(b);
     let run = move |job: &Arc<Job<CommonState>>| {
         let outcome = compare(&first, &second, job);
         job.shared.change(|state| {

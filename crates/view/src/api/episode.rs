@@ -50,7 +50,8 @@ impl<'a> StepValue<'a> {
 
     /// Returns the number of steps that the record has values of.
     fn steps(&self) -> Option<usize> {
-        let (width, n) = (self.width?, self.feature.len());
+        let width = self.width?;
+        let n = self.feature.len();
         n.is_multiple_of(width).then_some(n / width)
     }
 
@@ -121,7 +122,8 @@ impl<'a> StepValue<'a> {
                 fields.insert("until".into(), until.into());
             }
             ("flag", Feature::Int64(list)) => {
-                let (mut runs, mut until) = (Vec::<[usize; 2]>::new(), steps);
+                let mut runs = Vec::<[usize; 2]>::new();
+                let mut until = steps;
                 for (step, _) in list.iter().enumerate().filter(|(_, flag)| *flag != 0) {
                     let full = runs.len() == MAX_RUNS;
                     match runs.last_mut() {

@@ -178,7 +178,8 @@ fn answers_about_long_episodes_are_bounded() {
     let api = api(&[write(&dir.path().join("a.tfrecord"), [long])]);
     let episode = ask(&api, 200, "episode/0");
     assert_eq!(episode["steps"], 5000);
-    let (flag, text) = (value(&episode, "is_last"), value(&episode, "language_instruction"));
+    let flag = value(&episode, "is_last");
+    let text = value(&episode, "language_instruction");
     assert_eq!((flag["runs"].as_array().unwrap().len(), &flag["until"]), (1000, &json!(2000)));
     assert_eq!((text["runs"].as_array().unwrap().len(), &text["until"]), (1000, &json!(1000)));
     let bytes = api.answer(&request("episode/0")).body.len();

@@ -28,8 +28,10 @@ fn seed(request: &Request) -> Result<u64, Refusal> {
 /// Returns the records that a rank reads in a step of an epoch.
 pub(super) fn step(set: &ViewSet, request: &Request) -> Outcome {
     let batch: u64 = number(request, "batch")?.unwrap_or(32);
-    let (epoch, step) = (number(request, "epoch")?.unwrap_or(0), number(request, "step")?.unwrap_or(0));
-    let (rank, ranks) = (number(request, "rank")?.unwrap_or(0), number(request, "world")?.unwrap_or(1));
+    let epoch = number(request, "epoch")?.unwrap_or(0);
+    let step = number(request, "step")?.unwrap_or(0);
+    let rank = number(request, "rank")?.unwrap_or(0);
+    let ranks = number(request, "world")?.unwrap_or(1);
     let choice = |name: &str, default: &'static str| request.query(name).unwrap_or(default).to_owned();
     let (shuffle, last) =
         (choice("shuffle", "global"), choice("last", if ranks == 1 { "short" } else { "pad" }));

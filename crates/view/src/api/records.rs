@@ -136,7 +136,9 @@ fn add_content(json: &mut Value, content: &Content<'_>, record: Record<'_>, limi
 /// message.
 fn examples(all: &[(&str, &[u8])], limits: ValueLimits) -> Vec<Value> {
     let mut writer = ValueWriter::new(ValueLimits { values: limits.step_values, ..limits });
-    let (mut list, mut entries, mut steps) = (Vec::new(), limits.total, limits.steps);
+    let mut list = Vec::new();
+    let mut entries = limits.total;
+    let mut steps = limits.steps;
     // The context is after the Examples in most files.
     let (context, rest): (Vec<_>, Vec<_>) =
         all.iter().enumerate().partition(|(_, (name, _))| *name == "context");
@@ -188,7 +190,8 @@ pub(super) fn text(set: &ViewSet, i: u64) -> Outcome {
 pub(super) fn json(set: &ViewSet, i: u64) -> Outcome {
     let many_files = set.dataset().shards().len() > 1;
     let line = set.with_record(i, |record, kind| -> Result<_, Refusal> {
-        let (at, content) = (record.at(), set.content(record, kind)?);
+        let at = record.at();
+        let content = set.content(record, kind)?;
         let file = at.path.filter(|_| many_files);
         let line = RecordJson {
             file,

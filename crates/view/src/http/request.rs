@@ -90,7 +90,8 @@ impl Request {
         }
         let (path, query) = target(head.path.unwrap_or_default())?;
         let connection = headers.all("Connection").flat_map(|value| value.split(|b| *b == b','));
-        let (mut close, mut keep) = (false, false);
+        let mut close = false;
+        let mut keep = false;
         for option in connection.map(<[u8]>::trim_ascii) {
             close |= option.eq_ignore_ascii_case(b"close");
             keep |= option.eq_ignore_ascii_case(b"keep-alive");
@@ -137,7 +138,8 @@ impl Request {
             },
             (from, "") => position(from)?..len,
             (from, to) => {
-                let (from, to) = (position(from)?, position(to)?);
+                let from = position(from)?;
+                let to = position(to)?;
                 if to < from {
                     return None;
                 }

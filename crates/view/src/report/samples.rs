@@ -32,7 +32,8 @@ const BOXES: usize = 100;
 
 /// Writes a card for each record.
 pub(super) fn grid(page: &mut Html, api: &Api, ids: &[u64]) {
-    let (roles, labels) = (Value::Object(api.roles()), api.label_names());
+    let roles = Value::Object(api.roles());
+    let labels = api.label_names();
     page.nested("div class=\"cards\"", |page| {
         for &i in ids {
             page.nested("figure", |page| {
@@ -254,7 +255,8 @@ fn boxes(page: &mut Html, content: &Content<'_>, roles: &Value, (width, height):
     }
     // The rule of the page: values up to 1.5 are parts of the image, others are pixels.
     let is_relative = sides.iter().flatten().all(|v| v.is_nan() || *v <= 1.5);
-    let (w, h) = (width as f32, height as f32);
+    let w = width as f32;
+    let h = height as f32;
     let scale = if is_relative { [w, h] } else { [1.0, 1.0] };
     page.markup(&format!(
         "<svg aria-hidden=\"true\" viewBox=\"0 0 {width} {height}\" preserveAspectRatio=\"xMidYMid meet\">"

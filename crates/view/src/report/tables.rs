@@ -37,10 +37,13 @@ fn fields(page: &mut Html, fields: &[Value]) {
             .find(|found| found.is_object());
         let values = match numbers {
             Some(numbers) => range(numbers, number),
-            None => match field["lengths"].is_object() {
-                true => range(&field["lengths"], size),
-                false => String::new(),
-            },
+            None => {
+                if field["lengths"].is_object() {
+                    range(&field["lengths"], size)
+                } else {
+                    String::new()
+                }
+            }
         };
         let name = field["name"].as_str().unwrap_or_default();
         [format!("{} {name}", field["number"]), types.join(", "), number(&field["present"]), values]
@@ -83,10 +86,12 @@ fn row(page: &mut Html, feature: &Value) {
             });
             let of = |name: &str| feature[name].as_u64().unwrap_or(0);
             let others = if is_list { 0 } else { of("kindless") + of("empty") };
-            let (present, all) = (of("present"), of("present") + of("absent") + others);
-            let share = match present == all {
-                true => "in all records".to_owned(),
-                false => format!("in {}, {}", thousands(present), percent(present as f64, all as f64)),
+            let present = of("present");
+            let all = of("present") + of("absent") + others;
+            let share = if present == all {
+                "in all records".to_owned()
+            } else {
+                format!("in {}, {}", thousands(present), percent(present as f64, all as f64))
             };
             page.nested("div class=\"share\"", |page| {
                 let width = present as f64 / (all.max(1)) as f64 * 100.0;
@@ -121,10 +126,8 @@ fn row(page: &mut Html, feature: &Value) {
 
 /// Writes the distribution of values, and their figures.
 fn values(page: &mut Html, values: &Value, (name, kind): (&str, &str)) {
-    let (count, top) = (
-        values["values"].as_f64().unwrap_or(0.0),
-        values["top"].as_array().map(Vec::as_slice).unwrap_or_default(),
-    );
+    let count = values["values"].as_f64().unwrap_or(0.0);
+    let top = values["top"].as_array().map(Vec::as_slice).unwrap_or_default();
     let differ = at(values, "/distinct/count").as_f64().unwrap_or(0.0) > count / 2.0 && count > TOP as f64;
     page.nested("div", |page| match kind {
         "bytes" if differ || values["images"].is_object() => {
@@ -197,7 +200,8 @@ fn frequent(page: &mut Html, entry: &Value, all: f64) {
 fn histogram(page: &mut Html, values: &Value, (name, kind): (&str, &str), top: &[Value]) {
     let buckets = at(values, "/bars/buckets").as_array().map(Vec::as_slice).unwrap_or_default();
     let counts: Vec<f64> = buckets.iter().map(|bucket| bucket["count"].as_f64().unwrap_or(0.0)).collect();
-    let (most, all) = (counts.iter().copied().fold(1.0, f64::max), counts.iter().sum::<f64>());
+    let most = counts.iter().copied().fold(1.0, f64::max);
+    let all = counts.iter().sum::<f64>();
     if buckets.is_empty() {
         return page.element("p class=\"small muted\"", "no finite value");
     }
@@ -217,7 +221,8 @@ fn histogram(page: &mut Html, values: &Value, (name, kind): (&str, &str), top: &
             page.element("span", percent(most, all));
             page.element("span", "0");
         });
-        let (left, width) = (LEAST.saturating_sub(n) * 5, LEAST.max(n) * 10);
+        let left = LEAST.saturating_sub(n) * 5;
+        let width = LEAST.max(n) * 10;
         page.markup(&format!(
             "<svg role=\"img\" viewBox=\"-{left} 0 {width} 100\" preserveAspectRatio=\"none\">"
         ));
@@ -231,7 +236,8 @@ fn histogram(page: &mut Html, values: &Value, (name, kind): (&str, &str), top: &
                 );
                 let x = k * 10;
                 page.markup(&format!("<rect class=\"hit\" x=\"{x}\" width=\"10\" height=\"100\"/>"));
-                let (x, y) = (x as f64 + 0.5, 100.0 - height);
+                let x = x as f64 + 0.5;
+                let y = 100.0 - height;
                 page.markup(&format!(
                     "<rect class=\"fill\" x=\"{x}\" y=\"{y:.2}\" width=\"9\" height=\"{height:.2}\"/>"
                 ));

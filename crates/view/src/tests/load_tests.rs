@@ -52,7 +52,8 @@ fn the_connection_that_is_idle_for_longest_is_closed_first() {
     };
     let mut head = running.connect();
     head.send("GET /app.css HTTP/1.1\r\n");
-    let (mut first, mut second) = (running.connect(), running.connect());
+    let mut first = running.connect();
+    let mut second = running.connect();
     ready(&mut first);
     ready(&mut second);
     ready(&mut first);
@@ -107,7 +108,8 @@ fn many_requests_are_answered_in_order() {
     let cookie = running.cookie();
     thread::scope(|scope| {
         for thread in 0..8 {
-            let (running, cookie) = (&running, &cookie);
+            let running = &running;
+            let cookie = &cookie;
             scope.spawn(move || {
                 let mut client = running.connect();
                 for batch in 0..EACH / 50 {
@@ -231,7 +233,8 @@ fn a_stop_ends_all_connections_and_threads() {
     thread::sleep(Duration::from_millis(100));
     #[cfg(target_os = "linux")]
     assert!(running.threads() >= 8, "{}", running.threads());
-    let (handle, server) = (running.handle.clone(), std::sync::Arc::clone(&running.server));
+    let handle = running.handle.clone();
+    let server = std::sync::Arc::clone(&running.server);
     handle.stop();
     let mut running = running;
     running.thread.take().unwrap().join().unwrap();

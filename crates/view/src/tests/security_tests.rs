@@ -50,7 +50,8 @@ fn an_allowed_host_is_served_with_the_token() {
 #[test]
 fn data_need_the_token() {
     let running = Running::start();
-    let (port, token) = (running.port(), running.token());
+    let port = running.port();
+    let token = running.token();
     assert_eq!(token.len(), 32);
     assert!(token.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b)));
     let other = Running::start().token();
@@ -99,7 +100,8 @@ fn data_need_the_token() {
 #[test]
 fn the_link_becomes_a_cookie() {
     let running = Running::start();
-    let (port, token) = (running.port(), running.token());
+    let port = running.port();
+    let token = running.token();
     assert_eq!(running.server.url(), format!("http://127.0.0.1:{port}/?t={token}"));
     // A link in a chat is a navigation from another site.
     let reply = running.get(&format!("/?t={token}"), &["Sec-Fetch-Site: cross-site"]);
@@ -153,7 +155,8 @@ fn a_ticket_is_valid_once_and_for_a_limited_time() {
 /// Rule 2: servers do not accept the tokens of others.
 #[test]
 fn two_servers_have_different_cookies_and_tokens() {
-    let (a, b) = (Running::start(), Running::start());
+    let a = Running::start();
+    let b = Running::start();
     assert_ne!(a.token(), b.token());
     assert_ne!(a.port(), b.port());
     let both = format!("{}; {}", a.cookie(), &b.cookie()["Cookie: ".len()..]);

@@ -57,9 +57,12 @@ fn check_encoded(head: &Head) {
 }
 
 fn encode(text: &str, plain: &[u8]) -> String {
-    let one = |byte: u8| match byte.is_ascii_alphanumeric() || plain.contains(&byte) {
-        true => char::from(byte).to_string(),
-        false => format!("%{byte:02X}"),
+    let one = |byte: u8| {
+        if byte.is_ascii_alphanumeric() || plain.contains(&byte) {
+            char::from(byte).to_string()
+        } else {
+            format!("%{byte:02X}")
+        }
     };
     text.bytes().map(one).collect()
 }

@@ -104,7 +104,8 @@ fn parse(text: &str) -> Result<Position, String> {
     if version != VERSION {
         return Err(format!("v: expected {VERSION}, found {version}"));
     }
-    let (record, offset) = (number("record")?, number("offset")?);
+    let record = number("record")?;
+    let offset = number("offset")?;
     let path = match fields.remove("file") {
         Some(Value::String(path)) => PathBuf::from(path),
         found => return Err(format!("file: expected a path, found {}", found.unwrap_or_default())),

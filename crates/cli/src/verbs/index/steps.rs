@@ -90,13 +90,19 @@ pub(super) fn build(
     }
     let options = args.read.dataset(index).allow_missing(true).progress(progress::callback(&bar));
     let feature = args::named_feature(args.steps.as_deref());
-    let (rebuild, beside_objects) = (args.rebuild, args.pack.is_some());
+    let rebuild = args.rebuild;
+    let beside_objects = args.pack.is_some();
     let building = EpisodeOptions { beside: true, beside_objects, rebuild, ..EpisodeOptions::default() };
     let jobs = sets.iter().flat_map(|set| set.shards.iter().map(move |shard| (&*set.features, shard)));
     let indexed_shards: HashSet<&PathBuf> = indexed.iter().collect();
     let jobs: Vec<_> = jobs.filter(|(_, shard)| indexed_shards.contains(shard)).collect();
-    let (mut episodes, mut steps, mut files, mut fresh, mut size) = (0, 0, 0, 0, 0);
-    let (tried, mut failed) = (jobs.len(), 0);
+    let mut episodes = 0;
+    let mut steps = 0;
+    let mut files = 0;
+    let mut fresh = 0;
+    let mut size = 0;
+    let tried = jobs.len();
+    let mut failed = 0;
     let done = in_order(
         args.threads.threads,
         usize::MAX,
@@ -134,7 +140,8 @@ pub(super) fn build(
     if args.json {
         return Ok(failed);
     }
-    let (episodes, steps) = (count(episodes, "episode"), count(steps, "step"));
+    let episodes = count(episodes, "episode");
+    let steps = count(steps, "step");
     let share = 100.0 * size as f64 / bytes.max(1) as f64;
     let size = Size { bytes: size, exact: global.bytes };
     let built = count(files - fresh, "file");
@@ -155,7 +162,8 @@ fn tables(
     let find = || Episodes::files(&dataset, features, feature).map_err(failure);
     let before = find()?;
     let found = Episodes::new(&dataset, features, feature, building).map_err(failure)?;
-    let (episodes, steps) = (found.steps().len(), found.steps().steps());
+    let episodes = found.steps().len();
+    let steps = found.steps().steps();
     let warnings = found.steps().warnings().to_vec();
     Ok(BuiltTables { episodes, steps, files: find()?, before, warnings })
 }

@@ -68,7 +68,8 @@ impl EpisodeSummary {
         let Some(features) = found.features.as_ref().filter(|_| records::is_regular(input)) else {
             return Value::Null;
         };
-        let (limit, counts) = (self.limit, self.counts && !store::is_object(input));
+        let limit = self.limit;
+        let counts = self.counts && !store::is_object(input);
         let mut all = serde_json::Map::new();
         for feature in &mut self.features {
             let mut file = FileSteps { shard: input.path().to_path_buf(), ..FileSteps::default() };
@@ -193,7 +194,8 @@ impl StepFeature {
             all.extend(lengths);
         }
         all.sort_unstable();
-        let (episodes, steps) = (count(all.len() as u64, "episode"), thousands(all.iter().sum()));
+        let episodes = count(all.len() as u64, "episode");
+        let steps = thousands(all.iter().sum());
         match range_of(&all) {
             Some([shortest, median, longest]) => {
                 let [shortest, median, longest] = [shortest, median, longest].map(thousands);

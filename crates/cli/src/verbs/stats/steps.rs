@@ -32,23 +32,23 @@ pub(super) fn run(args: &StatsArgs, global: &GlobalArgs, console: &mut Console) 
     let of_records = features::of_episodes(&found, first, feature)?;
     let episodes = steps::open(&records, &of_records, feature, global, console)?;
     let all = episodes.numbers();
-    let named: Vec<(&str, &str)> = match args.features.is_empty() {
-        true => all.iter().map(|key| (&**key, &**key)).collect(),
-        false => args.features.iter().map(|text| key_and_name(text)).collect(),
+    let named: Vec<(&str, &str)> = if args.features.is_empty() {
+        all.iter().map(|key| (&**key, &**key)).collect()
+    } else {
+        args.features.iter().map(|text| key_and_name(text)).collect()
     };
     if named.is_empty() {
         return Err(Failure::usage("--steps: no feature of a step has numbers of a known shape"));
     }
     let stats = computed(&episodes, &found, &named, args, global)?;
-    match args.json {
-        true => {
-            let style = match args.style {
-                JsonStyle::Openvla => StatisticsStyle::OpenVla,
-                JsonStyle::Octo => StatisticsStyle::Octo,
-            };
-            console.print(format_args!("{}\n", stats.to_json(style, &named)))
-        }
-        false => print(&stats, &named, console),
+    if args.json {
+        let style = match args.style {
+            JsonStyle::Openvla => StatisticsStyle::OpenVla,
+            JsonStyle::Octo => StatisticsStyle::Octo,
+        };
+        console.print(format_args!("{}\n", stats.to_json(style, &named)))
+    } else {
+        print(&stats, &named, console)
     }
 }
 
@@ -91,8 +91,10 @@ fn computed(
 
 /// Prints a line for each dimension of each feature.
 fn print(stats: &StepStatistics, named: &[(&str, &str)], console: &mut Console) -> Outcome {
-    let (bold, dim) = (console.style(BOLD), console.style(DIM));
-    let (episodes, steps) = (count(stats.trajectories, "episode"), count(stats.transitions, "step"));
+    let bold = console.style(BOLD);
+    let dim = console.style(DIM);
+    let episodes = count(stats.trajectories, "episode");
+    let steps = count(stats.transitions, "step");
     console.print(format_args!("{episodes}, {steps}\n"))?;
     for ((_, found), (_, name)) in stats.keys.iter().zip(named) {
         console.print(format_args!("\n{bold}{}{bold:#}\n{dim}  dim", Key(name)))?;

@@ -39,7 +39,8 @@ mod tests {
         for first in (i16::MIN..i16::MAX).step_by(3) {
             let mut block = [0; 64];
             block[0] = first;
-            let (mut a, mut b) = ([1; 64], [2; 64]);
+            let mut a = [1; 64];
+            let mut b = [2; 64];
             write_block(&block, &[1; 64], &mut a, 8);
             write_flat(first, &[1; 64], &mut b, 8);
             assert_eq!(a, b);

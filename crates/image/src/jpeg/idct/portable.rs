@@ -38,7 +38,8 @@ fn transform(row: [Lanes; 8], bits: u32) -> [Lanes; 8] {
     let t1 = times(sub_short(row[0], row[4]), 1 << 13);
     let even = [add(t0, t3), add(t1, t2), sub(t1, t2), sub(t0, t3)];
 
-    let (z3, z4) = (add_short(row[7], row[3]), add_short(row[5], row[1]));
+    let z3 = add_short(row[7], row[3]);
+    let z4 = add_short(row[5], row[1]);
     let z5 = times(add(z3, z4), 9633);
     let z1 = times(add(row[7], row[1]), -7373);
     let z2 = times(add(row[5], row[3]), -20995);

@@ -51,7 +51,8 @@ impl Statistics {
     /// same distribution stay below in 19 of 20 cases. Features are ordered by the part of the distance that
     /// is above it.
     pub fn compare(&self, other: &Statistics) -> String {
-        let (a, b) = (&self.unit.all, &other.unit.all);
+        let a = &self.unit.all;
+        let b = &other.unit.all;
         let features = (
             sorted(self.unit.feature_names().iter(), &a.features),
             sorted(other.unit.feature_names().iter(), &b.features),
@@ -82,7 +83,8 @@ impl Statistics {
             (above, distance)
         };
         found.sort_by(|a, b| {
-            let (x, y) = (rank(a.3), rank(b.3));
+            let x = rank(a.3);
+            let y = rank(b.3);
             y.0.total_cmp(&x.0).then(y.1.total_cmp(&x.1)).then((a.0, a.1).cmp(&(b.0, b.1)))
         });
         let mut json = JsonText::for_browser();
@@ -124,7 +126,8 @@ fn feature(one: &FeatureStats, two: &FeatureStats, names: Option<&[Box<str>]>) -
     let kind = one.kind().filter(|kind| two.kind() == Some(kind))?;
     match kind {
         "int64" => {
-            let (x, y) = (one.ints.as_deref()?, two.ints.as_deref()?);
+            let x = one.ints.as_deref()?;
+            let y = two.ints.as_deref()?;
             let exact = x.distinct().1 && y.distinct().1;
             let side = |ints: &super::numbers::IntStats| {
                 let cells = if exact { ints.cells() } else { ints.key_cells() };
@@ -143,7 +146,8 @@ fn feature(one: &FeatureStats, two: &FeatureStats, names: Option<&[Box<str>]>) -
             )
         }
         "float" => {
-            let (x, y) = (one.floats.as_deref()?, two.floats.as_deref()?);
+            let x = one.floats.as_deref()?;
+            let y = two.floats.as_deref()?;
             let exact = x.distinct().1 && y.distinct().1;
             let side = |floats: &super::numbers::FloatStats| {
                 (if exact { floats.cells() } else { floats.key_cells() }, floats.moments.n)
@@ -190,7 +194,8 @@ fn numbers<T: NumberAxis + 'static>(
     write: impl Fn(&mut JsonText, T) + Copy + 'static,
 ) -> Option<Compared> {
     let all = pooled(&a, &b);
-    let (low, high) = (all.first()?.0.low, all.last()?.0.high);
+    let low = all.first()?.0.low;
+    let high = all.last()?.0.high;
     let numbers = |counts: [u64; 2]| -> (f64, f64) { (counts[0] as f64, counts[1] as f64) };
     if exact && all.len() <= VALUES {
         let parts = all.iter().map(|(_, counts)| numbers(*counts)).collect();
@@ -218,7 +223,8 @@ fn numbers<T: NumberAxis + 'static>(
     });
     // Parts of about equal shares. A value with more than that is a part of its own.
     let wanted = 2.0 / BARS as f64;
-    let (mut parts, mut sum) = (Vec::new(), [0u64; 2]);
+    let mut parts = Vec::new();
+    let mut sum = [0u64; 2];
     for (_, counts) in &all {
         if share(*counts) >= wanted && sum != [0; 2] {
             parts.push(numbers(std::mem::take(&mut sum)));
@@ -238,7 +244,8 @@ fn numbers<T: NumberAxis + 'static>(
 /// Compares byte strings: the most frequent ones of both sets have bars, the others are one bar and some
 /// parts. Where hardly any string is frequent, the lengths are compared.
 fn texts(x: &ByteStats, y: &ByteStats) -> Option<Compared> {
-    let (n, m) = (x.lengths.n, y.lengths.n);
+    let n = x.lengths.n;
+    let m = y.lengths.n;
     let mut all = Pooled::new();
     for (side, bytes) in [x, y].into_iter().enumerate() {
         for (counter, text) in bytes.frequencies.iter() {
@@ -356,7 +363,8 @@ mod tests {
                     let unit = |rng: &mut Rng| rng.below(1 << 20) as f32 / (1 << 20) as f32;
                     let moved = unit(&mut rng) + if side == 1 { 0.15 } else { 0.0 };
                     let tail = (unit(&mut rng) * 20.0).exp();
-                    let (word, alike) = (rng.below(300), unit(&mut rng));
+                    let word = rng.below(300);
+                    let alike = unit(&mut rng);
                     let example = ExampleBuilder::new()
                         .float("moved", [moved])
                         .float("tail", [tail])
@@ -367,7 +375,8 @@ mod tests {
                     if i % 100 == 0 { example.int64("rare", [rng.below(9) as i64]) } else { example }
                 })
             };
-            let (a, b) = (draw(0), draw(1));
+            let a = draw(0);
+            let b = draw(1);
             let found = compared(&a, &b);
             first += usize::from(found[0]["name"] == "moved");
             assert_eq!(of(&found, "id")["by"], "length");

@@ -138,7 +138,8 @@ pub(crate) fn int_cell((key, count): (u16, u64)) -> Cell<i64> {
 /// Returns the cell of a key of floats.
 pub(crate) fn float_cell((key, count): (u16, u64)) -> Cell {
     let bits = u32::from(key & !NEGATIVE) << 16;
-    let (low, high) = (f32::from_bits(bits).into(), f32::from_bits(bits | 0xffff).into());
+    let low = f32::from_bits(bits).into();
+    let high = f32::from_bits(bits | 0xffff).into();
     if key & NEGATIVE == 0 { Cell { low, high, count } } else { Cell { low: -high, high: -low, count } }
 }
 

@@ -9,7 +9,8 @@ pub(crate) fn divergence(parts: &[(f64, f64)]) -> Option<f64> {
     }
     let term = |p: f64, middle: f64| if p > 0.0 { p * (p / middle).log2() } else { 0.0 };
     let one = |&(n, m): &(f64, f64)| {
-        let (p, q) = (n / total.0, m / total.1);
+        let p = n / total.0;
+        let q = m / total.1;
         let middle = (p + q) / 2.0;
         (term(p, middle) + term(q, middle)) / 2.0
     };

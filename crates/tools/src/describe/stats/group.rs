@@ -217,7 +217,8 @@ impl UnitStats {
         limit: u64,
     ) -> std::result::Result<(), ToolsError> {
         self.records += 1;
-        let (number, payload) = (self.records, record.payload());
+        let number = self.records;
+        let payload = record.payload();
         self.unensured = self.unensured.saturating_add(payload.len() as u64);
         if self.unensured >= ENSURED_EVERY {
             self.unensured = 0;
@@ -318,7 +319,8 @@ impl UnitStats {
                 one(list.len())?;
                 let value = list.first().unwrap_or_default();
                 if value.len() > MAX_SLICE_NAME {
-                    let (by, found) = (by.to_owned(), value.len());
+                    let by = by.to_owned();
+                    let found = value.len();
                     return Err(ToolsError::SliceTooLong { by, limit: MAX_SLICE_NAME, found, at });
                 }
                 SliceKey::Bytes(value.to_vec())

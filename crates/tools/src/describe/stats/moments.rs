@@ -12,7 +12,8 @@ pub(crate) struct Moments {
 impl Moments {
     /// Returns the moments of a block of values with their numbers, in two passes.
     pub(crate) fn weighted(values: impl Iterator<Item = (f64, u64)> + Clone) -> Moments {
-        let (mut n, mut sum) = (0u64, 0.0);
+        let mut n = 0u64;
+        let mut sum = 0.0;
         for (value, count) in values.clone() {
             n = n.saturating_add(count);
             sum += value * count as f64;
@@ -85,7 +86,8 @@ mod tests {
     fn moments_are_those_of_a_naive_twin() {
         for seed in 0..1000 {
             let mut rng = Rng::new(seed);
-            let (offset, n) = (rng.below(1 << 20) as f64, 1 + rng.below(2000));
+            let offset = rng.below(1 << 20) as f64;
+            let n = 1 + rng.below(2000);
             let values: Vec<f64> = (0..n).map(|_| offset + rng.below(1000) as f64 / 7.0).collect();
             let mut merged = Moments::default();
             for block in values.chunks(1 + rng.below(256)) {

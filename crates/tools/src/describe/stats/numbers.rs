@@ -184,7 +184,8 @@ impl IntStats {
 
     /// Returns the smallest and the largest value.
     pub(crate) fn all_bounds(&self) -> Bounds<i64> {
-        let (first, last) = (self.table.iter().next(), self.table.iter().next_back());
+        let first = self.table.iter().next();
+        let last = self.table.iter().next_back();
         let table = first.zip(last).map(|((low, _), (high, _))| (i64::from(low), i64::from(high)));
         joined(table, self.bounds)
     }
@@ -462,7 +463,8 @@ mod tests {
     fn estimates_are_at_most_the_number_of_values() {
         let mut above = 0;
         for seed in 0..20 {
-            let (mut some, mut reals) = (IntStats::new(), FloatStats::default());
+            let mut some = IntStats::new();
+            let mut reals = FloatStats::default();
             let first = seed * 1_000_003;
             (0..70_000).for_each(|k| some.add(100_000 + first + k));
             (0..70_000).for_each(|k| reals.add(f32::from_bits(0x3f80_0000 + (first + k) as u32)));

@@ -214,7 +214,9 @@ impl FeatureStats {
 }
 
 fn int64(json: &mut JsonText, ints: &IntStats, names: Option<&[Box<str>]>) {
-    let (moments, bounds, cells) = (ints.all_moments(), ints.all_bounds(), ints.cells());
+    let moments = ints.all_moments();
+    let bounds = ints.all_bounds();
+    let cells = ints.cells();
     json.object(|json| {
         json.key("values").raw(moments.n);
         json.key("zeros").raw(ints.zeros());

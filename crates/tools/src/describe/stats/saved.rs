@@ -189,7 +189,8 @@ fn field(value: &Value) -> Option<(u32, Box<FieldStats>)> {
         match bits?.as_slice() {
             [] => Some(None),
             [low, high] => {
-                let (low, high) = (f64::from_bits(*low), f64::from_bits(*high));
+                let low = f64::from_bits(*low);
+                let high = f64::from_bits(*high);
                 (low <= high && low.is_finite() && high.is_finite()).then_some(Some((low, high)))
             }
             _ => None,

@@ -73,7 +73,8 @@ mod tests {
 
     #[test]
     fn runs_are_counted() {
-        let (mut sizes, mut other) = (SizeCounters::default(), SizeCounters::default());
+        let mut sizes = SizeCounters::default();
+        let mut other = SizeCounters::default();
         [3, 3, 0, 0, 0, 5].into_iter().for_each(|size| sizes.add(size));
         other.add(0);
         sizes.flush();

@@ -72,7 +72,8 @@ impl Statistics {
     /// # Errors
     /// The nearest name of a feature of the records, if one is similar to it.
     pub fn check_feature(&self, name: &str) -> Result<(), Option<&str>> {
-        let (features, lists) = (self.unit.feature_names(), self.unit.list_names());
+        let features = self.unit.feature_names();
+        let lists = self.unit.list_names();
         let is_field =
             || name.parse().is_ok_and(|number: u32| self.unit.all.fields.fields.contains_key(&number));
         if self.records() == 0 || features.get(name).is_some() || lists.get(name).is_some() || is_field() {
@@ -90,14 +91,16 @@ impl Statistics {
     /// The options differ, or there are too many slices.
     pub fn merge(&mut self, other: &Statistics) -> Result<(), ToolsError> {
         if self.selection.by != other.selection.by {
-            let (expected, found) = (self.selection.by.clone(), other.selection.by.clone());
+            let expected = self.selection.by.clone();
+            let found = other.selection.by.clone();
             return Err(ToolsError::Saved(SavedReason::OtherSlices { expected, found }));
         }
         if self.selection.patterns != other.selection.patterns {
             return Err(ToolsError::Saved(SavedReason::OtherPatterns));
         }
         if self.selection.condition != other.selection.condition {
-            let (expected, found) = (self.selection.condition.clone(), other.selection.condition.clone());
+            let expected = self.selection.condition.clone();
+            let found = other.selection.condition.clone();
             return Err(ToolsError::Saved(SavedReason::OtherCondition { expected, found }));
         }
         self.sampled_from = match (self.sampled_from, other.sampled_from) {

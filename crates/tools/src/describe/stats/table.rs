@@ -283,7 +283,8 @@ fn number_values<T: NumberAxis>(
         chart::line(drawn.bars.iter().map(|bar| bar.count)) + axis
     });
     let range = format!("{low} .. {median} .. {high}");
-    let (mean, std) = (brief(moments.mean().unwrap_or(0.0)), brief(moments.std().unwrap_or(0.0)));
+    let mean = brief(moments.mean().unwrap_or(0.0));
+    let std = brief(moments.std().unwrap_or(0.0));
     format!("{range}{COLUMN}mean {mean}{COLUMN}std {std}{COLUMN}{bars}")
 }
 
@@ -330,7 +331,8 @@ fn frequent(shown: Vec<(String, u64)>, n: u64, (distinct, exact): (u64, bool)) -
 fn float_values(floats: &FloatStats) -> String {
     let mut text = match floats.bounds {
         Some((low, high)) => {
-            let (cells, bounds) = (floats.cells(), (f64::from(low), f64::from(high)));
+            let cells = floats.cells();
+            let bounds = (f64::from(low), f64::from(high));
             let median = histogram::quantile(&cells, bounds, 0.5).map_or_else(String::new, brief);
             number_values([brief(bounds.0), median, brief(bounds.1)], &cells, bounds, &floats.moments)
         }

@@ -139,11 +139,13 @@ fn the_result_does_not_depend_on_threads() {
 
 #[test]
 fn merged_statistics_are_those_of_one_run() {
-    let (first, second) = (file(&records(66_000)), file(&records(3_000)));
+    let first = file(&records(66_000));
+    let second = file(&records(3_000));
     let options = StatsOptions { by: Some("label".to_owned()), ..StatsOptions::default() };
     let [one, two, both] = [vec![first.clone()], vec![second.clone()], vec![first, second]]
         .map(|files| run(&options, &files).unwrap());
-    let (saved, other) = (one.save(), two.save());
+    let saved = one.save();
+    let other = two.save();
     let mut merged = Statistics::from_saved(&saved).unwrap();
     assert!(merged.save() == saved);
     merged.merge(&Statistics::from_saved(&other).unwrap()).unwrap();
@@ -188,7 +190,8 @@ fn little_memory_ends_exact_counting() {
     assert!(exact.limited().is_empty());
     let found = run(&StatsOptions { memory: 2 << 20, ..StatsOptions::default() }, &files).unwrap();
     assert!(found.limited().contains(&"id".into()), "{:?}", found.limited());
-    let (exact, found) = (json(&exact), json(&found));
+    let exact = json(&exact);
+    let found = json(&found);
     let distinct = &found["features"][0]["int64"]["distinct"];
     assert!((distinct["count"].as_f64().unwrap() - 100_000.0).abs() < 4_000.0 && distinct["exact"] == false);
     for field in ["present", "absent", "lengths"] {

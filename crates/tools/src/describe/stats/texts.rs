@@ -186,7 +186,8 @@ impl TextFrequencies {
 
     /// Adds counters, which are in order.
     fn count(&mut self, counters: &[TextCounter], bytes: &[u8]) {
-        let (mut new, start) = (Vec::new(), self.bytes.len());
+        let mut new = Vec::new();
+        let start = self.bytes.len();
         let copied = |counter: TextCounter| {
             let place = start + new.len();
             new.extend_from_slice(counter.text(bytes).unwrap_or_default());
@@ -281,7 +282,8 @@ mod tests {
 
     fn counted(texts: &[Vec<u8>]) -> TextFrequencies {
         let mut found = TextFrequencies::default();
-        let (mut shorts, mut flushed) = (0, 0);
+        let mut shorts = 0;
+        let mut flushed = 0;
         for text in texts {
             shorts += u64::from(text.len() <= KEPT);
             if found.add(text) {

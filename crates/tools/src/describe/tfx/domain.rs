@@ -13,10 +13,13 @@ pub(super) type Domains = HashMap<String, ValueDomain>;
 impl FieldReader<'_> {
     /// Reads a domain. Returns its name and its values.
     pub(super) fn domain(&self, field: &TextField) -> Result<(String, ValueDomain), ToolsError> {
-        let (mut name, message) = (String::new(), self.message(field)?);
+        let mut name = String::new();
+        let message = self.message(field)?;
         let mut strings = BTreeSet::new();
-        let (mut ints, mut floats) = ((i64::MIN, i64::MAX), (f32::NEG_INFINITY, f32::INFINITY));
-        let (mut no_nan, mut no_inf) = (false, false);
+        let mut ints = (i64::MIN, i64::MAX);
+        let mut floats = (f32::NEG_INFINITY, f32::INFINITY);
+        let mut no_nan = false;
+        let mut no_inf = false;
         let kind = &*field.name;
         for field in &message.fields {
             match (kind, &*field.name) {
@@ -46,7 +49,8 @@ impl FieldReader<'_> {
     }
 
     pub(super) fn bools(&self, field: &TextField) -> Result<ValueDomain, ToolsError> {
-        let (mut yes, mut no) = (Vec::new(), Vec::new());
+        let mut yes = Vec::new();
+        let mut no = Vec::new();
         for field in &self.message(field)?.fields {
             match &*field.name {
                 "name" => {}
@@ -59,7 +63,8 @@ impl FieldReader<'_> {
     }
 
     pub(super) fn images(&self, field: &TextField) -> Result<ValueDomain, ToolsError> {
-        let (mut fraction, mut most) = (0.0, None);
+        let mut fraction = 0.0;
+        let mut most = None;
         for field in &self.message(field)?.fields {
             match &*field.name {
                 "minimum_supported_image_fraction" => fraction = self.float(field)?,

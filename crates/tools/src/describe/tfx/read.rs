@@ -62,7 +62,9 @@ impl FieldReader<'_> {
     /// Reads a sparse or weighted feature. Returns `None` if it is not to be checked.
     fn group(&self, field: &TextField) -> Result<Option<GroupRule>, ToolsError> {
         let weighted = &*field.name == "weighted_feature";
-        let (mut name, mut values, mut others) = (String::new(), String::new(), Vec::new());
+        let mut name = String::new();
+        let mut values = String::new();
+        let mut others = Vec::new();
         let mut ignored = false;
         for field in &self.message(field)?.fields {
             match &*field.name {
@@ -104,7 +106,8 @@ impl FieldReader<'_> {
                 "min_examples_count" => schema.records.0 = self.count(field)?,
                 "max_examples_count" => schema.records.1 = Some(self.count(field)?),
                 "num_examples_drift_comparator" | "num_examples_version_comparator" => {
-                    let (mut least, mut most) = (0.0, f64::INFINITY);
+                    let mut least = 0.0;
+                    let mut most = f64::INFINITY;
                     for field in &self.message(field)?.fields {
                         match &*field.name {
                             "min_fraction_threshold" => least = self.float(field)?,
@@ -135,7 +138,8 @@ mod tests {
             state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             (state >> 33) as usize % below
         };
-        let (mut read, mut refused) = (0, 0);
+        let mut read = 0;
+        let mut refused = 0;
         for _ in 0..20_000 {
             let mut changed = text.to_vec();
             for _ in 0..1 + random(3) {

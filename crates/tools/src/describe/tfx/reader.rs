@@ -104,7 +104,8 @@ impl FieldReader<'_> {
 
     /// Reads `min` and `max` of a message.
     pub(super) fn range(&self, message: &TextMessage, of: &str) -> Result<(u64, Option<u64>), ToolsError> {
-        let (mut min, mut max) = (0, None);
+        let mut min = 0;
+        let mut max = None;
         for field in &message.fields {
             match &*field.name {
                 "min" => min = self.count(field)?,

@@ -49,10 +49,8 @@ impl NumberShares {
     }
 
     fn histogram(&self) -> Vec<Bucket> {
-        let cell: fn((u16, u64)) -> Cell = match self.floats {
-            true => counters::float_cell,
-            false => |counter| counters::int_cell(counter).rounded(),
-        };
+        let cell: fn((u16, u64)) -> Cell =
+            if self.floats { counters::float_cell } else { |counter| counters::int_cell(counter).rounded() };
         let Some((low, high)) = self.range else { return Vec::new() };
         equal_width(&counters::cells(&self.counters, cell), low, high, BUCKETS)
     }
@@ -62,7 +60,8 @@ impl NumberShares {
     /// The finite values of each side are a histogram of ten buckets of equal width. Buckets are cut at the
     /// edges of both, and their values spread evenly. NaN and both infinities have a bucket each.
     pub(super) fn divergence(&self, other: &NumberShares) -> Option<f64> {
-        let (own, others) = (self.histogram(), other.histogram());
+        let own = self.histogram();
+        let others = other.histogram();
         let mut parts = aligned(&own, &others);
         let apart = self.others.iter().zip(other.others);
         parts.extend(apart.map(|(&n, m)| (n as f64, m as f64)));
@@ -222,9 +221,11 @@ mod tests {
             };
             // No integer is at an edge between two buckets, where rounding decides.
             let width = |k: u64| 10 * (k / 4) + [1, 3, 7, 9][k as usize % 4];
-            let (a, b) = (draw(-20, width(round % 31)), draw(round as i64 % 50 - 25, width(round % 23)));
+            let a = draw(-20, width(round % 31));
+            let b = draw(round as i64 % 50 - 25, width(round % 23));
             let [fa, fb] = [&a, &b].map(|list| list.iter().map(|&x| x as f64).collect::<Vec<_>>());
-            let (found, expected) = (ints(&a).divergence(&ints(&b)).unwrap(), naive(&fa, &fb));
+            let found = ints(&a).divergence(&ints(&b)).unwrap();
+            let expected = naive(&fa, &fb);
             assert!((found - expected).abs() < 1e-9, "{a:?} {b:?}: {found} {expected}");
 
             let special = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY];
@@ -235,12 +236,15 @@ mod tests {
                 };
                 (0..2000).map(one).collect()
             };
-            let (a, b) = (floats(1.0 + round as f32), floats(40.0));
+            let a = floats(1.0 + round as f32);
+            let b = floats(40.0);
             let [fa, fb] = [&a, &b].map(|list| list.iter().map(|&x| f64::from(x)).collect::<Vec<_>>());
-            let (found, expected) = (of(&a).divergence(&of(&b)).unwrap(), naive(&fa, &fb));
+            let found = of(&a).divergence(&of(&b)).unwrap();
+            let expected = naive(&fa, &fb);
             // A counter may be in the bucket next to its values' bucket.
             assert!((found - expected).abs() < 0.01, "{found} {expected}");
-            let (mut parts, rest) = (of(&a[..700]), of(&a[700..]));
+            let mut parts = of(&a[..700]);
+            let rest = of(&a[700..]);
             parts.append(rest);
             assert_eq!(parts.divergence(&of(&b)), Some(found));
         }

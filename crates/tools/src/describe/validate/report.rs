@@ -97,17 +97,18 @@ impl Validator<'_> {
                 .add(required, earlier, &mut found);
         }
         for (group, [no_value, no_other, lengths]) in self.schema.groups.iter().zip(&self.groups) {
-            let [value, other, length] = match group.weighted {
-                true => [
+            let [value, other, length] = if group.weighted {
+                [
                     AnomalyKind::WeightedFeatureMissingValue,
                     AnomalyKind::WeightedFeatureMissingWeight,
                     AnomalyKind::WeightedFeatureLengthMismatch,
-                ],
-                false => [
+                ]
+            } else {
+                [
                     AnomalyKind::SparseFeatureMissingValue,
                     AnomalyKind::SparseFeatureMissingIndex,
                     AnomalyKind::SparseFeatureLengthMismatch,
-                ],
+                ]
             };
             let others = group.others.join(", ");
             let texts = [
@@ -187,7 +188,8 @@ impl FeatureReport<'_> {
             return add(anomaly, text.to_owned(), &Tally::default());
         }
         if required {
-            let (present, least) = (checks.present, rule.min_fraction);
+            let present = checks.present;
+            let least = rule.min_fraction;
             if (present as f64) < least * records as f64 {
                 absent_reported = true;
                 let text =
@@ -215,7 +217,8 @@ impl FeatureReport<'_> {
 
     /// Returns the description of an anomaly of values. `None` if the schema allows this number of them.
     fn text(&self, anomaly: AnomalyKind, tally: &Tally) -> Option<String> {
-        let (rule, compared) = (self.rule, self.checks.compared);
+        let rule = self.rule;
+        let compared = self.checks.compared;
         let count = |(min, max): (u64, Option<u64>), thing: &str| match max {
             Some(max) if min == max => counted(min, thing),
             Some(max) => format!("{min} to {}", counted(max, thing)),
@@ -279,11 +282,12 @@ impl FeatureReport<'_> {
             let text = format!("expected at {what} {}, found {n}", counted(limit, "distinct value"));
             found.add(anomaly, Some(self.name), self.list, text, &Tally::default());
         };
-        match distinct.full {
-            false if n < least => add(AnomalyKind::FeatureTypeLowUnique, "least", least),
-            _ if n > most => add(AnomalyKind::FeatureTypeHighUnique, "most", most),
-            true => found.not_checked("unique_constraints (more than a million distinct values)", self.name),
-            false => {}
+        if !distinct.full && n < least {
+            add(AnomalyKind::FeatureTypeLowUnique, "least", least);
+        } else if n > most {
+            add(AnomalyKind::FeatureTypeHighUnique, "most", most);
+        } else if distinct.full {
+            found.not_checked("unique_constraints (more than a million distinct values)", self.name);
         }
     }
 
@@ -314,7 +318,8 @@ impl FeatureReport<'_> {
     }
 
     fn divergence(&self, most: f64, earlier: &FeatureChecks, found: &mut Findings) {
-        let (shares, numbers) = (&self.checks.shares, &self.checks.numbers);
+        let shares = &self.checks.shares;
+        let numbers = &self.checks.numbers;
         let divergence = match self.rule.kind {
             Some(DType::Bytes) if shares.full || earlier.shares.full => None,
             Some(DType::Bytes) => Some(shares.divergence(&earlier.shares)),

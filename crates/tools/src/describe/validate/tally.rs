@@ -177,7 +177,8 @@ impl Shares {
         let value =
             |hash| self.counts.get(hash).or_else(|| other.counts.get(hash)).map_or(&[][..], |(_, v)| v);
         // The difference of a / n and b / m as an integer, over n * m.
-        let (n, m) = (u128::from(self.total), u128::from(other.total));
+        let n = u128::from(self.total);
+        let m = u128::from(other.total);
         let difference = |hash| (count(self, hash) * m).abs_diff(count(other, hash) * n);
         let (far, hash) = all
             .into_iter()
@@ -193,7 +194,8 @@ mod tests {
 
     #[test]
     fn a_tally_of_parts_is_that_of_all() {
-        let (mut all, mut parts) = (Tally::default(), Tally::default());
+        let mut all = Tally::default();
+        let mut parts = Tally::default();
         for part in 0..5u64 {
             let mut one = Tally::default();
             for record in 0..4 {

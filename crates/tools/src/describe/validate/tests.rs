@@ -226,7 +226,8 @@ fn divergences() {
     let of = |values: &[i64]| {
         let mut checks = Validator::new(&schema);
         for &value in values {
-            let (text, float) = (value.to_string(), value as f32 / 2.0);
+            let text = value.to_string();
+            let float = value as f32 / 2.0;
             let record = ExampleBuilder::new().float("f", [float, f32::NAN]).int64("n", [value]);
             let record = record.bytes("s", [&text]).bytes("t", [&text]).int64("u", [1]);
             checks.add(&record.encode().unwrap(), MessageKind::Example).unwrap();

@@ -164,16 +164,18 @@ impl<'s> Validator<'s> {
             return;
         }
         let key = (name.to_owned(), list);
-        let tally = match self.new.len() < MAX_NEW || self.new.contains_key(&key) {
-            true => self.new.entry(key).or_default(),
-            false => &mut self.more_new,
+        let tally = if self.new.len() < MAX_NEW || self.new.contains_key(&key) {
+            self.new.entry(key).or_default()
+        } else {
+            &mut self.more_new
         };
         tally.record(self.records);
     }
 
     /// Adds the checks of later records. Their numbers continue this validator's record numbers.
     pub fn append(&mut self, later: Validator<'s>) {
-        let (before, records) = (self.records, later.records);
+        let before = self.records;
+        let records = later.records;
         for (all, later) in self.checks.iter_mut().zip(later.checks) {
             all.append(later, before, records);
         }
@@ -184,9 +186,10 @@ impl<'s> Validator<'s> {
             all.iter_mut().zip(later).for_each(|(all, later)| all.append(later, before));
         }
         for (key, tally) in later.new {
-            let all = match self.new.len() < MAX_NEW || self.new.contains_key(&key) {
-                true => self.new.entry(key).or_default(),
-                false => &mut self.more_new,
+            let all = if self.new.len() < MAX_NEW || self.new.contains_key(&key) {
+                self.new.entry(key).or_default()
+            } else {
+                &mut self.more_new
             };
             all.append(tally, before);
         }

@@ -237,7 +237,8 @@ impl RecordReader<'_> {
         parts.is_sequence = kinds.is_sequence;
         parts.has_features = !kinds.is_sequence;
         for member in members {
-            let (name, value) = (&*member.key, member.value);
+            let name = &*member.key;
+            let value = member.value;
             // Null leaves no feature.
             let read = match (kinds.features.get(name), kinds.lists.get(name)) {
                 (Some(_), Some(_)) => Err(member.error(
@@ -339,7 +340,8 @@ impl RecordReader<'_> {
         parts: &mut Parts,
     ) -> Result<(), ValueError<'a>> {
         for member in members {
-            let (name, value) = (&*member.key, member.value);
+            let name = &*member.key;
+            let value = member.value;
             let dtype =
                 self.kinds.and_then(|kinds| if lists { &kinds.lists } else { &kinds.features }.get(name));
             let read = match dtype {

@@ -421,7 +421,8 @@ fn the_length_of_a_record_is_bounded() {
 #[test]
 fn strings_and_numbers_are_those_of_serde_json() {
     let mut rng = Rng::new(7);
-    let (mut strings, mut numbers) = (0, 0);
+    let mut strings = 0;
+    let mut numbers = 0;
     for _ in 0..30_000 {
         let piece = |rng: &mut Rng| {
             rng.pick(&[
@@ -555,7 +556,8 @@ fn observed(text: &str, form: JsonForm) -> Result<Vec<Vec<u8>>, String> {
     while reader.observe(&mut seen).map_err(|e| e.to_string())? {}
     let kinds = seen.kinds().map_err(|e| e.to_string())?;
     let mut reader = JsonRecords::new(text.as_bytes(), Some(kinds), form, 1 << 20);
-    let (mut payloads, mut payload) = (Vec::new(), Vec::new());
+    let mut payloads = Vec::new();
+    let mut payload = Vec::new();
     while reader.next(&mut payload).map_err(|e| e.to_string())? {
         payloads.push(payload.clone());
     }

@@ -58,7 +58,8 @@ pub fn decode(payload: &[u8]) -> Option<Vec<ProtoField<'_>>> {
 /// `examples` and `context`, in their order. `None` for other payloads.
 pub fn examples(payload: &[u8]) -> Option<Vec<(&'static str, &[u8])>> {
     KnownType::of(payload).filter(|known| std::ptr::eq(*known, &EXAMPLES_WITH_CONTEXT))?;
-    let (mut found, mut raw) = (Vec::new(), RawFields::new(payload));
+    let mut found = Vec::new();
+    let mut raw = RawFields::new(payload);
     while let Some(Some((number, RawValue::Len(example)))) = raw.next() {
         found.push((EXAMPLES_WITH_CONTEXT.field(number)?.0, example));
     }

@@ -55,7 +55,8 @@ pub(super) fn fetch_file(worker: &SharedWorker, options: &CheckOptions) -> Resul
     if worker.lock().current().is_none() {
         return Ok(None);
     }
-    let (mut fetched_twice, mut begun_again) = (false, false);
+    let mut fetched_twice = false;
+    let mut begun_again = false;
     let mut filter;
     let damage = loop {
         filter = options.filter.as_ref().map(Filter::for_records);
@@ -181,7 +182,8 @@ fn select(
     };
     let kind = records.kind();
     let mut writer = None::<(Writer, File)>;
-    let (mut number, mut selected) = (0u64, 0u64);
+    let mut number = 0u64;
+    let mut selected = 0u64;
     while end.is_none_or(|end| number < end)
         && let Some(record) = records.next()?
     {

@@ -61,7 +61,8 @@ impl DataSet {
         for (path, _) in source.metadata().other_files()? {
             files.push(file(store, &folder, &path, WantedPart::File, None)?);
         }
-        let (mut splits, mut is_whole) = (BTreeMap::<usize, Vec<usize>>::new(), !has_condition);
+        let mut splits = BTreeMap::<usize, Vec<usize>>::new();
+        let mut is_whole = !has_condition;
         for (k, found) in source.splits().iter().enumerate() {
             let Some(ranges) = wanted.get(&k) else {
                 is_whole = false;
@@ -136,7 +137,8 @@ impl DataSet {
         let mut written: Vec<Option<WrittenSplit>> = Vec::new();
         for (k, split) in self.source.splits().iter().enumerate() {
             let shards = self.splits.get(&k).map(|shards| {
-                let (mut shard_lengths, mut num_bytes) = (Vec::new(), 0u64);
+                let mut shard_lengths = Vec::new();
+                let mut num_bytes = 0u64;
                 for k in shards.iter().filter(|k| self.keeps(files, **k)) {
                     let bytes = files.get(*k).and_then(|file| file.done).map_or(0, |done| done.bytes);
                     let records = selected(files, *k);

@@ -161,7 +161,8 @@ impl Left {
         let number = |name: &str| file.get(name)?.as_u64();
         let text = |name: &str| Some(file.get(name)?.as_str()?.to_owned());
         let mut earlier = Earlier::new(stamp_of(file)?);
-        let (records, selected) = (number("read")?, number("records")?);
+        let records = number("read")?;
+        let selected = number("records")?;
         earlier.done = Some(Done { records, selected, bytes: number("bytes")? });
         earlier.placed = text("path");
         self.files.insert(text("name")?, earlier);
@@ -181,7 +182,8 @@ impl Left {
         }
         if word == "file" {
             let file: Value = serde_json::from_str(rest).ok()?;
-            let (name, stamp) = (file.get("name")?.as_str()?.to_owned(), stamp_of(&file)?);
+            let name = file.get("name")?.as_str()?.to_owned();
+            let stamp = stamp_of(&file)?;
             match self.files.get_mut(&name) {
                 Some(earlier) if earlier.stamp == stamp => {}
                 Some(earlier) => earlier.begin_again(stamp),

@@ -138,7 +138,8 @@ impl FetchPlan {
         fs::create_dir_all(folder).map_err(|e| Error::from(e).in_file(folder))?;
         let (lock, hidden) = FolderLock::take(folder)?;
         let mut left = self.left()?;
-        let (mut report, mut files) = (FetchReport::default(), Vec::new());
+        let mut report = FetchReport::default();
+        let mut files = Vec::new();
         for file in &self.wanted.files {
             let stamp = &file.object.stamp;
             let mut earlier = left.files.remove(&file.name).unwrap_or_else(|| Earlier::new(stamp.clone()));
@@ -164,7 +165,8 @@ impl FetchPlan {
             .map(|(file, earlier)| self.is_complete(file, earlier))
             .collect();
         let mut todo = VecDeque::new();
-        let (mut expected, mut needed) = (0u64, 0u64);
+        let mut expected = 0u64;
+        let mut needed = 0u64;
         for (index, ((file, earlier), complete)) in
             self.wanted.files.iter().zip(&files).zip(is_complete).enumerate()
         {
@@ -207,7 +209,8 @@ impl FetchPlan {
             run.cancelled.store(true, Relaxed);
             run.journal.close();
         }
-        let (mut seen, mut has_damage) = (None, false);
+        let mut seen = None;
+        let mut has_damage = false;
         for ended in ended? {
             if let (Some(file), Some(wanted)) =
                 (files.get_mut(ended.index), self.wanted.files.get(ended.index))
@@ -259,7 +262,9 @@ impl FetchPlan {
         let (sender, receiver) = channel();
         let threads = run.active.load(Relaxed);
         for k in 0..threads {
-            let (run, options, sender) = (run.clone(), options.clone(), sender.clone());
+            let run = run.clone();
+            let options = options.clone();
+            let sender = sender.clone();
             let body = move || {
                 let worker = SharedWorker::new(Worker::new(run.clone()));
                 loop {

@@ -30,8 +30,11 @@ pub struct FetchOptions {
 impl FetchOptions {
     /// Returns the options of a whole copy.
     pub fn new(store: Arc<dyn Store>, url: impl Into<String>, folder: impl Into<PathBuf>) -> FetchOptions {
-        let (url, folder) = (url.into(), folder.into());
-        let (split, filter, keep_damaged) = (None, None, false);
+        let url = url.into();
+        let folder = folder.into();
+        let split = None;
+        let filter = None;
+        let keep_damaged = false;
         FetchOptions { store, url, folder, split, filter, keep_damaged, max_record: MAX_RECORD }
     }
 }

@@ -115,7 +115,8 @@ impl FolderLock {
 fn is_at(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
     let id = |found: fs::Metadata| (found.dev(), found.ino());
-    let (opened, named) = (file.metadata().map(id), fs::symlink_metadata(path).map(id));
+    let opened = file.metadata().map(id);
+    let named = fs::symlink_metadata(path).map(id);
     matches!((opened, named), (Ok(opened), Ok(named)) if opened == named)
 }
 
@@ -224,7 +225,8 @@ fn describe(
 /// Returns the names of a new set. `None` for shards without a selected record.
 fn new_names(wanted: &Wanted, files: &[Earlier]) -> Vec<Option<String>> {
     let selected = |k: usize| files.get(k).and_then(|file| file.done).map_or(0, |done| done.selected);
-    let (mut names, mut sets) = (Vec::new(), BTreeMap::<PathBuf, Vec<usize>>::new());
+    let mut names = Vec::new();
+    let mut sets = BTreeMap::<PathBuf, Vec<usize>>::new();
     for (k, file) in wanted.files.iter().enumerate() {
         let is_shard = !matches!(file.part, WantedPart::File | WantedPart::Description);
         names.push((!is_shard || selected(k) > 0).then(|| file.name.clone()));

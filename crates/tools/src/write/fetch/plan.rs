@@ -38,7 +38,8 @@ impl Wanted {
             return Err(FetchReason::NumbersInCondition.into());
         }
         let store = Arc::new(NotedStore::new(options.store.clone()));
-        let (split, filter) = (options.split.as_deref(), options.filter.clone());
+        let split = options.split.as_deref();
+        let filter = options.filter.clone();
         if let Some((data_set, files)) = DataSet::find(&store, &options.url, split, filter.is_some())? {
             let filter = filter.map(|filter| data_set.filter(&store, &filter)).transpose()?;
             return Ok(Wanted { request, files, data_set: Some(data_set), filter });

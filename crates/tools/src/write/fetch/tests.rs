@@ -129,7 +129,8 @@ impl Source for OneObject {
 
 impl Store for Memory {
     fn list(&self, prefix: &str, deep: bool) -> tfseek::Result<Listing> {
-        let (mut listing, mut folders) = (Listing::default(), BTreeSet::new());
+        let mut listing = Listing::default();
+        let mut folders = BTreeSet::new();
         let state = self.state();
         for (url, (bytes, version)) in &state.objects {
             let Some(rest) = url.strip_prefix(prefix) else { continue };
@@ -185,7 +186,8 @@ struct Case {
 
 impl Case {
     fn new() -> Case {
-        let (memory, dir) = (Memory::default(), tempfile::tempdir().unwrap());
+        let memory = Memory::default();
+        let dir = tempfile::tempdir().unwrap();
         let bytes = vec![shard(0..30), large(30), shard(50..70)];
         for (name, bytes) in NAMES.iter().zip(&bytes) {
             memory.set(name, bytes.clone());
@@ -210,9 +212,10 @@ impl Case {
         fn walk(at: &Path, root: &Path, found: &mut Vec<String>) {
             for entry in fs::read_dir(at).unwrap() {
                 let path = entry.unwrap().path();
-                match path.is_dir() {
-                    true => walk(&path, root, found),
-                    false => found.push(path.strip_prefix(root).unwrap().to_str().unwrap().to_owned()),
+                if path.is_dir() {
+                    walk(&path, root, found)
+                } else {
+                    found.push(path.strip_prefix(root).unwrap().to_str().unwrap().to_owned())
                 }
             }
         }
@@ -246,7 +249,8 @@ fn shards_are_copied_with_their_times_and_nothing_is_asked_for_twice() {
     assert!(case.memory.requests().is_empty() && !case.folder().exists());
     let expected = Arc::new(AtomicU64::new(0));
     let advanced = Arc::new(AtomicU64::new(0));
-    let (a, b) = (expected.clone(), advanced.clone());
+    let a = expected.clone();
+    let b = advanced.clone();
     let progress = WriteProgress {
         expect: Arc::new(move |bytes| a.store(bytes, Relaxed)),
         advance: Arc::new(move |bytes| {

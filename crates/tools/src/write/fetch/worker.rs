@@ -93,8 +93,12 @@ impl FileJob {
     pub(super) fn new(index: usize, wanted: WantedFile, earlier: Earlier) -> FileJob {
         let object = wanted.object.clone();
         let fill = (!earlier.pieces.is_empty()).then_some(0);
-        let (announced, filled) = (BTreeSet::new(), BTreeSet::new());
-        let (source, part, next, cursor) = (None, None, 0, 0);
+        let announced = BTreeSet::new();
+        let filled = BTreeSet::new();
+        let source = None;
+        let part = None;
+        let next = 0;
+        let cursor = 0;
         FileJob { index, wanted, object, earlier, source, part, next, cursor, announced, fill, filled }
     }
 
@@ -185,7 +189,8 @@ impl FileJob {
             Fetched::Appended => bytes.into(),
         };
         run.check()?;
-        let (len, expected) = (<[u8]>::len(&region) as u64, range.end.saturating_sub(range.start));
+        let len = <[u8]>::len(&region) as u64;
+        let expected = range.end.saturating_sub(range.start);
         if len != expected {
             let text = format!("expected {expected} bytes of the store, found {len}");
             return Err(io::Error::other(text).into());

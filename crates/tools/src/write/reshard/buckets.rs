@@ -67,7 +67,9 @@ fn fill(gather: &Gather<'_>, members: &Members<'_>, buckets: &mut Buckets<'_>) -
         first += set.sequence.len();
     }
     let n = gather.ds.len();
-    let (mut ids, mut start, mut tally) = (Vec::new(), 0, gather.report.tally());
+    let mut ids = Vec::new();
+    let mut start = 0;
+    let mut tally = gather.report.tally();
     while start < n {
         ids.clear();
         let end = n.min(start.saturating_add(BATCH));
@@ -102,7 +104,8 @@ fn drain(gather: &Gather<'_>, buckets: Buckets<'_>, limit: Option<u64>) -> Resul
         open: None,
         done: Vec::new(),
     };
-    let (width, folder) = (buckets.width, buckets.folder);
+    let width = buckets.width;
+    let folder = buckets.folder;
     let mut tally = gather.report.tally();
     for (b, bucket) in (0u64..).zip(buckets.each) {
         let start = b * width;

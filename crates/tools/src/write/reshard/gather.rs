@@ -42,7 +42,9 @@ impl Gather<'_> {
     fn shard(&self, s: usize, k: usize) -> Result<Writer> {
         let (set, start, end) = self.range(s, k)?;
         let mut writer = self.writer.create(set.names.path(k as u64))?;
-        let (mut ids, mut tally, mut start) = (Vec::new(), self.report.tally(), start);
+        let mut ids = Vec::new();
+        let mut tally = self.report.tally();
+        let mut start = start;
         while start < end {
             ids.resize(usize::try_from(BATCH.min(end - start)).unwrap_or(1), 0);
             set.sequence.fill(start, &mut ids)?;

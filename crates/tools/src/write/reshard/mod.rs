@@ -123,9 +123,10 @@ pub fn reshard(
     (progress.expect)(total.saturating_mul(passes));
     let report = Report { advance: Arc::clone(&progress.advance) };
     let ends = plan.prepared().map(|copy| copy.ends(ds)).transpose()?;
-    let scanned = match scans {
-        true => splits::scan(ds, options.records.as_ref(), splitter.as_ref(), sized, threads, &report)?,
-        false => splits::Scanned::default(),
+    let scanned = if scans {
+        splits::scan(ds, options.records.as_ref(), splitter.as_ref(), sized, threads, &report)?
+    } else {
+        splits::Scanned::default()
     };
     let members = match ends {
         Some(ends) => Members::ranges(options.records.as_ref(), ends),
@@ -192,7 +193,8 @@ pub(super) fn writer_options(
 
 /// Guesses the kind of the records from the first ones.
 fn guess(ds: &Dataset) -> Result<MessageKind> {
-    let (mut guess, mut buf) = (KindGuess::default(), Vec::new());
+    let mut guess = KindGuess::default();
+    let mut buf = Vec::new();
     for i in 0..ds.len() {
         guess.add(ds.read(i, &mut buf)?.payload());
         if guess.is_complete() {

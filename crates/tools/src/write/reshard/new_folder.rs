@@ -42,7 +42,8 @@ impl NewFolder {
         let parents = Parents::create(parent)?;
         let canonical = |path: &Path| path.canonicalize().map_err(|e| Error::from(e).in_file(path));
         if canonical(parent)?.starts_with(canonical(metadata.folder())?) {
-            let (output, input) = (out, metadata.folder().into());
+            let output = out;
+            let input = metadata.folder().into();
             return Err(OutputConflict::Inside { output, input }.into());
         }
         let files = metadata.other_files()?.into_iter().map(|(file, _)| file).collect();
@@ -84,7 +85,8 @@ impl NewFolder {
         let info_text = info_text(&splits);
         let mut folders: BTreeSet<PathBuf> = BTreeSet::from([staging.into()]);
         for file in &self.files {
-            let (from, to) = (metadata.folder().join(file), staging.join(file));
+            let from = metadata.folder().join(file);
+            let to = staging.join(file);
             if let Some(folder) = to.parent() {
                 create_folder(folder)?;
                 folders.extend(folder.ancestors().take_while(|path| *path != staging).map(PathBuf::from));

@@ -255,7 +255,8 @@ fn cut_by_size(
     each(&mut |_, bytes| total += bytes)?;
     let count = u64::try_from(total.div_ceil(size.into())).unwrap_or(u64::MAX).clamp(1, len.max(1));
     check_count(files.saturating_add(count))?;
-    let (mut starts, mut before) = (Vec::new(), 0u128);
+    let mut starts = Vec::new();
+    let mut before = 0u128;
     each(&mut |position, bytes| {
         // The first record at or after the border of a shard.
         while (starts.len() as u128) * total <= before * u128::from(count) {

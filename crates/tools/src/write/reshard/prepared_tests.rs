@@ -65,7 +65,9 @@ fn splits(folder: &Path) -> BTreeMap<String, (Vec<Vec<u8>>, Vec<u64>)> {
     let ds = open(&source);
     source.ends(&ds).unwrap();
     let info = DatasetInfo::parse(&fs::read(folder.join("dataset_info.json")).unwrap()).unwrap();
-    let (mut start, mut buf, mut all) = (0, Vec::new(), BTreeMap::new());
+    let mut start = 0;
+    let mut buf = Vec::new();
+    let mut all = BTreeMap::new();
     for split in source.splits() {
         let end = start + split.records().unwrap();
         let payloads: Vec<Vec<u8>> =
@@ -265,11 +267,14 @@ fn paths_of_files_are_no_copies() {
 fn one_of_several_runs_writes_the_folder() {
     let dir = source();
     for round in 0..20 {
-        let (out, barrier) = (format!("new{round}"), Barrier::new(3));
+        let out = format!("new{round}");
+        let barrier = Barrier::new(3);
         let path = dir.path().join(&out);
         let done = std::thread::scope(|scope| {
             let run = |shards| {
-                let (dir, out, barrier) = (dir.path(), &out, &barrier);
+                let dir = dir.path();
+                let out = &out;
+                let barrier = &barrier;
                 scope.spawn(move || {
                     barrier.wait();
                     copied(dir, out, |options| options.shards = Some(ShardCount::Count(shards))).is_ok()

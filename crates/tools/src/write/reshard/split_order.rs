@@ -91,9 +91,12 @@ pub(super) fn split_orders(
             return Ok((0..count).map(|split| SplitOrder::Sorted(of(split).collect(), Vec::new())).collect());
         }
     };
-    let spec_of = |split: usize| match members.is_whole() {
-        true => spec.clone(),
-        false => spec.clone().filtered(Subset::from_fn(n, |i| members.split_of(i) == Some(split))),
+    let spec_of = |split: usize| {
+        if members.is_whole() {
+            spec.clone()
+        } else {
+            spec.clone().filtered(Subset::from_fn(n, |i| members.split_of(i) == Some(split)))
+        }
     };
     (0..count).map(|split| Ok(SplitOrder::Order(Order::new(&spec_of(split), n, seed, 0)?))).collect()
 }

@@ -133,7 +133,9 @@ pub(super) fn scan(
 ) -> Result<Scanned, ToolsError> {
     let n = ds.len();
     let scan = |unit: u64| {
-        let (mut buffer, mut scanned, mut refused) = (Vec::new(), Scanned::default(), None);
+        let mut buffer = Vec::new();
+        let mut scanned = Scanned::default();
+        let mut refused = None;
         let mut tally = report.tally();
         let start = unit.saturating_mul(UNIT);
         let end = start.saturating_add(UNIT).min(n);

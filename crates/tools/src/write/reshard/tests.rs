@@ -79,7 +79,8 @@ fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 
 /// Compares an output with the model: shard s of N has the records of positions s * n / N to (s + 1) * n / N.
 fn check_model(wanted: &[Vec<u8>], set: &ReshardSet) {
-    let (n, count) = (wanted.len(), set.shards.len());
+    let n = wanted.len();
+    let count = set.shards.len();
     assert_eq!(set.records, n as u64);
     for (s, path) in set.shards.iter().enumerate() {
         let mut bytes = Vec::new();

@@ -24,14 +24,17 @@ impl Folder {
 
     /// Salvages these bytes, and returns the report, the records and the rest.
     fn run(&self, bytes: &[u8]) -> (SalvageReport, Vec<u8>, Vec<u8>) {
-        let (input, out, rest) = (self.path("in"), self.path("out"), self.path("rest"));
+        let input = self.path("in");
+        let out = self.path("out");
+        let rest = self.path("rest");
         fs::write(&input, bytes).unwrap();
         let mut read = 0;
         let report = salvage(&input, &out, Some(&rest), Existing::Replace, MAX, &mut |n| read += n).unwrap();
         assert!(read >= bytes.len() as u64 || report.gaps.iter().any(|gap| gap.file.is_some()), "{read}");
         assert_eq!(fs::read(&input).unwrap(), bytes);
         assert_eq!(scan(&fs::File::open(&input).unwrap(), &input, MAX).unwrap(), report);
-        let (out, rest) = (fs::read(out).unwrap(), fs::read(rest).unwrap());
+        let out = fs::read(out).unwrap();
+        let rest = fs::read(rest).unwrap();
         assert_eq!((report.bytes, report.gap_bytes()), (out.len() as u64, rest.len() as u64));
         (report, out, rest)
     }
@@ -62,7 +65,8 @@ fn records_are_copied_and_gaps_kept_apart() {
     let sound = records(0..100);
     let (report, out, rest) = folder.run(&sound);
     assert_eq!((report.records, report.gaps.len(), out == sound, rest.len()), (100, 0, true, 0));
-    let (before, damaged) = (records(0..7).len(), records(0..8).len());
+    let before = records(0..7).len();
+    let damaged = records(0..8).len();
     let mut bad = sound.clone();
     bad[before + 20] ^= 4;
     let torn = records(0..99).len() as u64;
@@ -89,7 +93,9 @@ fn records_are_copied_and_gaps_kept_apart() {
 #[test]
 fn a_file_without_records_produces_no_output() {
     let folder = Folder::new();
-    let (input, out, rest) = (folder.path("in"), folder.path("out"), folder.path("rest"));
+    let input = folder.path("in");
+    let out = folder.path("out");
+    let rest = folder.path("rest");
     for (bytes, found) in
         [(&b"{\"a\": [1, 2, 3]}\n"[..], "JSON"), (&[0; 100], "zeros"), (&[7; 100], "length crc32c")]
     {
@@ -108,12 +114,15 @@ fn a_file_without_records_produces_no_output() {
 #[test]
 fn gzip_goes_on_at_the_next_member() {
     let folder = Folder::new();
-    let (a, b, c) = (member(&folder, 0..50), member(&folder, 50..90), member(&folder, 90..200));
+    let a = member(&folder, 0..50);
+    let b = member(&folder, 50..90);
+    let c = member(&folder, 90..200);
     let whole = [&a[..], &b, &c].concat();
     let all = records(0..200);
     let (report, out, _) = folder.run(&whole);
     assert_eq!((report.records, report.gaps.len(), out == all), (200, 0, true));
-    let (ends, starts) = (records(0..50), records(90..200));
+    let ends = records(0..50);
+    let starts = records(90..200);
     // A flipped bit in every ninth byte of the second member.
     let mut lost = 0;
     for at in (a.len()..a.len() + b.len()).step_by(9) {
@@ -186,7 +195,8 @@ fn zlib_keeps_the_records_before_damage() {
 fn flips(copies: usize, mean: usize) {
     let folder = Folder::new();
     let mut rng = Rng::new(5);
-    let (mut file, mut starts) = (Vec::new(), Vec::new());
+    let mut file = Vec::new();
+    let mut starts = Vec::new();
     for i in 0..200 {
         starts.push(file.len());
         let payload: Vec<u8> = (0..mean + i).map(|_| rng.u64() as u8).collect();
@@ -195,7 +205,8 @@ fn flips(copies: usize, mean: usize) {
     starts.push(file.len());
     for n in [1, 20] {
         for _ in 0..copies {
-            let (mut bad, mut touched) = (file.clone(), [false; 200]);
+            let mut bad = file.clone();
+            let mut touched = [false; 200];
             for _ in 0..n {
                 let bit = (rng.u64() % (8 * file.len() as u64)) as usize;
                 let hit = starts.partition_point(|&start| start <= bit / 8) - 1;

@@ -52,7 +52,9 @@ impl Spool {
             ..StreamOptions::default()
         };
         let mut stream = options.read(BufReader::with_capacity(BUFFER, file), name)?;
-        let (mut record, mut offset, mut tally) = (0u64, 0u64, 0u64);
+        let mut record = 0u64;
+        let mut offset = 0u64;
+        let mut tally = 0u64;
         while let Some(found) = stream.next()? {
             let payload = found.payload();
             f(record, offset, payload)?;

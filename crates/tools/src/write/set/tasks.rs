@@ -211,12 +211,11 @@ pub fn commit(
     let files = counted(job, files)?;
     let names = names_of(out, files.len().max(1) as u64)?;
     let folder = names.folder().to_path_buf();
-    let files = match files.is_empty() {
-        true => {
-            let attempt = TaskAttempt { job: job.into(), task: "0".into(), attempt: "empty".into() };
-            vec![TaskWriter::create(&folder, &attempt, options)?.close()?]
-        }
-        false => files,
+    let files = if files.is_empty() {
+        let attempt = TaskAttempt { job: job.into(), task: "0".into(), attempt: "empty".into() };
+        vec![TaskWriter::create(&folder, &attempt, options)?.close()?]
+    } else {
+        files
     };
     let shards: Vec<PathBuf> = (0..names.len()).map(|shard| names.path(shard)).collect();
     let mut replacement = Replacement::lock(shards.first().map(PathBuf::as_path));
@@ -228,7 +227,8 @@ pub fn commit(
             (Some(found), _) if found == file.bytes => left.push((from, to)),
             (None, Some(found)) if found == file.bytes => {}
             (found, _) => {
-                let (name, expected) = (file.name.clone(), file.bytes);
+                let name = file.name.clone();
+                let expected = file.bytes;
                 return Err(ToolsError::TaskSize { name, expected, found });
             }
         }

@@ -27,7 +27,8 @@ fn open(path: &Path) -> Dataset {
 }
 
 fn records(path: &Path) -> Vec<Vec<u8>> {
-    let (ds, mut buf) = (open(path), Vec::new());
+    let ds = open(path);
+    let mut buf = Vec::new();
     (0..ds.len()).map(|i| ds.read(i, &mut buf).unwrap().payload().to_vec()).collect()
 }
 

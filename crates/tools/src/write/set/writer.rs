@@ -172,10 +172,11 @@ impl SetWriter {
                 sets::check(std::slice::from_ref(&names), &[], options.force)?;
                 let mut shards = Box::new(Shards::new(names, writer));
                 spool.read(advance, |record, offset, payload| {
-                    let shard = match by_size {
+                    let shard = if by_size {
                         // A shard has the records that begin in its part of the bytes.
-                        true => part_of(offset, bytes, count),
-                        false => shard_of(record, records, count),
+                        part_of(offset, bytes, count)
+                    } else {
+                        shard_of(record, records, count)
                     };
                     shards.write(shard, payload)
                 })?;
