@@ -161,7 +161,7 @@ impl Follow {
 
     /// Checks that the file has all bytes that were read.
     fn check_size(&self) -> Result<()> {
-        let read = self.parser.offset().saturating_add(self.buffer.bytes().len() as u64);
+        let read = self.parser.offset() + self.buffer.bytes().len() as u64;
         match self.file.metadata()?.len() {
             len if len < read => {
                 Err(changed(format!("expected a file of at least {read} bytes, found {len}")))

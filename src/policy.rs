@@ -22,7 +22,7 @@ pub enum IndexMode {
 ///
 /// The tail of a compressed shard is also torn if the trailer of its last member or stream is cut or missing,
 /// or if other bytes follow. Deflate data that are cut or corrupt, and wrong checksums, are errors in any
-/// case.
+/// case. A trailer has no records, but inside deflate data the number of missing ones is unknown.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Tail {

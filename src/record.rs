@@ -39,7 +39,8 @@ enum RecordOrigin<'a> {
 
 const _: () = assert!(size_of::<Record<'static>>() == 6 * size_of::<u64>() || size_of::<usize>() < 8);
 
-/// A file whose records are borrowed from its map or read into buffers.
+/// A file whose records are borrowed from its map or read into buffers. A region in each [`Record`] would add
+/// six words to each access.
 #[derive(Debug)]
 pub(crate) struct RecordFile {
     pub(crate) path: PathBuf,

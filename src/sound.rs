@@ -1,7 +1,5 @@
 //! The sound records of a file in file order, and a warning about the bytes between them.
 
-#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
-
 use crate::error::{At, Error, ErrorKind, Result};
 use crate::frame::OVERHEAD;
 use crate::io::{SalvageItem, SalvageReader};
@@ -64,14 +62,14 @@ impl SoundRecords {
             match self.reader.next()? {
                 None => return Ok(None),
                 Some(SalvageItem::Record { offset, bytes, .. }) => {
-                    self.end = offset.saturating_add(bytes.len() as u64);
-                    let len = bytes.len().saturating_sub(OVERHEAD);
+                    self.end = offset + bytes.len() as u64;
+                    let len = bytes.len() - OVERHEAD;
                     self.close_gap();
-                    self.records = records.saturating_add(1);
+                    self.records = records + 1;
                     return Ok(Some(SoundRecord { record: records, offset, len }));
                 }
                 Some(SalvageItem::Damage { offset, bytes, error, .. }) => {
-                    let end = offset.saturating_add(bytes.len() as u64);
+                    let end = offset + bytes.len() as u64;
                     let gap = Gap { start: offset, end, records, compressed: false };
                     self.open.get_or_insert(gap).end = end;
                     self.error = self.error.take().or(error);
@@ -92,7 +90,7 @@ impl SoundRecords {
 
     /// Returns the payload of the record that [`next`](SoundRecords::next) has just returned.
     pub(crate) fn payload(&self, record: &SoundRecord) -> &[u8] {
-        let bytes = self.reader.last(record.len.saturating_add(OVERHEAD));
+        let bytes = self.reader.last(record.len + OVERHEAD);
         bytes.get(crate::frame::HEADER_LEN..).and_then(|rest| rest.get(..record.len)).unwrap_or_default()
     }
 

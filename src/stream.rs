@@ -274,14 +274,14 @@ impl StreamOptions {
         let mut reader: Box<dyn Read + Send> = match opened {
             OpenedShard::File(mut file) => {
                 file.seek(SeekFrom::Start(bytes.start))?;
-                Box::new(file.take(bytes.end.saturating_sub(bytes.start)))
+                Box::new(file.take(bytes.end - bytes.start))
             }
             OpenedShard::Object(source) => {
                 let of = Arc::clone(&source);
                 let end = bytes.end;
                 let open = Box::new(move |at: u64| {
                     let object = Sequential::new(Arc::clone(&of), at..end, Ahead::OF_RANGE);
-                    Box::new(object.take(end.saturating_sub(at))) as Box<dyn Read + Send>
+                    Box::new(object.take(end - at)) as Box<dyn Read + Send>
                 });
                 let reader = open(bytes.start);
                 again = Some(ObjectAgain { source, open, settled: 0 });
@@ -638,7 +638,7 @@ impl Stream {
 impl FramedRecords {
     /// Returns the number of records returned so far.
     fn records_read(&self) -> u64 {
-        self.parser.records().saturating_sub(self.begin)
+        self.parser.records() - self.begin
     }
 
     /// Reads a complete record into the buffer, verifies it, and returns its payload length.
@@ -674,12 +674,12 @@ impl FramedRecords {
         let records = self.parser.records();
         let plain = self.compression == Compression::None;
         let have = (self.buffer.bytes().len() as u64).max(1);
-        let range = if plain { offset..offset.saturating_add(have) } else { 0..again.source.len() };
+        let range = if plain { offset..offset + have } else { 0..again.source.len() };
         if offset < again.settled || !again.source.distrust(&range) {
             self.again = Some(again);
             return Ok(false);
         }
-        again.settled = offset.saturating_add(have);
+        again.settled = offset + have;
         let reader = (again.open)(if plain { offset } else { 0 });
         let mut new = options.framed(reader, Vec::new(), self.compression);
         if plain {
@@ -710,7 +710,7 @@ impl FramedRecords {
         {
             return Err(PartError::Records { expected, found, more: next.is_some() }.into());
         }
-        let at = self.parser.offset().saturating_add(self.torn.unwrap_or(0));
+        let at = self.parser.offset() + self.torn.unwrap_or(0);
         if next.is_none() && self.compression == Compression::None && at != end.to {
             return Err(PartError::End { expected: end.to, found: at }.into());
         }

@@ -193,7 +193,7 @@ impl Gap {
 impl Warning {
     /// Returns a warning about these gaps. `records` is the number of sound records.
     pub(crate) fn damage_skipped(path: &Path, gaps: Vec<Gap>, records: u64) -> Warning {
-        let bytes = gaps.iter().fold(0u64, |sum, gap| sum.saturating_add(gap.bytes()));
+        let bytes = gaps.iter().map(Gap::bytes).sum();
         Warning::DamageSkipped { path: path.into(), gaps, bytes, records }
     }
 

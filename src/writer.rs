@@ -411,7 +411,8 @@ impl Writer {
     }
 
     /// Checks that this is not a forked child. A child must not use the sink: it would write the parent's
-    /// bytes again, and another thread may have been using the sink during the fork.
+    /// bytes again, and another thread may have been using the sink during the fork. A write does this only
+    /// when the buffer is full, because a check at each record would cost more than the record.
     fn check_process(&self) -> Result<()> {
         self.process.check().map_err(|e| self.locate(e.into()))
     }

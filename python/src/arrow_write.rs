@@ -67,9 +67,9 @@ impl WriteFailure {
 
 /// Returns the exception of a value that cannot be written. `before` is the number of rows before the batch.
 fn row_error(py: Python<'_>, e: &tfseek_arrow::Error, before: u64, part: &str) -> BindingError {
-    let row = e.row.map(|row| before.saturating_add(row as u64));
-    let column = e.column.as_deref().map(|column| format!("column {column:?}: ")).unwrap_or_default();
-    let row_text = row.map(|row| format!("row {row}: ")).unwrap_or_default();
+    let row = e.row.map(|row| before + row as u64);
+    let column = e.column.as_deref().map_or_else(String::new, |column| format!("column {column:?}: "));
+    let row_text = row.map_or_else(String::new, |row| format!("row {row}: "));
     let raised = hooks::data_error(py).and_then(|class| {
         let hint = match e.kind {
             tfseek_arrow::ErrorKind::Inexact(_) => " (float64=\"round\" stores the nearest float32)",
@@ -141,7 +141,7 @@ impl StreamRows {
                 Ok(())
             });
             encoded.map_err(|e| WriteFailure::Row(e, before))?;
-            before = before.saturating_add(batch.num_rows() as u64);
+            before += batch.num_rows() as u64;
             if advance(0).is_break() || stream.is_cancelled() {
                 return Err(tfseek::Error::from(ErrorKind::Cancelled).into());
             }

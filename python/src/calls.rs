@@ -144,7 +144,7 @@ impl Calls {
 
 impl CallTable {
     fn number(&mut self) -> u64 {
-        self.calls = self.calls.saturating_add(1);
+        self.calls += 1;
         self.calls
     }
 }
@@ -175,7 +175,7 @@ impl CallQueue {
             // A thread takes a call only if the threads of lower numbers are busy.
             if state.running >= thread {
                 if let Some((number, call)) = state.waiting.pop_front() {
-                    state.running = state.running.saturating_add(1);
+                    state.running += 1;
                     return Some(TakenCall::Single(number, call));
                 }
                 let parts = state.ranges.next(calls.parts);
@@ -186,7 +186,7 @@ impl CallQueue {
                         .filter_map(|part| Some((state.objects.get(&part.id)?.clone(), part.range.clone())));
                     let ranges: Vec<_> = ranges.collect();
                     state.reads.insert(number, parts);
-                    state.running = state.running.saturating_add(1);
+                    state.running += 1;
                     drop(state);
                     // There may be more for the next thread.
                     calls.work.notify_all();
@@ -218,7 +218,7 @@ impl CallQueue {
         for part in &parts {
             let missing = || Err(CallFailure::other("the filesystem returned too few results"));
             let result = results.next().unwrap_or_else(missing);
-            let expected = part.range.end.saturating_sub(part.range.start);
+            let expected = part.range.end - part.range.start;
             let result = result.and_then(|bytes| {
                 let found = bytes.len();
                 let is_whole = u64::try_from(found) == Ok(expected);

@@ -94,7 +94,7 @@ fn column<'py>(
                 // All values of a row are present, or none.
                 [rows, inner @ ..] if !inner.is_empty() => {
                     let per_row = inner.iter().product::<usize>();
-                    let first = |row: usize| present.get(row.saturating_mul(per_row)).copied();
+                    let first = |row: usize| present.get(row * per_row).copied();
                     let rows = (0..*rows).map(|row| first(row).unwrap_or(1)).collect::<Vec<_>>();
                     ArrayData::Bool(rows.into()).flat(py)?
                 }

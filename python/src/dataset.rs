@@ -477,7 +477,7 @@ impl PyDataset {
         let ids = match &self.ids {
             Ids::Stride { start, step, len } => (*start, *step, *len).into_pyobject(py)?.into_any(),
             Ids::List(ids) => {
-                let mut bytes = headroom::room(ids.len().saturating_mul(8))?;
+                let mut bytes = headroom::room(ids.len() * 8)?;
                 bytes.extend(ids.iter().flat_map(|id| id.to_le_bytes()));
                 headroom::bytes(py, &bytes)?.into_any()
             }

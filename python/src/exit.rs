@@ -31,7 +31,7 @@ pub(crate) struct StreamCall {
 impl StreamCall {
     /// Begins a call. Does not return in a daemon thread at exit.
     pub(crate) fn begin(py: Python<'_>) -> StreamCall {
-        update(|calls| calls.saturating_add(1));
+        update(|calls| calls + 1);
         let call = StreamCall { begun_at_exit: ENDING.get().is_some() };
         if must_stop() {
             drop(call);
@@ -62,7 +62,7 @@ fn update(f: impl Fn(u32) -> u32) {
 /// Returns the number of calls of a process.
 fn calls_of(calls: u64, process: u64) -> u32 {
     let count = calls & u64::from(u32::MAX);
-    if calls ^ count == process { u32::try_from(count).unwrap_or(u32::MAX) } else { 0 }
+    if calls ^ count == process { count as u32 } else { 0 }
 }
 
 fn must_stop() -> bool {

@@ -38,8 +38,7 @@ pub(crate) fn list<'py>(
     let mut items = headroom::room(ids.len())?;
     let mut headroom = Headroom::default();
     let mut add = |first: usize, group: &[Payload<'_>]| {
-        let ids = ids.get(first..).unwrap_or_default();
-        for (payload, &i) in group.iter().zip(ids) {
+        for (payload, &i) in group.iter().zip(ids.iter().skip(first)) {
             headroom.take(payload.bytes().len())?;
             items.push(match kind {
                 MessageKind::Other => headroom::bytes(py, payload.bytes())?.into_any(),
@@ -216,7 +215,7 @@ fn each_read(
 ) -> Result<()> {
     let mut done = 0;
     while done < ids.len() {
-        let left = ids.get(done..).unwrap_or_default();
+        let (_, left) = ids.split_at(done);
         let read = |shared: &SharedDataset, ids: &[u64]| {
             let mut found = Vec::new();
             shared.payloads(ids, &mut TimeSlice::new(), &mut found)?;

@@ -58,7 +58,7 @@ pub(crate) fn list<'py, T: IntoPyObject<'py>>(
     items: Vec<T>,
 ) -> PyResult<Bound<'py, PyList>> {
     let len = items.len();
-    memory::ensure(len.saturating_mul(size_of::<usize>())).map_err(|_| missing(len, "objects"))?;
+    memory::ensure(len * size_of::<usize>()).map_err(|_| missing(len, "objects"))?;
     PyList::new(py, items)
 }
 
@@ -73,7 +73,7 @@ impl Headroom {
     /// `MemoryError`.
     #[inline]
     pub(crate) fn take(&mut self, len: usize) -> PyResult<()> {
-        match self.0.checked_sub(len.saturating_add(OBJECT)) {
+        match self.0.checked_sub(len + OBJECT) {
             Some(left) => {
                 self.0 = left;
                 Ok(())
@@ -84,7 +84,7 @@ impl Headroom {
 
     #[cold]
     fn request(&mut self, len: usize) -> PyResult<()> {
-        memory::ensure(len.saturating_add(ARENAS)).map_err(|_| missing(len, "bytes"))?;
+        memory::ensure(len + ARENAS).map_err(|_| missing(len, "bytes"))?;
         self.0 = STEP;
         Ok(())
     }

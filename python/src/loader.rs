@@ -175,7 +175,7 @@ impl LoaderCore {
                     NextStep::Timeout => None,
                 };
                 let raised = self.raised.fetch_max(loader.warnings().len(), Ordering::Relaxed);
-                let new = loader.warnings().get(raised..).unwrap_or_default().to_vec();
+                let new: Vec<_> = loader.warnings().iter().skip(raised).cloned().collect();
                 Ok::<_, BindingError>((next, new, before, position(loader.cursor())))
             })??;
             if let Err(e) = warning::raise(py, &new) {
@@ -194,7 +194,8 @@ impl LoaderCore {
         }
     }
 
-    /// Checks that an iteration is the newest one.
+    /// Checks that an iteration is the newest one. If an older one ended instead, its loop would silently
+    /// lose the rest.
     fn check_iteration(&self, iteration: Option<u64>) -> Result<()> {
         match iteration {
             Some(number) if number != self.iteration.load(Ordering::Relaxed) => Err(ended()),
@@ -214,8 +215,7 @@ impl LoaderCore {
         let mut counts = self.skipped.lock().unwrap_or_else(PoisonError::into_inner);
         for (_, e) in skipped {
             let path = e.location().path.as_deref().unwrap_or(Path::new(""));
-            let count = counts.entry(path.to_owned()).or_default();
-            *count = count.saturating_add(1);
+            *counts.entry(path.to_owned()).or_default() += 1;
         }
     }
 

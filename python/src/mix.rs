@@ -158,9 +158,7 @@ impl LoaderSources {
     pub(crate) fn has_small_records(&self) -> bool {
         let sizes =
             self.sources.iter().map(|source| Some((source.dataset.known_bytes()?, source.dataset.len())));
-        let sum = |(bytes, len): (u64, u64), (more, n): (u64, u64)| {
-            (bytes.saturating_add(more), len.saturating_add(n))
-        };
+        let sum = |(bytes, len): (u64, u64), (more, n): (u64, u64)| (bytes.saturating_add(more), len + n);
         let total = sizes.collect::<Option<Vec<_>>>().map(|sizes| sizes.into_iter().fold((0, 0), sum));
         total.is_some_and(|(bytes, len)| bytes / len.max(1) < SMALL)
     }
@@ -169,7 +167,7 @@ impl LoaderSources {
     pub(crate) fn starts(&self) -> impl Iterator<Item = u64> {
         self.sources.iter().scan(0u64, |start, source| {
             let this = *start;
-            *start = start.saturating_add(source.dataset.len());
+            *start += source.dataset.len();
             Some(this)
         })
     }

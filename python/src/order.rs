@@ -103,7 +103,8 @@ impl EpochIteration {
             let from = self.numbers.len();
             let here = run.len.min(CHUNK - from as u64);
             self.numbers.resize(from + here as usize, 0);
-            self.order.fill(run.start, self.numbers.get_mut(from..).unwrap_or_default())?;
+            let (_, to) = self.numbers.split_at_mut(from);
+            self.order.fill(run.start, to)?;
             if here < run.len {
                 self.runs.push_front(Run { start: run.start + here, len: run.len - here, ..run });
             }

@@ -103,7 +103,7 @@ impl RangeTable {
             }
         }
         for range in ranges {
-            for_each_in(parts, range, |_, part, bytes| part.wanted = part.wanted.saturating_add(bytes));
+            for_each_in(parts, range, |_, part, bytes| part.wanted += bytes);
         }
     }
 
@@ -121,11 +121,11 @@ impl RangeTable {
     pub(crate) fn begin(&mut self, id: u64, range: &Range<u64>) {
         let parts = self.objects.entry(id).or_default();
         for gap in gaps(parts, range.clone()) {
-            let wanted = gap.end.saturating_sub(gap.start);
+            let wanted = gap.end - gap.start;
             parts.insert(gap.start, KeptPart { wanted, ..KeptPart::new(gap.end) });
         }
         for_each_in(parts, range, |start, part, _| {
-            part.waiting = part.waiting.saturating_add(1);
+            part.waiting += 1;
             if matches!(part.state, PartState::Queued) {
                 self.urgent.push_back((id, start));
             }
@@ -134,7 +134,7 @@ impl RangeTable {
 
     /// Returns the range if all of its parts are here. The thread then waits no more.
     pub(crate) fn take(&mut self, id: u64, range: &Range<u64>) -> RangeAnswer {
-        self.clock = self.clock.saturating_add(1);
+        self.clock += 1;
         let clock = self.clock;
         let Some(parts) = self.objects.get_mut(&id) else { return RangeAnswer::Here(Vec::new()) };
         let mut found = Vec::new();
@@ -142,7 +142,7 @@ impl RangeTable {
         let mut waits = false;
         for_each_in(parts, range, |start, part, _| match &part.state {
             PartState::Here(bytes) => {
-                let at = |at: u64| usize::try_from(at.saturating_sub(start)).unwrap_or(usize::MAX);
+                let at = |at: u64| at.saturating_sub(start) as usize;
                 found.push((bytes.clone(), at(range.start)..at(range.end.min(part.end))));
             }
             PartState::Failed(failure) => failed = failed.take().or(Some(failure.clone())),
@@ -152,7 +152,7 @@ impl RangeTable {
             return RangeAnswer::Wait;
         }
         for_each_in(parts, range, |_, part, bytes| {
-            part.waiting = part.waiting.saturating_sub(1);
+            part.waiting -= 1;
             part.used = clock;
             part.wanted = part.wanted.saturating_sub(bytes);
             // The next thread asks again.
@@ -183,11 +183,11 @@ impl RangeTable {
             let part = self.objects.get(&id).and_then(|parts| parts.get(&start));
             let end = part.filter(|part| matches!(part.state, PartState::Queued)).map(|part| part.end);
             if let Some(end) = end {
-                let len = end.saturating_sub(start);
-                if bytes > 0 && bytes.saturating_add(len) > CALL {
+                let len = end - start;
+                if bytes > 0 && bytes + len > CALL {
                     break;
                 }
-                if self.bytes > 0 && self.bytes.saturating_add(len) > MEMORY {
+                if self.bytes > 0 && self.bytes + len > MEMORY {
                     if !is_urgent {
                         break;
                     }
@@ -199,9 +199,9 @@ impl RangeTable {
             let part = self.objects.get_mut(&id).and_then(|parts| parts.get_mut(&start));
             if let (Some(part), Some(end)) = (part, end) {
                 part.state = PartState::Running;
-                let len = end.saturating_sub(start);
-                bytes = bytes.saturating_add(len);
-                self.bytes = self.bytes.saturating_add(len);
+                let len = end - start;
+                bytes += len;
+                self.bytes += len;
                 call.push(PartRequest { id, range: start..end });
             }
         }
@@ -210,13 +210,13 @@ impl RangeTable {
 
     /// Notes the result for a part.
     pub(crate) fn done(&mut self, request: &PartRequest, result: Result<Region, CallFailure>) {
-        self.clock = self.clock.saturating_add(1);
+        self.clock += 1;
         let PartRequest { id, range } = request;
         let part = self.objects.get_mut(id).and_then(|parts| parts.get_mut(&range.start));
         match (part.filter(|part| matches!(part.state, PartState::Running)), result) {
             (Some(part), Ok(bytes)) => (part.state, part.used) = (PartState::Here(bytes), self.clock),
             (part, result) => {
-                self.bytes = self.bytes.saturating_sub(range.end.saturating_sub(range.start));
+                self.bytes -= range.end - range.start;
                 if let (Some(part), Err(failure)) = (part, result) {
                     // If no thread waits for it, the one that needs it asks again.
                     part.wanted = if part.waiting > 0 { part.wanted } else { 0 };
@@ -246,7 +246,7 @@ impl RangeTable {
     /// Drops an object. The results for its parts that are on their way are dropped when they come.
     pub(crate) fn remove(&mut self, id: u64) {
         for (start, part) in self.objects.remove(&id).into_iter().flatten() {
-            self.drop_bytes(&part.state, part.end.saturating_sub(start));
+            self.drop_bytes(&part.state, part.end - start);
         }
     }
 
@@ -257,7 +257,7 @@ impl RangeTable {
         parts.retain(|start, part| {
             let is_needed = part.wanted > 0 || part.waiting > 0 || matches!(part.state, PartState::Running);
             if !is_needed && matches!(part.state, PartState::Here(_)) {
-                *bytes = bytes.saturating_sub(part.end.saturating_sub(*start));
+                *bytes -= part.end - start;
             }
             is_needed
         });
@@ -265,7 +265,7 @@ impl RangeTable {
 
     /// Drops the parts that were not used for the longest time, until there is memory for `len` bytes.
     fn evict(&mut self, len: u64) {
-        while self.bytes.saturating_add(len) > MEMORY {
+        while self.bytes + len > MEMORY {
             let all = self
                 .objects
                 .iter()
@@ -273,14 +273,14 @@ impl RangeTable {
             let idle = all.filter(|(part, ..)| matches!(part.state, PartState::Here(_)) && part.waiting == 0);
             let Some((_, id, start)) = idle.min_by_key(|(part, ..)| part.used) else { return };
             if let Some(part) = self.objects.get_mut(&id).and_then(|parts| parts.remove(&start)) {
-                self.drop_bytes(&part.state, part.end.saturating_sub(start));
+                self.drop_bytes(&part.state, part.end - start);
             }
         }
     }
 
     fn drop_bytes(&mut self, state: &PartState, len: u64) {
         if matches!(state, PartState::Here(_)) {
-            self.bytes = self.bytes.saturating_sub(len);
+            self.bytes -= len;
         }
     }
 }
@@ -298,7 +298,7 @@ fn merge(ranges: &[Range<u64>], len: u64) -> Vec<Range<u64>> {
     sorted.sort_unstable_by_key(|(range, _)| range.start);
     let mut merged = Vec::<(Range<u64>, usize, u64)>::new();
     for (range, k) in sorted {
-        let bytes = range.end.saturating_sub(range.start);
+        let bytes = range.end - range.start;
         if let Some((last, first, wanted)) = merged.last_mut()
             && range.start <= last.end.saturating_add((*wanted / 4).clamp(GAP[0], GAP[1]))
         {
@@ -314,9 +314,8 @@ fn merge(ranges: &[Range<u64>], len: u64) -> Vec<Range<u64>> {
 
 /// Cuts a range to parts.
 fn cut(range: Range<u64>) -> impl Iterator<Item = Range<u64>> {
-    let starts = (0..).map(move |k: u64| range.start.saturating_add(k.saturating_mul(PART)));
-    let starts = starts.take_while(move |start| *start < range.end);
-    starts.map(move |start| start..start.saturating_add(PART).min(range.end))
+    let end = range.end;
+    range.step_by(PART as usize).map(move |start| start..start + PART.min(end - start))
 }
 
 /// Returns the ranges in a range that no part has, cut to parts.

@@ -99,7 +99,7 @@ impl EpisodesCore {
         let starts = self.episodes.steps().starts().windows(2);
         let lengths: Vec<i64> = starts
             .map(|ends| match ends {
-                [from, to] => to.saturating_sub(*from).cast_signed(),
+                [from, to] => (to - from).cast_signed(),
                 _ => 0,
             })
             .collect();

@@ -119,7 +119,7 @@ pub(crate) fn stats(
     if let Some(by) = &by
         && let Err(near) = stats.check_feature(by)
     {
-        let near = near.map(|near| format!("; the nearest name is {near:?}")).unwrap_or_default();
+        let near = near.map_or_else(String::new, |near| format!("; the nearest name is {near:?}"));
         return Err(BindingError::error(py, format!("by: no record has the feature {by:?}{near}")));
     }
     let names = features.into_iter().filter(|name| !name.contains(['*', '?']));

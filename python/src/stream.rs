@@ -93,7 +93,7 @@ impl Source {
             let from = warnings.raised;
             let found = warnings.found.len();
             warnings.raised = found;
-            warnings.found.get(from..).unwrap_or_default().to_vec()
+            warnings.found.iter().skip(from).cloned().collect::<Vec<_>>()
         };
         // Filters are Python code, which may use the stream.
         warning::raise(py, &new)

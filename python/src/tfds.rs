@@ -325,9 +325,9 @@ fn decode_many(
     let mut add = |record: tfseek::Record<'_>| {
         let len = record.payload().len() as u64;
         found.push(decoded(decoder, &record)?);
-        bytes = bytes.saturating_add(len);
+        bytes += len;
         // Decoding takes longer than reading.
-        let over = slice.is_over(TimeSlice::RECORD.saturating_add(len.saturating_mul(16)));
+        let over = slice.is_over(TimeSlice::RECORD + len * 16);
         // Ends the iteration. It is not an error of this function.
         if over || bytes > WINDOW_BYTES { Err(ErrorKind::Cancelled.into()) } else { Ok(()) }
     };
@@ -426,7 +426,7 @@ impl TfdsDecoder {
                 |done: usize| progress.map_or(Ok(()), |progress| progress.report(done as u64, total));
             report(0)?;
             while items.len() < ids.len() {
-                let rest = ids.get(items.len()..).unwrap_or_default();
+                let (_, rest) = ids.split_at(items.len());
                 let mut found = Vec::new();
                 py.detach(|| decode_many(&self.decoder, &dataset.shared, rest, &mut found))?;
                 for value in found {

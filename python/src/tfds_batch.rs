@@ -118,7 +118,7 @@ fn sizes(feature: &LeafFeature) -> Vec<Option<usize>> {
     let open = feature.shape.iter().filter(|size| size.is_none()).count();
     let is_picture = matches!(feature.class, LeafClass::Image(_) | LeafClass::Video);
     match feature.shape.iter().rposition(Option::is_none) {
-        Some(last) if open > 1 || is_picture => feature.shape.get(..=last).unwrap_or_default().to_vec(),
+        Some(last) if open > 1 || is_picture => feature.shape.iter().take(last + 1).copied().collect(),
         _ => Vec::new(),
     }
 }

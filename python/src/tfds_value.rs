@@ -50,7 +50,7 @@ fn array<'py>(py: Python<'py>, array: &Array) -> Result<Bound<'py, PyAny>> {
         Values::Array(values) => ArrayData::Array(values.clone()),
         Values::Bytes(_) => return strings(py, array),
     };
-    let found = data.part(py, start..start.saturating_add(array.len()), array.shape())?;
+    let found = data.part(py, start..start + array.len(), array.shape())?;
     // An index without dimensions makes a scalar of an array without dimensions.
     Ok(if array.shape().is_empty() { found.get_item(PyTuple::empty(py))? } else { found })
 }

@@ -73,6 +73,6 @@ fn level_outside(py: Python<'_>) -> PyResult<usize> {
         if back.is_none() || (name != "tfseek" && !name.starts_with("tfseek.")) {
             return Ok(level);
         }
-        (frame, level) = (back, level.saturating_add(1));
+        (frame, level) = (back, level + 1);
     }
 }

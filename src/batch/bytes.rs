@@ -1,7 +1,5 @@
 //! Conversion of byte strings to values: spans of rows become spans of regions, or the bytes are copied.
 
-#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
-
 use super::array::ArrayPools;
 use super::column::{BytesColumn, BytesRepr, RegionSpan, Values};
 use super::compile::{MapPlan, PlanSlot};
@@ -15,7 +13,7 @@ pub(super) enum ValueMemory {
     Int64(BufMut<i64>),
     Float32(BufMut<f32>),
     /// Spans into the payloads of the batch. `region` is a row, or the number of rows plus the slot whose
-    /// default it is.
+    /// default it is. Padding and sparse order move them, and not bytes.
     Bytes(BufMut<RegionSpan>),
 }
 
@@ -62,10 +60,6 @@ impl ValuePools {
             ValueMemory::Float32(buf) => Values::Float32(self.float32.freeze(buf, len)),
             ValueMemory::Bytes(mut buf) => Values::Bytes(match bytes.regions {
                 Some(regions) => {
-                    #[expect(
-                        clippy::arithmetic_side_effects,
-                        reason = "a span is within its payload, which starts at `row.start` in its region"
-                    )]
                     for span in buf.values.iter_mut().take(len) {
                         let row = regions.rows.get(span.region as usize).copied().unwrap_or_default();
                         span.start += row.start;
@@ -97,7 +91,6 @@ impl ValuePools {
         CopiedStrings { data: self.data.take(), offsets: self.offsets.take(), len: 0, end: 0 }
     }
 
-    #[expect(clippy::arithmetic_side_effects, reason = "`append` has made room for `len + 1` offsets")]
     fn share_strings(&mut self, mut strings: CopiedStrings) -> Result<BytesColumn, NoMemory> {
         strings.append(&[], |_| &[])?;
         let CopiedStrings { data, offsets, len, end } = strings;
@@ -176,11 +169,7 @@ impl CopiedStrings {
     /// # Errors
     /// There is not enough memory.
     #[inline]
-    #[expect(
-        clippy::arithmetic_side_effects,
-        clippy::indexing_slicing,
-        reason = "the spans and the earlier offsets are in memory, and `grow` makes room for all offsets and bytes"
-    )]
+    #[expect(clippy::indexing_slicing, reason = "`grow` makes room for all offsets")]
     pub(super) fn append<'a>(
         &mut self,
         spans: &[RegionSpan],
@@ -235,12 +224,11 @@ pub(super) struct SpanBytes<'a, R> {
 impl<'a, R: Row> SpanBytes<'a, R> {
     /// Returns the bytes of a span.
     #[inline]
-    #[expect(clippy::arithmetic_side_effects, reason = "a span ends within its payload or its default")]
     pub(super) fn get(&self, span: RegionSpan) -> &'a [u8] {
         let bytes = match self.rows.get(span.region as usize) {
             Some(row) => row.payload(),
             None => {
-                let slot = self.part.slots.get((span.region as usize).saturating_sub(self.rows.len()));
+                let slot = self.part.slots.get(span.region as usize - self.rows.len());
                 slot.and_then(|slot| slot.fallback.as_deref()).unwrap_or_default()
             }
         };

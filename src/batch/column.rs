@@ -306,7 +306,7 @@ impl BytesColumn {
     pub fn len(&self) -> usize {
         match &self.repr {
             BytesRepr::Spans { spans, .. } => spans.len(),
-            BytesRepr::Contiguous { offsets, .. } => offsets.len().saturating_sub(1),
+            BytesRepr::Contiguous { offsets, .. } => offsets.len() - 1,
         }
     }
 
@@ -392,7 +392,7 @@ impl BytesColumn {
         }
         let total = self.iter().map(<[u8]>::len).sum();
         let mut data = room(total)?;
-        let mut offsets = room(self.len().saturating_add(1))?;
+        let mut offsets = room(self.len() + 1)?;
         offsets.push(0);
         for value in self.iter() {
             data.extend_from_slice(value);
@@ -437,7 +437,7 @@ enum StringSource<'a> {
 }
 
 fn bytes_of(regions: &[Region], number: u32) -> &[u8] {
-    regions.get(number as usize).map(Region::as_ref).unwrap_or_default()
+    regions.get(number as usize).map_or(&[], Region::as_ref)
 }
 
 impl<'a> Iterator for ColumnStrings<'a> {

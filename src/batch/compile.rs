@@ -3,9 +3,7 @@
 use crate::error::{Error, ErrorKind, Result};
 use crate::example::FeatureBuf;
 use crate::io::Region;
-use crate::schema::{
-    ByteOrder, DType, FeatureSpec, ImageSpec, Partition, Schema, SplitsDType, array_sizes, elements,
-};
+use crate::schema::{ByteOrder, DType, FeatureSpec, ImageSpec, Partition, Schema, SplitsDType, array_sizes};
 use crate::tensor::TensorDType;
 use std::collections::BTreeMap;
 
@@ -85,7 +83,7 @@ impl ArrayPlan {
         };
         let (open, sizes) = array_sizes(shape);
         let sizes: Vec<usize> = sizes.iter().copied().flatten().collect();
-        let elements = elements(&sizes).unwrap_or(usize::MAX);
+        let elements = sizes.iter().product();
         Some(ArrayPlan { dtype: *dtype, encoding, open, sizes, elements })
     }
 }
@@ -270,7 +268,7 @@ impl MapPlan {
             match spec {
                 FeatureSpec::FixedLen { shape, dtype, default } => {
                     let default = default.as_ref().map(DefaultValues::new);
-                    let count = elements(shape).unwrap_or(usize::MAX);
+                    let count = shape.iter().product();
                     needs.insert(name, (*dtype, Need::Fixed { count, default }));
                 }
                 FeatureSpec::Optional { dtype, default } => {
@@ -279,7 +277,7 @@ impl MapPlan {
                     needs.insert(name, (*dtype, Need::Optional { default }));
                 }
                 FeatureSpec::FixedLenSequence { shape, dtype, allow_missing, .. } => {
-                    let block_len = elements(shape).unwrap_or(usize::MAX);
+                    let block_len = shape.iter().product();
                     needs.insert(name, (*dtype, Need::Blocks { block_len, required: !allow_missing }));
                 }
                 FeatureSpec::VarLen { dtype } => {
@@ -345,7 +343,7 @@ impl ColumnForm {
             FeatureSpec::FixedLenSequence { shape, dtype, default, .. } => ColumnForm::Padded {
                 slot: slot(name),
                 shape: shape.clone(),
-                block_len: elements(shape).unwrap_or(usize::MAX),
+                block_len: shape.iter().product(),
                 fill: default.as_ref().map_or_else(|| DefaultValues::zero(*dtype), DefaultValues::new),
             },
             FeatureSpec::Image(_) => ColumnForm::Dense { slot: slot(name), shape: Vec::new() },

@@ -1,7 +1,5 @@
 //! Decoding of spans to values: slot by slot, each over the rows of a block.
 
-#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
-
 use super::array::ArrayMemory;
 use super::bytes::{CopiedStrings, SpanBytes, ValueMemory, ValuePools};
 use super::column::Values;
@@ -112,7 +110,6 @@ pub(super) struct RowBlock<'a, R> {
 impl<'a, R: Row> RowBlock<'a, R> {
     /// Returns the number of the region of a slot's default strings: the slots' regions follow the rows'
     /// regions.
-    #[expect(clippy::arithmetic_side_effects, reason = "the rows of the batch and the slots are in memory")]
     fn default_region(&self, slot: usize) -> usize {
         self.total + slot
     }
@@ -213,6 +210,7 @@ impl SlotValues {
     ///
     /// # Errors
     /// The first refused row, counted from the start of the block.
+    #[expect(clippy::indexing_slicing, reason = "the strings of all earlier rows are in the memory")]
     pub(super) fn read_arrays<R: Row>(
         &mut self,
         plan: &ArrayPlan,
@@ -223,7 +221,7 @@ impl SlotValues {
         let SlotValues { memory: ValueMemory::Bytes(spans), arrays, counts, .. } = self else {
             return Ok(());
         };
-        let spans = spans.values.get(block.first..).unwrap_or_default();
+        let spans = &spans.values[block.first..];
         let rows = block.rows.get(..rows).unwrap_or(block.rows);
         arrays.append(plan, rows, spans, counts, ArrayLimits { rows: block.total, filled: limit })
     }
@@ -249,7 +247,6 @@ impl SlotValues {
 
 /// Decodes the features of slot `index` in a block by what the slot needs.
 #[inline]
-#[expect(clippy::arithmetic_side_effects, reason = "a block ends within the batch, whose rows are in memory")]
 fn features<T: ValueType, R: Row>(
     memory: &mut BufMut<T>,
     used: &mut usize,
@@ -277,7 +274,6 @@ fn features<T: ValueType, R: Row>(
 
 /// Decodes a fixed number of values per row. The position of each row's values is known in advance.
 #[inline]
-#[expect(clippy::arithmetic_side_effects, reason = "a block ends within the batch")]
 fn fixed<T: ValueType, R: Row>(
     memory: &mut BufMut<T>,
     index: usize,
@@ -306,7 +302,7 @@ fn fixed<T: ValueType, R: Row>(
 
 /// Decodes one value per row.
 #[inline]
-#[expect(clippy::arithmetic_side_effects, reason = "a block ends within the batch")]
+#[expect(clippy::indexing_slicing, reason = "`grow` makes room, and a block has spans of all of its rows")]
 fn scalars<T: ValueType, R: Row>(
     memory: &mut BufMut<T>,
     index: usize,
@@ -315,8 +311,8 @@ fn scalars<T: ValueType, R: Row>(
 ) -> Result<(), BadRow> {
     let grown = memory.grow(block.first + block.rows.len(), block.total, T::BLANK);
     grown.map_err(BadRow::without_memory)?;
-    let values = memory.values.get_mut(block.first..block.first + block.rows.len()).unwrap_or_default();
-    let spans = block.spans.slot(index).get(..values.len()).unwrap_or_default();
+    let values = &mut memory.values[block.first..block.first + block.rows.len()];
+    let spans = &block.spans.slot(index)[..values.len()];
     if T::all_located(spans, block.first, values) {
         return Ok(());
     }
@@ -347,18 +343,14 @@ fn scalar<T: ValueType, R: Row>(span: ValueSpan, row: &R, number: usize) -> Resu
 
 /// Returns the memory for the values of one row, after the values of all earlier rows.
 #[inline]
-#[expect(
-    clippy::arithmetic_side_effects,
-    clippy::indexing_slicing,
-    reason = "the values of earlier rows are in memory, `count` values exist in the row or the default, and `grow` makes room for all"
-)]
+#[expect(clippy::indexing_slicing, reason = "`grow` makes room for the values")]
 fn row_values<'d, T: ValueType>(
     memory: &'d mut BufMut<T>,
     row: &RowBytes<'_>,
     count: usize,
     max: usize,
 ) -> Result<&'d mut [T], NoMemory> {
-    let start = row.number.saturating_mul(count);
+    let start = row.number * count;
     memory.grow(start + count, max, T::BLANK)?;
     Ok(&mut memory.values[start..start + count])
 }
@@ -393,7 +385,6 @@ fn fixed_slow<'d, T: ValueType, R: Row>(
 /// Decodes one value per row, or none. Appends 1 or 0 to `counts`.
 // Not inlined, so that the code of the other needs stays the same.
 #[inline(never)]
-#[expect(clippy::arithmetic_side_effects, reason = "a block ends within the batch")]
 fn optional<T: ValueType, R: Row>(
     memory: &mut BufMut<T>,
     counts: &mut Vec<u32>,
@@ -444,10 +435,6 @@ fn list_slow<T: ValueType>(span: ValueSpan, payload: &[u8]) -> Result<Option<T::
 
 /// Appends the values of a list in the common encoding and returns their number.
 #[inline]
-#[expect(
-    clippy::arithmetic_side_effects,
-    reason = "`append_fast` has put `count` values into memory after `used` ones"
-)]
 fn append<T: ValueType>(
     memory: &mut BufMut<T>,
     used: &mut usize,
@@ -461,11 +448,7 @@ fn append<T: ValueType>(
 
 /// Appends the values of one message and returns their number, which is 0 without a kind.
 #[inline(never)]
-#[expect(
-    clippy::arithmetic_side_effects,
-    clippy::indexing_slicing,
-    reason = "`used` values and a row of at least `count` bytes are in memory, and `grow` makes room for `used + count` values"
-)]
+#[expect(clippy::indexing_slicing, reason = "`grow` makes room for `used + count` values")]
 fn append_slow<T: ValueType>(
     memory: &mut BufMut<T>,
     used: &mut usize,
@@ -486,7 +469,6 @@ fn append_slow<T: ValueType>(
 
 /// Decodes any number of values per row. The number must be a multiple of `block_len`.
 #[inline]
-#[expect(clippy::arithmetic_side_effects, reason = "a block ends within the batch")]
 fn variable<T: ValueType, R: Row>(
     memory: &mut BufMut<T>,
     used: &mut usize,
@@ -515,10 +497,6 @@ fn variable<T: ValueType, R: Row>(
 }
 
 /// Decodes the steps of each row of a feature list.
-#[expect(
-    clippy::arithmetic_side_effects,
-    reason = "a block ends within the batch, and each step takes at least two bytes of a payload"
-)]
 fn lists<T: ValueType, R: Row>(
     memory: &mut BufMut<T>,
     used: &mut usize,

@@ -49,7 +49,7 @@ impl Splits<'_> {
         while low < high {
             let middle = low.midpoint(high);
             if self.get(middle).is_some_and(|split| split <= item) {
-                low = middle.saturating_add(1);
+                low = middle + 1;
             } else {
                 high = middle;
             }
@@ -102,7 +102,7 @@ pub fn pad_rows<T: Clone>(
     };
     let mut shape = vec![outermost.rows()];
     for (d, splits) in row_splits.iter().enumerate() {
-        let below = row_splits.get(d.saturating_add(1)).map_or(items, Splits::rows);
+        let below = row_splits.get(d + 1).map_or(items, Splits::rows);
         let longest = longest_row(splits, below)?;
         shape.push(lengths.get(d).copied().flatten().unwrap_or(longest));
     }
@@ -157,25 +157,25 @@ struct Rows<'a, T> {
 impl<T: Clone> Rows<'_, T> {
     /// Copies row `r` of dimension `d` to place `to` of that dimension.
     fn copy(&mut self, d: usize, r: usize, to: usize) {
-        let next = d.saturating_add(1);
+        let next = d + 1;
         let (Some(splits), Some(&len)) = (self.row_splits.get(d), self.padded.shape.get(next)) else {
             return;
         };
         let (start, end) = splits.row(r);
-        let n = end.saturating_sub(start).min(len);
+        let n = (end - start).min(len);
         // The place is below the number of cells, which was checked.
-        let to = to.saturating_mul(len);
+        let to = to * len;
         if next < self.row_splits.len() {
             for k in 0..n {
-                self.copy(next, start.saturating_add(k), to.saturating_add(k));
+                self.copy(next, start + k, to + k);
             }
             return;
         }
-        let range = |start: usize, n: usize| start..start.saturating_add(n);
+        let range = |start: usize, n: usize| start..start + n;
         if let Some(mask) = self.padded.mask.get_mut(range(to, n)) {
             mask.fill(1);
         }
-        let scaled = |place: usize| range(place.saturating_mul(self.inner), n.saturating_mul(self.inner));
+        let scaled = |place: usize| range(place * self.inner, n * self.inner);
         if let (Some(from), Some(to)) =
             (self.values.get(scaled(start)), self.padded.values.get_mut(scaled(to)))
         {
@@ -204,8 +204,8 @@ pub fn dense_from_sparse<T: Clone>(
     }
     let mut dense = filled(product(shape)?, default)?;
     for (k, value) in values.iter().enumerate() {
-        let start = k.saturating_mul(rank);
-        let index = indices.get(start..start.saturating_add(rank)).unwrap_or_default();
+        #[expect(clippy::indexing_slicing, reason = "there are `rank` indices of each value")]
+        let index = &indices[k * rank..][..rank];
         let place = index.iter().zip(shape).try_fold(0usize, |place, (&i, &size)| {
             let i = usize::try_from(i).ok().filter(|&i| i < size)?;
             place.checked_mul(size)?.checked_add(i)
@@ -461,8 +461,8 @@ fn fill_bits(dtype: TensorDType, fill: &FeatureBuf) -> Option<u64> {
 impl BytesColumn {
     fn from_strings(strings: &[&[u8]]) -> Result<BytesColumn> {
         let bytes = strings.iter().try_fold(0usize, |sum, string| sum.checked_add(string.len()));
-        let (mut data, mut offsets) =
-            (room(bytes.ok_or_else(no_memory)?)?, room(strings.len().saturating_add(1))?);
+        let mut data = room(bytes.ok_or_else(no_memory)?)?;
+        let mut offsets = room(strings.len() + 1)?;
         offsets.push(0);
         for string in strings {
             data.extend_from_slice(string);

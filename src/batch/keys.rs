@@ -1,7 +1,5 @@
 //! Lookup of the slot of each key of a record, by prediction from earlier records or by hash.
 
-#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
-
 use super::compile::{MapField, Need, PlanSlot};
 use super::span::{RowSpans, ValueSpan, first_span};
 use crate::example::{DType, EntryForm, EntryValue, MapEntries, Taken, entry_head};
@@ -64,7 +62,7 @@ impl KnownKey {
     }
 
     fn key(&self) -> &[u8] {
-        self.head.get(2..self.head.len().saturating_sub(1)).unwrap_or_default()
+        if let [_, _, own @ .., _] = &*self.head { own } else { &[] }
     }
 
     /// Takes the next entry, if it has this key and the usual encoding.
@@ -127,8 +125,7 @@ impl KeyPredictor {
     fn add(&mut self, key: &[u8], (kind, taken): (DType, Taken)) -> u32 {
         let number = self.known.len() as u32;
         // Key 1 has slot 0.
-        let slot =
-            if self.known.len() <= self.slots { first_span(number.saturating_sub(1)) } else { NO_SLOT };
+        let slot = if self.known.len() <= self.slots { first_span(number - 1) } else { NO_SLOT };
         self.known.push(KnownKey { head: entry_head(key), kind, content: taken != Taken::Message });
         self.forms.push(KeyForm { form: EntryForm::new(key, kind, taken), slot, next: 0 });
         if self.known.len() > self.numbers.slots.len() / 4 {
@@ -164,7 +161,7 @@ impl KeyPredictor {
         let forms = &*self.forms;
         let mut last = self.last;
         let mut number = self.predicted;
-        let mut hits = 0u32;
+        let mut hits = 0;
         let mut rest = *entries;
         let mut returned = None;
         while let Some(KeyForm { form, slot, next }) = forms.get(number as usize) {
@@ -178,7 +175,7 @@ impl KeyPredictor {
             };
             last = number;
             number = *next;
-            hits = hits.wrapping_add(1);
+            hits += 1;
             match spans.slot(*slot) {
                 Some(span) if *span == ValueSpan::ABSENT => *span = value,
                 None if skip => {}
@@ -188,7 +185,7 @@ impl KeyPredictor {
                 }
             }
         }
-        self.confidence = self.confidence.saturating_add(hits).min(MAX_CONFIDENCE);
+        self.confidence = (self.confidence + hits).min(MAX_CONFIDENCE);
         (*entries, self.last, self.predicted) = (rest, last, number);
         returned
     }
@@ -268,7 +265,6 @@ impl KeyPredictor {
     }
 
     #[inline(always)]
-    #[expect(clippy::arithmetic_side_effects, reason = "the confidence is at most `MAX_CONFIDENCE`")]
     fn gain_confidence(&mut self) {
         self.confidence = (self.confidence + 1).min(MAX_CONFIDENCE);
     }
@@ -317,7 +313,7 @@ impl KeyPredictor {
     /// Returns true if a key without a slot can be learned. It must be UTF-8, because predicted keys are not
     /// validated again.
     fn is_learnable(&self, key: &[u8]) -> bool {
-        self.known.len().saturating_sub(self.slots) <= MAX_LEARNED_KEYS
+        self.known.len() - self.slots <= MAX_LEARNED_KEYS
             && key.len() <= MAX_LEARNED_KEY_LEN
             && self.numbers.probe_len(key) <= MAX_PROBE_LEN
             && std::str::from_utf8(key).is_ok()
@@ -339,10 +335,6 @@ struct KeyTable {
 
 impl KeyTable {
     /// Creates a table of all keys except number 0.
-    #[expect(
-        clippy::arithmetic_side_effects,
-        reason = "each key takes more than 8 bytes of memory, so 8 times their number fits"
-    )]
     fn new(known: &[KnownKey]) -> KeyTable {
         let mut numbers = KeyTable { slots: vec![0; (known.len() * 8).next_power_of_two()], max_probe: 0 };
         for (number, known) in known.iter().enumerate().skip(1) {
@@ -422,10 +414,6 @@ fn hash_slow(key: &[u8]) -> u64 {
 #[inline(always)]
 fn mix(hash: u64, low: u64, high: u64) -> u64 {
     let low = low ^ hash ^ 0x9e37_79b9_7f4a_7c15;
-    #[expect(
-        clippy::arithmetic_side_effects,
-        reason = "the product of two 64-bit numbers fits into 128 bits"
-    )]
     let product = u128::from(low) * u128::from(high ^ 0xbf58_476d_1ce4_e5b9);
     product as u64 ^ (product >> 64) as u64
 }

@@ -1,7 +1,6 @@
 //! Batches of several parsers as one batch, row by row: for rows of data sets whose schemas differ only in
 //! names of features and in defaults.
 
-#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 #![expect(
     clippy::indexing_slicing,
     reason = "rows and values are those of the parts, whose row splits and shapes a parser has made"
@@ -106,15 +105,13 @@ impl BatchParser {
     /// Returns the value that pads a column.
     fn padding(&self, fill: Option<&DefaultValues>, name: &str) -> Option<Padding> {
         match fill? {
-            DefaultValues::Int64(values) => Some(Padding::Int64(values.first().copied().unwrap_or_default())),
-            DefaultValues::Float32(values) => {
-                Some(Padding::Float32(values.first().copied().unwrap_or_default()))
-            }
+            DefaultValues::Int64(values) => Some(Padding::Int64(values[0])),
+            DefaultValues::Float32(values) => Some(Padding::Float32(values[0])),
             DefaultValues::Bytes(_) => {
                 let slot =
                     self.plan().features.columns.iter().find(|column| &*column.name == name)?.form.values();
                 let bytes = self.plan().features.slots.get(slot)?.fallback.as_deref();
-                Some(Padding::Bytes(bytes.unwrap_or_default().into()))
+                Some(Padding::Bytes(bytes.unwrap_or(b"").into()))
             }
         }
     }
@@ -251,26 +248,24 @@ fn merged_dense(
     limit: u64,
 ) -> Result<Dense> {
     let values: Vec<&Values> = columns.iter().map(|column| &column.values).collect();
-    let mut shape = columns.first().map(|column| column.shape.clone()).unwrap_or_default();
+    let mut shape = columns[0].shape.clone();
     shape[0] = rows.len();
     if let Some(longest) = shape.get_mut(1).filter(|_| padding.is_some()) {
-        *longest = columns.iter().filter_map(|column| column.shape.get(1)).copied().max().unwrap_or_default();
-        let bytes = (product(&shape) as u128).saturating_mul(4);
+        for column in columns {
+            *longest = (*longest).max(column.shape[1]);
+        }
+        let bytes = product(&shape) as u128 * 4;
         if bytes > u128::from(limit) {
             return Err(ErrorKind::TooLarge { len: bytes, limit }.into());
         }
     }
     let len = product(&shape[1..]);
-    let mut runs = room(rows.len().saturating_mul(2))?;
+    let mut runs = room(rows.len() * 2)?;
     for &(part, row) in rows {
         let here = product(&columns[part as usize].shape[1..]);
-        runs.push(ValueRun {
-            part: Some(part as usize),
-            start: (row as usize).saturating_mul(here),
-            len: here,
-        });
+        runs.push(ValueRun { part: Some(part as usize), start: row as usize * here, len: here });
         if here < len {
-            runs.push(ValueRun { part: None, start: 0, len: len.saturating_sub(here) });
+            runs.push(ValueRun { part: None, start: 0, len: len - here });
         }
     }
     Ok(Dense { values: gathered(&values, &runs, padding)?, shape })
@@ -286,7 +281,7 @@ fn merged_optional(columns: &[&Optional], rows: &[MergedRow]) -> Result<Optional
 
 fn merged_sparse(columns: &[&Sparse], rows: &[MergedRow]) -> Result<Sparse> {
     let values: Vec<&Values> = columns.iter().map(|column| &column.values).collect();
-    let mut dense_shape = columns.first().map(|column| column.dense_shape.clone()).unwrap_or_default();
+    let mut dense_shape = columns[0].dense_shape.clone();
     for column in columns {
         dense_shape.iter_mut().zip(&column.dense_shape).for_each(|(size, other)| *size = (*size).max(*other));
     }
@@ -297,8 +292,8 @@ fn merged_sparse(columns: &[&Sparse], rows: &[MergedRow]) -> Result<Sparse> {
         let mut below = 0..column.values.len();
         while below.start < below.end {
             let middle = below.start.midpoint(below.end);
-            if column.indices[middle.saturating_mul(rank)] < row as i64 {
-                below.start = middle.saturating_add(1)
+            if column.indices[middle * rank] < row as i64 {
+                below.start = middle + 1
             } else {
                 below.end = middle
             }
@@ -306,15 +301,15 @@ fn merged_sparse(columns: &[&Sparse], rows: &[MergedRow]) -> Result<Sparse> {
         below.start
     };
     let mut runs = room(rows.len())?;
-    let mut total = 0usize;
+    let mut total = 0;
     for &(part, row) in rows {
         let column = columns[part as usize];
-        let [from, to] = [start(column, row as usize), start(column, (row as usize).saturating_add(1))];
-        let len = to.saturating_sub(from);
-        total = total.saturating_add(len);
+        let from = start(column, row as usize);
+        let len = start(column, row as usize + 1) - from;
+        total += len;
         runs.push(ValueRun { part: Some(part as usize), start: from, len });
     }
-    let mut indices = room(total.saturating_mul(rank))?;
+    let mut indices = room(total * rank)?;
     for (row, run) in runs.iter().enumerate() {
         let Some(part) = run.part else { continue };
         for entry in columns[part].indices.chunks_exact(rank).skip(run.start).take(run.len) {
@@ -332,22 +327,19 @@ fn merged_ragged(columns: &[&Ragged], rows: &[MergedRow]) -> Result<Ragged> {
     let mut row_splits = Vec::with_capacity(first.row_splits.len());
     for level in 0..first.row_splits.len() {
         let of = |part: usize, k: usize| split(&columns[part].row_splits[level], k);
-        let mut splits = room(runs.iter().map(|run| run.len).sum::<usize>().saturating_add(1))?;
+        let mut splits = room(runs.iter().map(|run| run.len).sum::<usize>() + 1)?;
         let mut end = 0i64;
         splits.push(end);
         for run in &mut runs {
             let Some(part) = run.part else { continue };
             let start = run.start;
-            let stop = run.start.saturating_add(run.len);
+            let stop = start + run.len;
             for k in start..stop {
-                end =
-                    end.saturating_add_unsigned(
-                        of(part, k.saturating_add(1)).saturating_sub(of(part, k)) as u64
-                    );
+                end += (of(part, k + 1) - of(part, k)) as i64;
                 splits.push(end);
             }
             run.start = of(part, start);
-            run.len = of(part, stop).saturating_sub(run.start);
+            run.len = of(part, stop) - run.start;
         }
         row_splits.push(match first.row_splits[level] {
             RowSplits::Int64(_) => RowSplits::Int64(splits.into()),
@@ -363,7 +355,8 @@ fn merged_ragged(columns: &[&Ragged], rows: &[MergedRow]) -> Result<Ragged> {
     let inner = product(&shape[1..]);
     shape[0] = runs.iter().map(|run| run.len).sum();
     for run in &mut runs {
-        (run.start, run.len) = (run.start.saturating_mul(inner), run.len.saturating_mul(inner));
+        run.start *= inner;
+        run.len *= inner;
     }
     Ok(Ragged { values: gathered(&values, &runs, None)?, shape, row_splits })
 }
@@ -373,16 +366,15 @@ fn one((part, row): MergedRow) -> ValueRun {
 }
 
 fn split(splits: &RowSplits, k: usize) -> usize {
-    let split = match splits {
-        RowSplits::Int32(splits) => i64::from(splits[k]),
-        RowSplits::Int64(splits) => splits[k],
-    };
-    usize::try_from(split).unwrap_or_default()
+    match splits {
+        RowSplits::Int32(splits) => splits[k] as usize,
+        RowSplits::Int64(splits) => splits[k] as usize,
+    }
 }
 
 /// Returns the values of the runs, one after the other.
 fn gathered(parts: &[&Values], runs: &[ValueRun], padding: Option<Padding>) -> Result<Values> {
-    let len = runs.iter().fold(0usize, |len, run| len.saturating_add(run.len));
+    let len = runs.iter().map(|run| run.len).sum();
     match parts.first() {
         Some(Values::Int64(_)) => {
             let parts: Option<Vec<&[i64]>> = parts.iter().map(|part| part.int64()).collect();
@@ -420,12 +412,9 @@ fn gathered(parts: &[&Values], runs: &[ValueRun], padding: Option<Padding>) -> R
 /// Returns the values of arrays, which have no padding.
 fn arrays(dtype: TensorDType, parts: &[&ArrayValues], runs: &[ValueRun], len: usize) -> Result<ArrayValues> {
     let numbers = numbers_of(dtype);
-    let scaled = |run: &ValueRun| ValueRun {
-        start: run.start.saturating_mul(numbers),
-        len: run.len.saturating_mul(numbers),
-        ..*run
-    };
-    let (runs, len): (Vec<ValueRun>, _) = (runs.iter().map(scaled).collect(), len.saturating_mul(numbers));
+    let scaled = |run: &ValueRun| ValueRun { start: run.start * numbers, len: run.len * numbers, ..*run };
+    let runs: Vec<ValueRun> = runs.iter().map(scaled).collect();
+    let len = len * numbers;
     macro_rules! of_width {
         ($width:ident) => {{
             let bits = |part: &&ArrayValues| match part.bits() {
@@ -453,7 +442,7 @@ fn copied<T: Copy>(parts: &[&[T]], runs: &[ValueRun], len: usize, fill: T) -> Re
     for run in runs {
         match run.part {
             Some(part) => values.extend_from_slice(&parts[part][run.start..][..run.len]),
-            None => values.resize(values.len().saturating_add(run.len), fill),
+            None => values.resize(values.len() + run.len, fill),
         }
     }
     Ok(values.into())
@@ -472,7 +461,7 @@ fn spans(parts: &[&BytesColumn], runs: &[ValueRun], len: usize) -> Result<Option
     for run in runs {
         let Some(part) = run.part else { return Ok(None) };
         let (spans, offset) = sources[part];
-        let moved = |span: &RegionSpan| RegionSpan { region: span.region.saturating_add(offset), ..*span };
+        let moved = |span: &RegionSpan| RegionSpan { region: span.region + offset, ..*span };
         merged.extend(spans[run.start..][..run.len].iter().map(moved));
     }
     Ok(Some(BytesColumn { repr: BytesRepr::Spans { spans: merged.into(), regions: regions.into() } }))
@@ -481,12 +470,13 @@ fn spans(parts: &[&BytesColumn], runs: &[ValueRun], len: usize) -> Result<Option
 /// Returns copies of strings.
 fn strings(parts: &[&BytesColumn], runs: &[ValueRun], len: usize, fill: &[u8]) -> Result<BytesColumn> {
     let string = |run: &ValueRun, k: usize| match run.part {
-        Some(part) => parts[part].get(run.start.saturating_add(k)).unwrap_or_default(),
+        Some(part) => parts[part].get(run.start + k).unwrap_or_default(),
         None => fill,
     };
     let each = || runs.iter().flat_map(|run| (0..run.len).map(move |k| (run, k)));
     let total = each().fold(0usize, |total, (run, k)| total.saturating_add(string(run, k).len()));
-    let (mut data, mut offsets): (Vec<u8>, Vec<i64>) = (room(total)?, room(len.saturating_add(1))?);
+    let mut data: Vec<u8> = room(total)?;
+    let mut offsets: Vec<i64> = room(len + 1)?;
     offsets.push(0);
     for (run, k) in each() {
         data.extend_from_slice(string(run, k));

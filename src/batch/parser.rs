@@ -175,10 +175,9 @@ fn verified_payload<R: Row>(row: &R, map: MapField) -> Result<&[u8]> {
 
 /// Returns the end of the block of rows that starts at `first`.
 fn block_end<R: Row>(rows: &[R], first: usize) -> usize {
-    let rows = rows.get(first..).unwrap_or_default();
-    let mut bytes = 0usize;
-    let fitting = rows.iter().take(BLOCK_ROWS).take_while(|row| {
-        bytes = bytes.saturating_add(row.payload().len());
+    let mut bytes = 0;
+    let fitting = rows[first..].iter().take(BLOCK_ROWS).take_while(|row| {
+        bytes += row.payload().len();
         bytes <= BLOCK_BYTES
     });
     first + fitting.count().max(1)

@@ -94,7 +94,7 @@ impl PicturePools {
             }
             let mut one = |row: usize, pixels: PictureMemory<'_>| {
                 let file = files.get(row).unwrap_or_default();
-                let size = sizes.get(row).copied().unwrap_or_default();
+                let Some(&size) = sizes.get(row) else { return };
                 let decoded = match spec.size {
                     _ if cancelled.load(Ordering::Relaxed) => Err(ErrorKind::Cancelled.into()),
                     Some(_) => decoder.decode(file, &spec, draw(row, drawn), pixels, cancelled),

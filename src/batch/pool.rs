@@ -112,8 +112,12 @@ impl<T> Deref for Buf<T> {
     type Target = [T];
 
     #[inline]
+    #[expect(clippy::indexing_slicing, reason = "the memory has at least `len` values")]
     fn deref(&self) -> &[T] {
-        self.data.as_ref().and_then(|lease| lease.0.memory.get(..self.len)).unwrap_or_default()
+        match &self.data {
+            Some(lease) => &lease.0.memory[..self.len],
+            None => &[],
+        }
     }
 }
 
@@ -313,9 +317,9 @@ impl<T: Clone> BufMut<T> {
         /// Bytes up to which the memory doubles.
         const DOUBLING_LIMIT: usize = 1 << 20;
         let old_len = self.values.len();
-        let doubles = old_len.saturating_mul(size_of::<T>()) < DOUBLING_LIMIT;
+        let doubles = old_len * size_of::<T>() < DOUBLING_LIMIT;
         let increment = if doubles { old_len } else { old_len / 8 };
-        let new_len = old_len.saturating_add(increment).max(64).min(max).max(len);
+        let new_len = (old_len + increment).max(64).min(max).max(len);
         self.values.try_reserve_exact(new_len - old_len)?;
         self.values.resize(new_len, fill);
         Ok(())

@@ -1,8 +1,6 @@
 //! Prediction of whole records: skeletons that are learned from the rows of a block, and used while most rows
 //! fit.
 
-#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
-
 use super::compile::PlanSlot;
 use super::fit::{Fit, GROUP, GroupPlaces};
 use super::sample::{SampleEntry, add_sample, entries_of};
@@ -61,7 +59,7 @@ impl RecordPredictor {
         first: usize,
         table: &mut SpanTable,
     ) -> u8 {
-        let all = u8::MAX.wrapping_shr(GROUP.saturating_sub(rows) as u32);
+        let all = u8::MAX.wrapping_shr((GROUP - rows) as u32);
         let mut fitted = 0u8;
         for skeleton in &self.skeletons {
             let fit =
@@ -77,8 +75,8 @@ impl RecordPredictor {
                 }
             }
         }
-        self.compared = self.compared.saturating_add(rows);
-        self.fitted = self.fitted.saturating_add(fitted.count_ones() as usize);
+        self.compared += rows;
+        self.fitted += fitted.count_ones() as usize;
         fitted
     }
 
@@ -90,17 +88,17 @@ impl RecordPredictor {
     ) {
         let compared = std::mem::take(&mut self.compared);
         let fitted = std::mem::take(&mut self.fitted);
-        let missed = compared.saturating_sub(fitted);
+        let missed = compared - fitted;
         // Rows that do not fit cost the comparison as well.
-        if missed.saturating_mul(8) > compared.saturating_mul(3) {
+        if missed * 8 > compared * 3 {
             self.skeletons.clear();
         }
-        let enough = self.is_ready() && missed.saturating_mul(16) <= compared;
+        let enough = self.is_ready() && missed * 16 <= compared;
         if self.rest > 0 {
-            self.rest = self.rest.saturating_sub(1);
+            self.rest -= 1;
         } else if !enough && payloads.len() >= MIN_ROWS {
             self.learn(payloads, slots);
-            self.next_rest = self.next_rest.saturating_mul(REST_GROWTH).clamp(MIN_REST, MAX_REST);
+            self.next_rest = (self.next_rest * REST_GROWTH).clamp(MIN_REST, MAX_REST);
             self.rest = self.next_rest;
         } else if enough {
             self.next_rest = self.next_rest.saturating_sub(1);
@@ -115,13 +113,13 @@ impl RecordPredictor {
             let sample = samples
                 .iter_mut()
                 .find_map(|sample| add_sample(&mut sample.entries, payload).then_some(&mut sample.rows));
-            sample.map(|rows| *rows = rows.saturating_add(1)).is_some()
+            sample.map(|rows| *rows += 1).is_some()
         };
-        let is_common = |sample: &RecordSample| sample.rows.saturating_mul(RARE) >= rows;
+        let is_common = |sample: &RecordSample| sample.rows * RARE >= rows;
         // First, the writers that are known.
         let known = payloads.clone().filter(|payload| add(&mut self.samples, payload)).count();
         self.samples.retain(is_common);
-        if known.saturating_mul(RARE) < rows.saturating_mul(RARE.saturating_sub(1)) {
+        if known * RARE < rows * (RARE - 1) {
             let mut found: Vec<RecordSample> = Vec::new();
             for (row, payload) in payloads.enumerate() {
                 let is_new = !add(&mut self.samples, payload) && !add(&mut found, payload);

@@ -226,7 +226,7 @@ impl SplitsWriter<'_> {
     fn push(&mut self, split: i64) -> Result<()> {
         if self.len as u64 >= self.limit {
             let len = (self.len as u128 + 1) * 8;
-            let limit = self.limit.saturating_mul(8);
+            let limit = self.limit * 8;
             return Err(ErrorKind::TooLarge { len, limit }.into());
         }
         self.buf.grow(self.len + 1, usize::MAX, 0)?;

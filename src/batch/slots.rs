@@ -1,6 +1,9 @@
 //! The decoded values of all slots, and the buffers that columns are assembled in.
 
-#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+#![expect(
+    clippy::indexing_slicing,
+    reason = "slots have the numbers of the plan, and each slot has counts of all rows"
+)]
 
 use super::bytes::ValuePools;
 use super::column::{RowSplits, Values};
@@ -37,24 +40,27 @@ pub(super) struct DecodedSlots<'a> {
 impl<'a> DecodedSlots<'a> {
     /// Returns the values of a slot.
     pub(super) fn values(&self, slot: usize) -> Values {
-        self.values.get(slot).cloned().unwrap_or(Values::Int64(super::Buf::default()))
+        self.values[slot].clone()
     }
 
     /// Returns the values of a slot of integers.
     pub(super) fn int64(&self, slot: usize) -> &'a [i64] {
-        self.values.get(slot).and_then(Values::int64).unwrap_or_default()
+        match &self.values[slot] {
+            Values::Int64(values) => values,
+            _ => &[],
+        }
     }
 
     /// Returns the number of steps of each row.
     pub(super) fn steps(&self, slot: usize) -> &'a [u32] {
-        self.slots.get(slot).and_then(|slot| slot.steps.get(..self.rows)).unwrap_or_default()
+        &self.slots[slot].steps[..self.rows]
     }
 
     /// Returns the number of values of each cell.
     pub(super) fn counts(&self, slot: usize) -> &'a [u32] {
         let cells =
             if self.lists { self.steps(slot).iter().map(|&steps| steps as usize).sum() } else { self.rows };
-        self.slots.get(slot).and_then(|slot| slot.counts.get(..cells)).unwrap_or_default()
+        &self.slots[slot].counts[..cells]
     }
 
     /// Returns the row dimension, if the batch has one.
@@ -151,10 +157,11 @@ impl ColumnPools {
         if dtype == SplitsDType::Int64 {
             return Ok(RowSplits::Int64(self.int64.freeze(buf, len)));
         }
-        let from = buf.values.get(..len).unwrap_or_default();
+        let from = &buf.values[..len];
         // Row splits ascend, so the last one is the largest.
-        let last = from.last().copied().unwrap_or_default();
-        if i32::try_from(last).is_err() {
+        if let Some(&last) = from.last()
+            && i32::try_from(last).is_err()
+        {
             return Err(FeatureError::SplitsRange { found: last as usize }.into());
         }
         let mut narrow = self.int32.take();

@@ -1,7 +1,5 @@
 //! The located values of a block of rows: spans of their payloads, or numbers.
 
-#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
-
 use crate::example::{Feature, Taken, VALUE_DEPTH, ValueMessage, content_offset};
 
 /// Number of rows in a block. All rows of a block are located before any of their values is decoded.
@@ -13,7 +11,9 @@ pub(super) const BLOCK_ROWS: usize = 64;
 /// The value of a map entry as a span of its payload, or as a number. Payloads are shorter than 2^31 bytes.
 ///
 /// It is one word: a start in bits 0 to 30, a length in bits 32 to 62, and flags. Flags are examined before
-/// the rest of the word.
+/// the rest of the word. Numbers are located with their values, because their bytes are in a register when
+/// the entry is compared. To decode all features of a record at once would need the memory of all columns in
+/// one loop, and branches on types.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct ValueSpan(u64);
 
@@ -90,10 +90,6 @@ impl ValueSpan {
 
     /// Returns the value, if there is one. A number has no span, and was validated.
     #[inline(never)]
-    #[expect(
-        clippy::arithmetic_side_effects,
-        reason = "a span is inside of its payload, and content follows the start of its message"
-    )]
     pub(super) fn message(self, payload: &[u8]) -> Option<ValueMessage<'_>> {
         if !self.is_present() || self.as_number().is_some() {
             return None;
@@ -136,7 +132,7 @@ const STRIDE: usize = (BLOCK_ROWS.div_ceil(8) | 1) * 8;
 /// Returns the position of the first span of a slot in a table. It is below 2^32, because a plan has fewer
 /// slots than bytes of keys.
 pub(super) fn first_span(slot: u32) -> u32 {
-    slot.saturating_mul(STRIDE as u32)
+    slot * STRIDE as u32
 }
 
 /// The value spans of a block of rows: a table with one row per slot and one column per record.
@@ -150,7 +146,7 @@ impl SpanTable {
     /// Resizes the table to `slots` slots in `rows` rows, at most [`BLOCK_ROWS`]. All are absent.
     pub(super) fn reset(&mut self, rows: usize, slots: usize) {
         self.rows = rows;
-        self.spans.resize(slots.saturating_mul(STRIDE), ValueSpan::ABSENT);
+        self.spans.resize(slots * STRIDE, ValueSpan::ABSENT);
         for spans in self.spans.chunks_exact_mut(STRIDE) {
             spans.iter_mut().take(rows).for_each(|span| *span = ValueSpan::ABSENT);
         }
@@ -158,16 +154,16 @@ impl SpanTable {
 
     /// Returns the spans of a slot, by row.
     #[inline]
+    #[expect(clippy::indexing_slicing, reason = "the table has spans of all rows for each slot")]
     pub(super) fn slot(&self, slot: usize) -> &[ValueSpan] {
-        let spans = self.spans.get(slot.saturating_mul(STRIDE)..).unwrap_or_default();
-        spans.get(..self.rows).unwrap_or_default()
+        &self.spans[slot * STRIDE..][..self.rows]
     }
 
     /// Returns the spans of the slot with this [`first_span`], by row.
     #[inline]
+    #[expect(clippy::indexing_slicing, reason = "the table has spans of all rows for each slot")]
     pub(super) fn slot_mut(&mut self, first_span: u32) -> &mut [ValueSpan] {
-        let spans = self.spans.get_mut(first_span as usize..).unwrap_or_default();
-        spans.get_mut(..self.rows).unwrap_or_default()
+        &mut self.spans[first_span as usize..][..self.rows]
     }
 
     /// Returns the spans of a row.

@@ -1,4 +1,7 @@
 //! Arrays in byte strings: the bytes of each row are checked and become values.
+//!
+//! That is done with the block of rows, while the payload is in the cache, so an array costs as much as a
+//! float list. Row splits have 64 bits: a batch of raw bytes may have more than 2^31 items.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
@@ -71,8 +74,7 @@ impl SlotArrays {
         match plan.encoding {
             ArrayEncoding::Raw(order) => {
                 check_len(plan, size, string.len())?;
-                memory.append(string, order, max)?;
-                Ok(string.len().checked_div(size).unwrap_or_default())
+                Ok(memory.append(string, order, max)?)
             }
             ArrayEncoding::Tensor => {
                 let header = TensorHeader::read(string, plan.dtype, std::mem::take(&mut self.dims))?;
@@ -83,9 +85,9 @@ impl SlotArrays {
                 let limit = limits.filled.saturating_sub(memory.bytes()).min(u32::MAX.into());
                 let stored = header.numbers(size, limit, &mut self.decoded)?;
                 let bytes = stored.unwrap_or(&self.decoded);
-                memory.append(bytes, ByteOrder::Little, max)?;
+                let count = memory.append(bytes, ByteOrder::Little, max)?;
                 self.dims = header.shape;
-                Ok(bytes.len().checked_div(size).unwrap_or_default())
+                Ok(count)
             }
         }
     }

@@ -147,19 +147,19 @@ impl ColumnBuilder {
         let present = self.present;
         let (encoding, values, dict) = match self.raw {
             // A shard without any value has the encoding int64.
-            RawValues::None => (ValueEncoding::Int64, zeroed(self.n.saturating_mul(8))?, None),
+            RawValues::None => (ValueEncoding::Int64, zeroed(self.n * 8)?, None),
             RawValues::Int(values) => {
-                let mut bytes = room(values.len().saturating_mul(8))?;
+                let mut bytes = room(values.len() * 8)?;
                 bytes.extend(values.into_iter().flat_map(i64::to_le_bytes));
                 (ValueEncoding::Int64, bytes, None)
             }
             RawValues::Float(values) => {
-                let mut bytes = room(values.len().saturating_mul(4))?;
+                let mut bytes = room(values.len() * 4)?;
                 bytes.extend(values.into_iter().flat_map(u32::to_le_bytes));
                 (ValueEncoding::Float, bytes, None)
             }
             RawValues::Count(counts) => {
-                let mut bytes = room(counts.len().saturating_mul(4))?;
+                let mut bytes = room(counts.len() * 4)?;
                 bytes.extend(counts.into_iter().flat_map(u32::to_le_bytes));
                 (ValueEncoding::Count, bytes, None)
             }
@@ -201,8 +201,7 @@ fn dictionary(known: HashMap<Box<[u8]>, u32>, bytes: u64) -> Result<(Vec<u8>, Ve
     strings.extend(known);
     strings.sort_unstable();
     let mut renumbered = zeroed(strings.len() as u64)?;
-    let len = 8 + 8 * strings.len() as u64 + bytes;
-    let mut dict = room(usize::try_from(len).unwrap_or(usize::MAX))?;
+    let mut dict = room(8 + 8 * strings.len() + bytes as usize)?;
     dict.extend((strings.len() as u64).to_le_bytes());
     let mut end = 0u64;
     for (k, (string, code)) in strings.iter().enumerate() {

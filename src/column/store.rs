@@ -1,7 +1,5 @@
 //! The locations of a shard's column files: search for a usable file, and save a new one.
 
-#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
-
 use super::feature::FeatureColumn;
 use crate::error::Result;
 use crate::index::{

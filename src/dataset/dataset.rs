@@ -139,7 +139,7 @@ impl Dataset {
             let shards = shards.skip(skipped).take_while(|(_, (start, _))| **start < range.end);
             files.extend(shards.filter_map(|(file, (start, end))| {
                 let from = range.start.saturating_sub(*start);
-                let to = range.end.min(*end).saturating_sub(*start);
+                let to = range.end.min(*end) - *start;
                 (from < to).then(|| file.cut(from..to))
             }));
         }

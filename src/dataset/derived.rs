@@ -1,7 +1,5 @@
 //! Records that are made when they are read, as windows over the steps of episodes are.
 
-#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
-
 use crate::error::{At, ErrorKind, Result};
 use crate::io::Traffic;
 use crate::policy::Verify;

@@ -49,8 +49,9 @@ impl FetchWindow {
     const EMPTY: FetchWindow =
         FetchWindow { records: [None; WINDOW], len: 0, requested: Requested::Nothing, cold: false };
 
+    #[expect(clippy::indexing_slicing, reason = "`len` is at most `WINDOW`")]
     fn records(&self) -> &[Option<RecordLocation>] {
-        self.records.get(..self.len).unwrap_or_default()
+        &self.records[..self.len]
     }
 }
 
@@ -70,8 +71,9 @@ impl<'a> GetMany<'a> {
     }
 
     /// Locates the records of the window `next`.
+    #[expect(clippy::indexing_slicing, reason = "a prefix of `ids` is located")]
     fn fill_next(&mut self) {
-        let ids = self.ids.get(self.located..).unwrap_or_default();
+        let ids = &self.ids[self.located..];
         let ids = ids.get(..WINDOW).unwrap_or(ids);
         let mut next = self.next.records.iter_mut();
         self.set.locate_all(ids, |found| {
@@ -96,7 +98,7 @@ impl<'a> GetMany<'a> {
     /// Starts to load the record that is returned a few records later, if it is a long one.
     #[inline]
     fn prefetch_later(&self) {
-        let later = self.position.saturating_add(cache::FAR);
+        let later = self.position + cache::FAR;
         let (window, number) = match later.checked_sub(WINDOW) {
             None => (&self.current, later),
             Some(number) => (&self.next, number),
@@ -104,10 +106,9 @@ impl<'a> GetMany<'a> {
         if let Some(Some(at)) = window.records().get(number)
             && let Ok(len) = usize::try_from(at.payload_len())
             && cache::is_far(len)
+            && let Ok(bytes) = self.set.file_of(at).bytes()
+            && let Some(bytes) = usize::try_from(at.span.offset).ok().and_then(|start| bytes.get(start..))
         {
-            let bytes = self.set.file_of(at).bytes().unwrap_or_default();
-            let start = usize::try_from(at.span.offset).unwrap_or(usize::MAX);
-            let bytes = bytes.get(start..).unwrap_or_default();
             cache::prefetch_record(bytes.get(..len.min(FIRST_BYTES)).unwrap_or(bytes));
         }
     }
@@ -133,7 +134,7 @@ impl<'a> Iterator for GetMany<'a> {
         let at = &self.current.records[self.position];
         self.position += 1;
         self.ids = rest;
-        self.located = self.located.saturating_sub(1);
+        self.located -= 1;
         Some(match at {
             Some(at) if self.current.cold => self.fetch(at),
             Some(at) => self.set.borrow(at, self.set.verify()),

@@ -1,7 +1,5 @@
 //! The record stream of a compressed shard, decompressed from checkpoints on demand.
 
-#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
-
 use super::ready_segments::SegmentKey;
 use super::segments::SegmentCache;
 use crate::error::{CompressionError, Error, IndexError, Result};
@@ -45,11 +43,13 @@ impl StoredBytes {
 /// shards of the process share. A single access decompresses a segment only as far as it needs, and keeps
 /// nothing; a second access to the segment, or one of many records, decompresses all of it. The blocks of a
 /// block order are kept instead of segments, so each block is decompressed once, and from the checkpoint
-/// before it to its end.
+/// before it to its end. A block of B bytes takes the decompression of B + S/2 bytes on average, at a spacing
+/// of S; whole segments would take about B + S.
 ///
 /// A segment of more than [`SegmentCache::LARGEST`] bytes is kept in pieces. Decompression of a piece begins
 /// at the last paused decoder before it. Decoders are paused at regular distances in the segment when it is
-/// decompressed for the first time, and after the last piece.
+/// decompressed for the first time, and after the last piece. A later access then decompresses 1/128 of the
+/// segment or 1 MiB. Paused decoders are in no index, so a new process decompresses the segment once more.
 pub(crate) struct InflatedFile {
     file: StoredBytes,
     format: CompressedFormat,
@@ -92,7 +92,7 @@ impl InflatedFile {
             return self.fetch(range, buf);
         }
         let inflate = || {
-            let mut bytes = zeroed(block.end.saturating_sub(block.start))?;
+            let mut bytes = zeroed(len)?;
             self.fill_from(block.start, &mut bytes)?;
             Ok(Region::from(bytes))
         };
@@ -121,7 +121,7 @@ impl InflatedFile {
             let len = length(at, segment.end).min(to.len());
             let (part, rest) = to.split_at_mut(len);
             self.fill(k, &segment, at, part)?;
-            (at, to, k) = (segment.end, rest, k.saturating_add(1));
+            (at, to, k) = (segment.end, rest, k + 1);
         }
         Ok(())
     }
@@ -130,7 +130,7 @@ impl InflatedFile {
     /// the bytes.
     #[cold]
     fn astray(&self, k: usize) -> Error {
-        self.corrupt_entry(k..k.saturating_add(2)).unwrap_or_else(|| no_record().into())
+        self.corrupt_entry(k..k + 2).unwrap_or_else(|| no_record().into())
     }
 
     /// Returns the error of the first of these checkpoints that is corrupt.
@@ -187,13 +187,12 @@ impl InflatedFile {
             bytes.skip(part.start.saturating_sub(from.out))?;
             take(&mut bytes)
         });
-        let next = k.saturating_add(1);
-        done.map_err(|e| self.corrupt_entry(next..next.saturating_add(1)).unwrap_or(e))
+        done.map_err(|e| self.corrupt_entry(k + 1..k + 2).unwrap_or(e))
     }
 
     /// Decompresses bytes of segment `k`, from `offset` on, until `to` is full.
     fn fill(&self, k: usize, segment: &Range<u64>, offset: u64, to: &mut [u8]) -> Result<()> {
-        let part = offset..offset.saturating_add(to.len() as u64);
+        let part = offset..offset + to.len() as u64;
         #[cfg(test)]
         self.cache.count(length(segment.start, part.end));
         self.inflate(k, segment, part, |bytes| if bytes.fill(to)? { Ok(()) } else { Err(self.cut()) })
@@ -221,10 +220,10 @@ impl InflatedFile {
         }
         let table = self.index.checkpoints()?;
         let format = self.format;
-        let len = segment.end.saturating_sub(segment.start);
+        let len = segment.end - segment.start;
         let distance = (len / InflatedFile::PAUSES).next_multiple_of(InflatedFile::PIECE);
         let paused = self.cache.paused(self.shard, segment.start..piece.start);
-        let is_regular = |at: u64| at.saturating_sub(segment.start).is_multiple_of(distance);
+        let is_regular = |at: u64| (at - segment.start).is_multiple_of(distance);
         let done = self.file.with(|file| {
             let mut window = Vec::new();
             let mut bytes = match &paused {
@@ -264,8 +263,7 @@ impl InflatedFile {
         if let Some(paused) = paused.filter(|paused| !is_regular(paused.out())) {
             self.cache.remove_paused(self.shard, paused.out());
         }
-        let next = k.saturating_add(1);
-        done.map_err(|e| self.corrupt_entry(next..next.saturating_add(1)).unwrap_or(e))
+        done.map_err(|e| self.corrupt_entry(k + 1..k + 2).unwrap_or(e))
     }
 
     /// Returns the error of a file that has fewer bytes than its index.
@@ -305,7 +303,7 @@ impl InflatedFile {
             return None;
         }
         let mut total = 0u64;
-        for k in k.saturating_add(1)..table.len() {
+        for k in k + 1..table.len() {
             let segment = segment(k)?;
             total = total.saturating_add(segment.end.saturating_sub(segment.start));
             if total > SegmentCache::AHEAD {
@@ -333,7 +331,7 @@ impl InflatedFile {
                 return Err(self.astray(k));
             }
             let mut end = range.end.min(segment.end);
-            let mut next = k.saturating_add(1);
+            let mut next = k + 1;
             if !is_long(&segment) && alone && !self.cache.used_before(self.key(&segment)) {
                 self.append(k, &segment, at..end, buf)?;
             } else {
@@ -367,8 +365,7 @@ fn is_long(segment: &Range<u64>) -> bool {
 
 /// Returns the piece of a segment that contains byte `at`.
 fn piece_of(segment: &Range<u64>, at: u64) -> Range<u64> {
-    let inside = at.saturating_sub(segment.start);
-    let start = segment.start.saturating_add(inside.saturating_sub(inside % InflatedFile::PIECE));
+    let start = at - (at - segment.start) % InflatedFile::PIECE;
     start..start.saturating_add(InflatedFile::PIECE).min(segment.end)
 }
 

@@ -55,6 +55,7 @@ impl<'a> Iterator for MappedIter<'a> {
             };
             #[expect(clippy::indexing_slicing, reason = "the shard was found")]
             let file = &self.set.files()[shard];
+            #[expect(clippy::indexing_slicing, reason = "as many shards as files")]
             let from = self.set.starts()[shard];
             (self.file, self.to) = (Some(file), from + file.len());
             self.shift = file.first().wrapping_sub(from);

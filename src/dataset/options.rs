@@ -79,7 +79,8 @@ impl DatasetOptions {
     /// Sets the maximum number of payload bytes of a record. Default: 2^31 - 1, the longest message that
     /// protobuf parses. Access to a longer record returns
     /// [`ErrorKind::RecordTooLarge`](crate::ErrorKind::RecordTooLarge), before any memory is allocated for
-    /// it. Other records stay readable.
+    /// it. Other records stay readable. The limit is checked when a record is returned, so no index depends
+    /// on it. Maps apply it too, so that both readers accept the same files.
     #[must_use]
     pub fn max_record(mut self, bytes: u64) -> DatasetOptions {
         self.max_record = bytes;

@@ -65,7 +65,8 @@ pub(crate) fn is_cold(
 }
 
 /// Fetches a record before it is returned. All its pages are mapped at once, and a disk failure is an error
-/// instead of a signal.
+/// instead of a signal. Warm records are not populated: a page fault maps 16 pages or more, and `madvise`
+/// would be called for each record, mapped or not.
 pub(crate) fn fetch(set: &ShardSet, at: &RecordLocation) -> Result<()> {
     let file = set.file_of(at);
     let Some(range) = file.range(at.span) else { return Ok(()) };
@@ -148,7 +149,7 @@ impl<'a> Group<'a> {
             len += 1;
             let Ok(at) = set.locate(id) else { continue };
             let Some(range) = set.file_of(&at).range(at.span) else { continue };
-            bytes = bytes.saturating_add(range.end.saturating_sub(range.start));
+            bytes = bytes.saturating_add(range.end - range.start);
             let found = ranges.entry(at.shard).or_default();
             match found.last_mut() {
                 Some(last) if last.end == range.start => last.end = range.end,
@@ -209,7 +210,7 @@ pub(super) fn read_requested(
 pub(crate) fn block_bytes(set: &ShardSet, (shard, records): (u32, Range<u64>)) -> Result<u64> {
     let Some(file) = set.files().get(shard as usize) else { return Ok(0) };
     if let Some(derived) = file.as_derived() {
-        return Ok(derived.mean_bytes().saturating_mul(records.end.saturating_sub(records.start)));
+        return Ok(derived.mean_bytes().saturating_mul(records.end - records.start));
     }
     let range = file.range_of(records)?;
     Ok(range.end.saturating_sub(range.start))
@@ -315,7 +316,7 @@ fn touch(set: &ShardSet, how: Touch, records: &[Option<RecordLocation>]) -> Dura
                 if let (Ok(source), Some(header)) = (file.source(), file.range(at.header().span)) {
                     source.want(&[header]);
                 }
-                let bytes = file.bytes().unwrap_or_default();
+                let Ok(bytes) = file.bytes() else { continue };
                 let byte = usize::try_from(at.span.offset).ok().and_then(|offset| bytes.get(offset));
                 std::hint::black_box(byte.copied());
             }
@@ -327,21 +328,20 @@ fn touch(set: &ShardSet, how: Touch, records: &[Option<RecordLocation>]) -> Dura
 /// Returns true for the payload of a short record, of which [`is_cold`] has loaded all cache lines if it is
 /// warm.
 pub(crate) fn is_short(payload_len: u64) -> bool {
-    payload_len.saturating_add(OVERHEAD as u64) <= SHORT
+    payload_len <= SHORT - OVERHEAD as u64
 }
 
 /// Loads the header of each record, and all bytes of short records. Records must be mapped or in memory.
 pub(super) fn touch_together<'a>(set: &ShardSet, records: impl IntoIterator<Item = &'a RecordLocation>) {
     let mut loads = Loads::new();
     for at in records {
-        let bytes = set.file_of(at).bytes().unwrap_or_default();
+        let Ok(bytes) = set.file_of(at).bytes() else { continue };
         let start = at.span.offset;
-        let stored = at.span.payload_len.saturating_add(OVERHEAD as u64);
         let byte = |offset: u64| usize::try_from(offset).ok().and_then(|offset| bytes.get(offset));
         loads.push(byte(start));
         if is_short(at.span.payload_len) {
             let first = start / LINE;
-            let last = start.saturating_add(stored - 1) / LINE;
+            let last = (at.span.end() - 1) / LINE;
             (first + 1..=last).for_each(|line| loads.push(byte(line * LINE)));
         }
     }

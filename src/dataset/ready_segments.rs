@@ -1,7 +1,5 @@
 //! The decompressed segments that are in memory, in maps with a lock each.
 
-#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
-
 use crate::io::Region;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

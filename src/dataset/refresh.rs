@@ -1,7 +1,5 @@
 //! Opening a dataset again after its shards have grown.
 
-#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
-
 use super::dataset::Dataset;
 use super::mapped::Mapped;
 use super::options::DatasetOptions;
@@ -19,7 +17,8 @@ impl Dataset {
     ///
     /// The records of this dataset keep their numbers in the new one: its last shard may have grown, and new
     /// shards may follow. Every other change is an error that names a shard. This dataset itself does not
-    /// change, and neither do its clones and loaders. A dataset in memory is returned as it is.
+    /// change, and neither do its clones and loaders. A dataset in memory is returned as it is. Training jobs
+    /// and saved selections refer to records by number.
     ///
     /// A file that is being written usually ends inside a record, so its readers open it with
     /// [`Tail::Tolerate`](crate::Tail::Tolerate).

@@ -49,13 +49,13 @@ pub(crate) struct LeftOut {
 
 impl LeftOut {
     pub(crate) fn add(&mut self, e: Error) {
-        self.count = self.count.saturating_add(1);
+        self.count += 1;
         self.first.get_or_insert(e);
     }
 
     /// Adds the records of a shard after the others.
     pub(crate) fn append(&mut self, next: LeftOut) {
-        self.count = self.count.saturating_add(next.count);
+        self.count += next.count;
         self.first = self.first.take().or(next.first);
     }
 

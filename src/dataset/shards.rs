@@ -287,7 +287,7 @@ impl ShardSet {
         let first = self.starts[s];
         let records = self.files[s].records();
         let len = blocks.len.max(1);
-        let start = id - id.saturating_sub(blocks.first) % len;
+        let start = id - (id - blocks.first) % len;
         let end = start.saturating_add(len).min(self.starts[s + 1]);
         records.start + start.saturating_sub(first)..records.start + (end - first)
     }
@@ -332,7 +332,7 @@ impl ShardSet {
         let RecordLocation { i, span, .. } = *at;
         let file = self.file_of(at);
         file.check_len(i, span)?;
-        let range = span.offset..span.offset.saturating_add(HEADER_LEN as u64);
+        let range = span.offset..span.offset + HEADER_LEN as u64;
         let mut header = Vec::new();
         let read = file.append(range, &mut header);
         let checked = read.and_then(|()| frame::check_header(&header, span.payload_len));

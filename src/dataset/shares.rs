@@ -2,9 +2,8 @@
 //!
 //! All bytes of all shards are one axis. A share ends at the border of a record that is nearest to a multiple
 //! of its size. The record there is found by binary search in the offsets of the index, so the cost does not
-//! grow with the number of records.
-
-#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+//! grow with the number of records. Without an index a shard is one part: a search for the next plausible
+//! header would lose records or read them twice, because a payload may contain a TFRecord file.
 
 use super::dataset::Dataset;
 use super::shard::ShardFile;
@@ -134,7 +133,7 @@ impl<'d> Axis<'d> {
             }
             // The first target above `middle`, so that the cost does not depend on `n`.
             let above = muldiv(middle.saturating_add(1), n, self.len);
-            k = k.saturating_add(1).max(if muldiv(above, self.len, n) > middle {
+            k = (k + 1).max(if muldiv(above, self.len, n) > middle {
                 above
             } else {
                 above.saturating_add(1)
@@ -158,7 +157,7 @@ impl<'d> Axis<'d> {
         let unit = self.units.partition_point(|unit| unit.end <= at);
         let Some(of) = self.units.get(unit) else { return Ok(None) };
         let (i, offset, next) = if of.header.compression() == Compression::None {
-            let (i, span) = of.record_at(of.bytes.start.saturating_add(at.saturating_sub(of.start)))?;
+            let (i, span) = of.record_at(of.bytes.start + (at - of.start))?;
             (i, span.offset, of.position(span.end()))
         } else {
             (of.records.start, of.bytes.start, of.end)
@@ -168,23 +167,23 @@ impl<'d> Axis<'d> {
         Ok(Some(if at <= middle {
             (Cut { unit, i, offset, at: start }, middle)
         } else if next < of.end {
-            let offset = of.bytes.start.saturating_add(next.saturating_sub(of.start));
-            (Cut { unit, i: i.saturating_add(1), offset, at: next }, next)
+            let offset = of.bytes.start + (next - of.start);
+            (Cut { unit, i: i + 1, offset, at: next }, next)
         } else {
-            (self.begin(unit.saturating_add(1), next), next)
+            (self.begin(unit + 1, next), next)
         }))
     }
 
     /// Returns the parts between two borders.
     fn share(&self, start: Cut, end: Cut) -> Result<Vec<Part>> {
         let mut parts = Vec::new();
-        for (u, unit) in self.units.iter().enumerate().take(end.unit.saturating_add(1)).skip(start.unit) {
+        for (u, unit) in self.units.iter().enumerate().take(end.unit + 1).skip(start.unit) {
             let whole = (unit.records.start, unit.bytes.start);
             let (i, from) = if u == start.unit { (start.i, start.offset) } else { whole };
             let (j, to) =
                 if u == end.unit { (end.i, end.offset) } else { (unit.records.end, unit.bytes.end) };
             let Some(records) = j.checked_sub(i).filter(|records| *records > 0) else { continue };
-            let first = unit.first.saturating_add(i.saturating_sub(unit.records.start));
+            let first = unit.first + (i - unit.records.start);
             let of = PartRecords { bytes: from..to, ordinal: i, first, records: Some(records) };
             let path = unit.file.path();
             let object = self.storage.known_object(path);
@@ -213,7 +212,7 @@ impl Unit<'_> {
         // Record `low` begins at `offset` or before, record `high` after it.
         let mut low = self.records.start;
         let mut high = self.records.end;
-        while high.saturating_sub(low) > 1 {
+        while high - low > 1 {
             let i = low.midpoint(high);
             if locate(i)?.offset <= offset {
                 low = i;
@@ -237,7 +236,7 @@ fn bytes_of(file: &ShardFile, header: &IndexHeader) -> Result<Range<u64>> {
         }
         let index = file.known_index()?;
         let records = file.records();
-        let end = index.locate(records.end.saturating_sub(1))?.end();
+        let end = index.locate(records.end - 1)?.end();
         Ok(index.locate(records.start)?.offset..end)
     })();
     found.map_err(|e: Error| e.in_file(file.path()))
@@ -245,7 +244,6 @@ fn bytes_of(file: &ShardFile, header: &IndexHeader) -> Result<Range<u64>> {
 
 /// Returns `a * b / c` rounded down, for results below 2^64. 0 if `c` is 0.
 fn muldiv(a: u64, b: u64, c: u64) -> u64 {
-    // The product of two u64 fits into 128 bits.
-    let quotient = u128::from(a).saturating_mul(b.into()).checked_div(c.into()).unwrap_or(0);
+    let quotient = (u128::from(a) * u128::from(b)).checked_div(c.into()).unwrap_or(0);
     u64::try_from(quotient).unwrap_or(u64::MAX)
 }

@@ -29,15 +29,15 @@ impl FilterError {
     /// ```
     pub fn excerpt(&self) -> String {
         let (before, after) = self.text.split_at_checked(self.offset).unwrap_or((&self.text, ""));
-        let line = before.rsplit('\n').next().unwrap_or_default();
-        let rest = after.split('\n').next().unwrap_or_default();
+        let line = before.rsplit_once('\n').map_or(before, |(_, line)| line);
+        let rest = after.split_once('\n').map_or(after, |(rest, _)| rest);
         let plain = |c: char| if c.is_control() { ' ' } else { c };
         let skipped = line.chars().count().saturating_sub(AROUND);
         let head: String = line.chars().skip(skipped).map(plain).collect();
         let tail: String = rest.chars().take(AROUND).map(plain).collect();
         let start = if skipped > 0 { ".." } else { "" };
         let end = if rest.chars().nth(AROUND).is_some() { ".." } else { "" };
-        let column = " ".repeat(start.len().saturating_add(head.chars().count()));
+        let column = " ".repeat(start.len() + head.chars().count());
         format!("{start}{head}{tail}{end}\n{column}^")
     }
 }

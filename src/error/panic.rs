@@ -48,8 +48,8 @@ fn in_crate(file: &str) -> &str {
     }
     let separators = ['/', '\\'];
     let source = file.rfind("/src/").or_else(|| file.rfind("\\src\\")).unwrap_or(file.len());
-    let start = file.get(..source).and_then(|folders| folders.rfind(separators)).map_or(0, |at| at + 1);
-    file.get(start..).unwrap_or_default()
+    let folder = file.get(..source).and_then(|folders| folders.rfind(separators));
+    folder.and_then(|at| file.get(at + 1..)).unwrap_or(file)
 }
 
 fn message(panic: &(dyn Any + Send)) -> Box<str> {

@@ -102,7 +102,8 @@ impl<'a> Example<'a> {
     }
 
     /// Returns all features, each key once (the last entry wins), sorted by the keys' bytes. Up to
-    /// [`Features::ON_STACK`] entries are kept on the stack, and more in one vector.
+    /// [`Features::ON_STACK`] entries are kept on the stack, and more in one vector. Real files change the
+    /// order of their keys between records, and sorted features can be compared.
     ///
     /// # Errors
     /// The errors of [`validate`](Example::validate).

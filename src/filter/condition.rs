@@ -51,6 +51,7 @@ pub(super) enum Quantifier {
     /// The only value.
     Only,
     Any,
+    /// At least one value, and each of them. Otherwise a record without values would meet every test.
     All,
 }
 

@@ -81,11 +81,11 @@ impl<'t> Lexer<'t> {
             '.' if rest.starts_with("..") => (Token::Range(Op::Lt), 2),
             c if c.is_ascii_digit() || matches!(c, '+' | '-' | '.') && number(rest) > 0 => {
                 let len = number(rest);
-                (Token::Number(rest.get(..len).unwrap_or_default()), len)
+                (Token::Number(rest.split_at(len).0), len)
             }
             c if c.is_alphabetic() || c == '_' => {
                 let len = word(rest);
-                (Token::Word(rest.get(..len).unwrap_or_default()), len)
+                (Token::Word(rest.split_at(len).0), len)
             }
             c => return Err(self.error(&format!("unexpected character `{}`", c.escape_debug()))),
         };

@@ -55,7 +55,7 @@ fn of_steps(name: &str, near: &str) -> String {
 /// ```
 pub fn nearest<'n>(name: &str, names: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
     let requested = name.to_lowercase();
-    let last = |key: &str| key.rsplit('/').next().unwrap_or_default().to_owned();
+    let last = |key: &str| key.rsplit_once('/').map_or(key, |(_, last)| last).to_owned();
     let rank = |key: &str| {
         let key = key.to_lowercase();
         if key == requested {

@@ -70,7 +70,9 @@ impl FilterParser<'_> {
             }
         }
         let number = |operand: &mut Operand| {
-            operand.feature = sorted.get(operand.feature).copied().unwrap_or_default();
+            if let Some(k) = sorted.get(operand.feature) {
+                operand.feature = *k;
+            }
         };
         for test in &mut self.tests {
             number(&mut test.operand);
@@ -363,7 +365,7 @@ impl FilterParser<'_> {
             // The message has several lines. The last one is the reason.
             e => {
                 let message = e.to_string();
-                let last = message.lines().last().unwrap_or_default();
+                let last = message.lines().last().unwrap_or(&message);
                 self.lexer
                     .error(&format!("invalid pattern: {}", last.strip_prefix("error: ").unwrap_or(last)))
             }

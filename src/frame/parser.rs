@@ -223,7 +223,7 @@ impl PartialPayload {
     /// Takes the payload bytes at the start of `bytes`. Returns their number.
     fn take(&mut self, bytes: &[u8]) -> usize {
         let len = usize::try_from(self.left()).map_or(bytes.len(), |left| left.min(bytes.len()));
-        let piece = bytes.get(..len).unwrap_or_default();
+        let piece = bytes.split_at(len).0;
         self.crc = crc32c_append(self.crc, piece);
         self.taken = self.taken.saturating_add(len as u64);
         len

@@ -13,10 +13,12 @@ use crate::policy::Verify;
 /// After damage it continues in one of three ways:
 ///
 /// * A record with a sound header and a damaged payload is skipped if a sound header, or the end of the
-///   stream, follows it. TFRecords inside such a payload are not taken for records.
+///   stream, follows it. TFRecords inside such a payload are not taken for records. To ask for a sound record
+///   there, payload included, would fail for two damaged neighbours.
 /// * If neither follows, bytes of the record may be missing. A chain of sound records inside the stated
 ///   length counts if it passes over the stated end or ends with the stream, and so do two or more sound
-///   records before another torn one.
+///   records before another torn one. A writer that was cut off and went on leaves such a chain, and nested
+///   TFRecords cannot. A writer that died twice would otherwise lose all between.
 /// * Otherwise the parser searches the next offset with a sound record: the checksums of its header and its
 ///   payload are correct. In random bytes an offset passes with probability 2^-64. The search finds TFRecords
 ///   inside a payload whose record has a damaged length.

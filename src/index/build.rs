@@ -27,7 +27,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// Scans a shard from its beginning, or from the end of the part that `old` covers. The scan of a map uses up
-/// to `threads` threads.
+/// to `threads` threads. A compressed file is scanned by one: the start of its next member is known only when
+/// the one before was decompressed.
 pub(super) fn scan(
     shard: NamedShard<'_>,
     expected: &Stamp,
@@ -164,8 +165,8 @@ impl<S: Source> ShardScan<'_, S> {
                 losses.inflated = scan.torn.map_or(0, |torn| torn.have);
                 if let Some(left) = inflated.left_out() {
                     losses.bytes = left;
-                    let have = scan.torn.map_or(0, |torn| torn.have).saturating_add(left);
-                    scan.torn = Some(Torn { need: have.saturating_add(1), have });
+                    let have = scan.torn.map_or(0, |torn| torn.have) + left;
+                    scan.torn = Some(Torn { need: have + 1, have });
                 }
                 checkpoints = Some(CheckpointTable::build(inflated.into_checkpoints(), spacing)?);
                 (scan, fingerprints(file, stamp.size)?)

@@ -25,7 +25,7 @@ impl Chain {
     /// found there. The memory of `starts` is reused.
     pub(super) fn find(bytes: &[u8], chunk: Range<usize>, search: usize, mut starts: Vec<u32>) -> Chain {
         starts.clear();
-        let last = chunk.start.saturating_add(search).min(chunk.end);
+        let last = chunk.start + search.min(chunk.len());
         let pos = find_chain(bytes, chunk.start..last).unwrap_or(chunk.end);
         Chain { chunk, pos, starts }
     }

@@ -4,7 +4,8 @@
 //! turn, and their records are joined in the order of the file. A chunk's records count from the place where
 //! those before it end. If its chain does not pass there, for example because the search found a TFRecord
 //! inside a payload, the chunk is scanned again by one chain. So do damaged and torn records: the result,
-//! errors included, is always the same as with [`scan_slice`].
+//! errors included, is always the same as with [`scan_slice`]. Advice to the system to read chunks ahead made
+//! cold scans slower.
 
 use super::chains::{Chain, walk};
 use super::progress::{REPORT, Work};
@@ -46,7 +47,6 @@ pub(super) struct ChunkPlan {
 
 impl ChunkPlan {
     /// Plans the scan of `left` bytes with records of `mean` bytes. Returns `None` if one chain is as fast.
-    #[expect(clippy::arithmetic_side_effects, reason = "divisors are at least 1")]
     pub(super) fn new(left: usize, mean: usize, payloads: bool, threads: usize) -> Option<ChunkPlan> {
         let mean = mean.max(1);
         // A search should take a small part of the time of its chunk. The time is 1/8 ns for a byte, or 6 to
@@ -54,7 +54,7 @@ impl ChunkPlan {
         let (chunk, time) = if payloads {
             (mean.saturating_mul(32), left / 8)
         } else if mean <= MAX_MEAN {
-            (mean.saturating_mul(mean) / 8, (left / mean).saturating_mul((mean / 12).clamp(6, 40)))
+            (mean * mean / 8, left / mean * (mean / 12).clamp(6, 40))
         } else {
             return None;
         };
@@ -74,7 +74,6 @@ impl ChunkPlan {
 }
 
 /// Scans a shard in memory on at most `threads` threads. The result is the same as with [`scan_slice`].
-#[expect(clippy::arithmetic_side_effects, reason = "divisors are at least 1")]
 pub(super) fn scan_chunks(
     bytes: &[u8],
     start: ScanStart,
@@ -85,17 +84,16 @@ pub(super) fn scan_chunks(
     let at = start.at;
     let known = start.offsets.len();
     let from = usize::try_from(at).unwrap_or(usize::MAX);
-    if from.saturating_add(MIN_CHUNK) >= bytes.len() {
+    if bytes.len().saturating_sub(from) <= MIN_CHUNK {
         return scan_slice(bytes, start, payloads, work);
     }
-    let start = match scan_slice_until(bytes, start, payloads, from.saturating_add(FIRST), work)? {
+    let start = match scan_slice_until(bytes, start, payloads, from + FIRST, work)? {
         Reached::End(outcome) => return Ok(outcome),
         Reached::Record(start) => start,
     };
-    let mean = start.at.saturating_sub(at) / start.offsets.len().saturating_sub(known).max(1);
-    let left = (bytes.len() as u64).saturating_sub(start.at);
-    let here = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
-    match ChunkPlan::new(here(left), here(mean), payloads, threads) {
+    let mean = (start.at - at) / (start.offsets.len() - known).max(1);
+    let left = bytes.len() as u64 - start.at;
+    match ChunkPlan::new(left as usize, mean as usize, payloads, threads) {
         Some(plan) => scan_planned(bytes, start, payloads, plan, work),
         None => scan_slice(bytes, start, payloads, work),
     }
@@ -195,7 +193,6 @@ enum SoFar {
 
 impl Joint<'_> {
     /// Returns the next chunk, and memory for its chain.
-    #[expect(clippy::arithmetic_side_effects, reason = "divisors are at least 1")]
     fn next_chunk(&mut self) -> Option<(Range<usize>, Vec<u32>)> {
         let SoFar::Records(ScanStart { at, .. }) = &self.so_far else { return None };
         let ChunkPlan { chunk, chains, threads, .. } = self.scan.plan;
@@ -206,10 +203,10 @@ impl Joint<'_> {
             return None;
         }
         // The last chunks are smaller, so that all threads and chains end at the same time.
-        let share = left / chains.saturating_mul(threads).saturating_mul(4).max(1);
+        let share = left / (4 * chains * threads).max(1);
         let len = share.clamp(chunk.div_ceil(4), chunk);
         let len = if left / 2 < len { left } else { len };
-        self.next = start.saturating_add(len);
+        self.next = start + len;
         self.waiting.push_back((start, None));
         Some((start..self.next, self.spare.pop().unwrap_or_default()))
     }
@@ -230,9 +227,9 @@ impl Joint<'_> {
         }
         // Many chains that are of no use, as in a shard whose payloads are TFRecords.
         let plan = self.scan.plan;
-        let in_flight = plan.chains.saturating_mul(plan.threads);
-        self.stopped |= self.missed > in_flight.saturating_mul(2).saturating_add(self.joined / 4)
-            || !matches!(self.so_far, SoFar::Records(_));
+        let in_flight = plan.chains * plan.threads;
+        self.stopped |=
+            self.missed > 2 * in_flight + self.joined / 4 || !matches!(self.so_far, SoFar::Records(_));
         Ok(!self.stopped)
     }
 
@@ -246,15 +243,15 @@ impl Joint<'_> {
             Some((starts, end)) => {
                 start.offsets.extend(chunk.start as u64, starts);
                 start.at = end as u64;
-                self.joined = self.joined.saturating_add(1);
-                let mut unreported = start.at.saturating_sub(from);
+                self.joined += 1;
+                let mut unreported = start.at - from;
                 while unreported > 0 {
                     let bytes = unreported.min(REPORT as u64);
                     self.scan.work.report(bytes)?;
-                    unreported = unreported.saturating_sub(bytes);
+                    unreported -= bytes;
                 }
             }
-            None => self.missed = self.missed.saturating_add(1),
+            None => self.missed += 1,
         }
         if start.at >= chunk.end as u64 {
             return Ok(());

@@ -15,7 +15,8 @@ use std::sync::Arc;
 /// default.
 pub(crate) const SMALL: u64 = 64 << 10;
 /// Maximum size of an index file that is read into memory while the [`Budget`](crate::io::Budget) allows. A
-/// file in memory may then be deleted or truncated on disk.
+/// file in memory may then be deleted or truncated on disk. Without the limits 10,000 shards would take
+/// gigabytes in every process, whereas processes share maps.
 pub(crate) const READ_IN: u64 = 1 << 20;
 
 /// Maximum size of an index file of a store that is read into memory.
@@ -172,7 +173,7 @@ pub(crate) fn slice(bytes: &Region, s: &Section) -> Option<Region> {
 /// the file.
 pub(crate) fn read_section(file: &dyn Source, at: u64, s: &Section) -> Result<Region> {
     let mut bytes = zeroed(s.len)?;
-    read_exact_at(file, &mut bytes, at.saturating_add(s.offset))?;
+    read_exact_at(file, &mut bytes, at + s.offset)?;
     Ok(Region::from(bytes))
 }
 
@@ -183,8 +184,8 @@ pub(crate) fn sections_in_start(
     source: &dyn Source,
     sections: [&Section; 3],
 ) -> Result<[Region; 3], String> {
-    let ends = sections.map(|section| section.offset.saturating_add(section.len));
-    let end = ends.into_iter().max().unwrap_or_default();
+    let ends = sections.map(|section| section.offset + section.len);
+    let end = ends.into_iter().fold(0, u64::max);
     let mut all = start.to_vec();
     if let Some(more) = end.checked_sub(all.len() as u64).filter(|more| *more > 0) {
         if end > LARGEST {

@@ -132,10 +132,10 @@ pub(crate) fn fingerprints<S: Source + ?Sized>(file: &S, indexed_end: u64) -> io
 /// 0 if there is one.
 pub(crate) fn announce_fingerprints<S: Source + ?Sized>(file: &S, indexed_end: u64) -> (u64, u64) {
     let len = indexed_end.min(FINGERPRINT);
-    let tail = indexed_end.saturating_sub(len);
+    let tail = indexed_end - len;
     // All announced bytes must be read, because a store keeps them until then.
     let both = [0..len, tail..indexed_end];
-    file.want(both.get(..if tail > 0 { 2 } else { 1 }).unwrap_or_default());
+    file.want(if tail > 0 { &both[..] } else { &both[..1] });
     (len, tail)
 }
 

@@ -31,6 +31,8 @@
 //! `steps/layout.rs` for tables of steps. `table.rs` defines the blocks of offsets. All integers are
 //! little-endian. CRCs are not masked.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
 use crate::crc::crc32c;
 use crate::error::{Error, IndexError};
 use crate::io::{CompressedFormat, Compression};

@@ -73,12 +73,12 @@ fn torn_tail(path: &Path, index: &Index) -> Result<Warning> {
         None => {
             let offset = index.indexed_end();
             let size = index.data_size();
-            let bytes = size.saturating_sub(offset);
+            let bytes = size - offset;
             Warning::TornTail { path, records, offset, bytes, inflated_bytes: 0 }
         }
         Some(_) => {
             let Losses { inflated, bytes, .. } = index.losses()?;
-            let offset = index.data_size().saturating_sub(bytes);
+            let offset = index.data_size() - bytes;
             Warning::TornTail { path, records, offset, bytes, inflated_bytes: inflated }
         }
     })
@@ -86,7 +86,6 @@ fn torn_tail(path: &Path, index: &Index) -> Result<Warning> {
 
 /// Returns a warning about compressed shards where access to a record may decompress far more than the
 /// record. `segments`: the shards, and the longest distance of two checkpoints of compressed ones.
-#[expect(clippy::arithmetic_side_effects, reason = "the number of shards in memory")]
 pub(crate) fn long_blocks(segments: impl Iterator<Item = (PathBuf, Option<u64>)>) -> Option<Warning> {
     let mut found = segments.filter_map(|(path, longest)| {
         let bytes = longest.filter(|bytes| *bytes > LONG_SEGMENT)?;
@@ -165,10 +164,10 @@ fn write_rest(path: &Path, index: &Index, options: &IndexOptions, target: &Path,
                 while gap.bytes() > 0 {
                     work.report(0)?;
                     let len = gap.bytes().min(BUFFER);
-                    buf.resize(usize::try_from(len).unwrap_or_default(), 0);
+                    buf.resize(len as usize, 0);
                     read_exact_at(file, &mut buf, gap.start)?;
                     put(&buf)?;
-                    gap.start = gap.start.saturating_add(len);
+                    gap.start += len;
                 }
             }
         }

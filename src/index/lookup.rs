@@ -160,7 +160,7 @@ impl Index {
         };
         let in_file = (losses.bytes > 0).then(|| {
             let end = self.data_size();
-            NotInflatedRange { records: self.len(), start: end.saturating_sub(losses.bytes), end }
+            NotInflatedRange { records: self.len(), start: end - losses.bytes, end }
         });
         let compressed = |range: NotInflatedRange| {
             let NotInflatedRange { records, start, end } = range;
@@ -200,7 +200,7 @@ impl Index {
                     }
                 };
                 let found = gap(at, span.offset, i);
-                (i, at) = (i.saturating_add(1), span.end());
+                (i, at) = (i + 1, span.end());
                 if found.bytes() > 0 {
                     return Some(Ok(found));
                 }

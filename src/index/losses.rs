@@ -1,5 +1,8 @@
 //! What the index of a compressed shard leaves out: section 5 of a sidecar, which section 5 of
-//! `docs/index.md` defines. The losses of a plain shard follow from its other sections.
+//! `docs/index.md` defines. The losses of a plain shard follow from its other sections. Each later use
+//! reports the same losses by it. It is optional: earlier versions can read the records.
+
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 use super::table::BadBlock;
 use crate::crc::crc32c;
@@ -34,15 +37,14 @@ pub(crate) struct NotInflatedRange {
 
 impl Losses {
     pub(crate) fn encode(&self) -> LossTable {
-        let mut bytes = vec![0; CHECKED_AT];
         let entries = self.ranges.iter().flat_map(|range| [range.records, range.start, range.end]);
+        let mut checked = Vec::new();
         for field in [self.inflated, self.bytes].into_iter().chain(entries) {
-            bytes.extend_from_slice(&field.to_le_bytes());
+            checked.extend_from_slice(&field.to_le_bytes());
         }
-        let crc = crc32c(bytes.get(CHECKED_AT..).unwrap_or_default()).to_le_bytes();
-        if let Some(to) = bytes.first_chunk_mut() {
-            *to = crc;
-        }
+        let mut bytes = crc32c(&checked).to_le_bytes().to_vec();
+        bytes.resize(CHECKED_AT, 0);
+        bytes.extend(checked);
         LossTable(Region::from(bytes))
     }
 }

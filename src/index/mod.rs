@@ -23,8 +23,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
-
 mod build;
 mod chains;
 mod changed;

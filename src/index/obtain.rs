@@ -63,11 +63,7 @@ pub(crate) struct Obtained<T> {
 
 /// Finds the files of all shards, and builds missing ones if the mode of `options` allows it. Processes
 /// several shards at once. Returns the files and all warnings, or the error of the first shard that failed.
-#[expect(
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects,
-    reason = "shards are numbered from 0 to their count"
-)]
+#[expect(clippy::indexing_slicing, reason = "shards are numbered from 0 to their count")]
 pub(crate) fn obtain<K: ShardFiles>(
     kind: &K,
     shards: &[NamedShard<'_>],
@@ -150,12 +146,11 @@ pub(crate) fn obtain<K: ShardFiles>(
 /// more for each object, at 50 ms a request and 100 MB/s. Scans that skip large records need less. `None`
 /// without objects.
 fn cost(bytes: impl Iterator<Item = u64>, threads: usize, limit: u64) -> Option<ScanCost> {
-    let (objects, bytes) =
-        bytes.fold((0u64, 0u64), |(n, all), bytes| (n.saturating_add(1), all.saturating_add(bytes)));
-    let requests = objects.saturating_mul(3).saturating_add(bytes / (4 << 20));
+    let (objects, bytes) = bytes.fold((0u64, 0u64), |(n, all), bytes| (n + 1, all.saturating_add(bytes)));
+    let requests = 3 * objects + bytes / (4 << 20);
     // The first three of an object wait for one another.
-    let waits = objects.saturating_mul(150).div_ceil(threads.max(1) as u64);
-    let seconds = (bytes / 100_000).saturating_add(waits).div_ceil(1000);
+    let waits = (150 * objects).div_ceil(threads.max(1) as u64);
+    let seconds = (bytes / 100_000 + waits).div_ceil(1000);
     let limit = (requests > limit).then_some(limit);
     (objects > 0).then_some(ScanCost { requests, seconds, limit })
 }
@@ -166,10 +161,6 @@ fn take<T>(slot: &Mutex<Option<T>>) -> Option<T> {
 
 /// Returns the advice to build the indexes of these shards: their paths, or a pattern that matches all of
 /// them. Web servers have no listings, so no patterns.
-#[expect(
-    clippy::arithmetic_side_effects,
-    reason = "common parts of names are at most as long as the first name, and there are more than three"
-)]
 pub(crate) fn build_advice(shards: &[NamedShard<'_>]) -> Build {
     let names: Vec<String> = shards.iter().map(|s| s.path.display().to_string()).collect();
     let (Some(first), true) = (names.first(), names.len() > 3) else {

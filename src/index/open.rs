@@ -87,11 +87,7 @@ pub fn open_shards(paths: &[PathBuf], options: &IndexOptions) -> Result<Indexes>
 /// # Errors
 /// Errors of the whole set: [`IndexError::NameClash`] and [`ErrorKind::Cancelled`]. Errors per shard: errors
 /// of [`open_shards`], and a failed write of its index.
-#[expect(
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects,
-    reason = "shards are numbered from 0 to their count"
-)]
+#[expect(clippy::indexing_slicing, reason = "shards are numbered from 0 to their count")]
 pub fn build_beside(paths: &[PathBuf], options: &IndexOptions) -> Result<Vec<Result<Indexes>>> {
     let options = &options.budgeted();
     let paths = options.storage.names(paths)?;

@@ -175,7 +175,6 @@ pub fn write_pack(name: &str, paths: &[PathBuf], options: &IndexOptions) -> Resu
     Ok((target, opened))
 }
 
-#[expect(clippy::arithmetic_side_effects, reason = "sums of the lengths of names and sidecars in memory")]
 #[expect(clippy::indexing_slicing, reason = "`to` is `from` rounded up to a multiple of ALIGN")]
 fn write(file: &mut dyn Write, names: &[Vec<u8>], indexes: &[Index]) -> Result<()> {
     let names_len: usize = names.iter().map(Vec::len).sum();

@@ -1,5 +1,7 @@
 //! The content of a pack: the sidecars of many shards in one file.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
 use super::file::{LARGEST, READ_IN, SMALL, SidecarFile, slice};
 use super::layout::{
     self, ENTRY_LEN, HEADER_LEN, IndexHeader, MAX_PREFIX, PackHeader, Refusal, refused, u64_at,

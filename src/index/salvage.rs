@@ -58,10 +58,6 @@ pub(super) fn salvage_inflated(
     Ok((scan, reader.into_checkpoints().unwrap_or_default()))
 }
 
-#[expect(
-    clippy::arithmetic_side_effects,
-    reason = "an item is in memory, and offsets are those of bytes that exist"
-)]
 fn salvage(
     reader: &mut SalvageReader<'_>,
     start: ScanStart,

@@ -66,10 +66,6 @@ impl<const PAYLOADS: bool> WithLenCrc for WholeRecords<'_, PAYLOADS> {
     /// undamaged.
     type Out = usize;
 
-    #[expect(
-        clippy::arithmetic_side_effects,
-        reason = "`pos` is a position in the slice; the offset of a byte fits a u64"
-    )]
     #[inline(always)]
     fn run(self, crc: impl LenCrc) -> usize {
         let mut pos = 0;
@@ -131,7 +127,6 @@ fn scan(bytes: impl ScanBytes, start: ScanStart, verify: Verify) -> Result<ScanO
 /// Scans to the first record at byte `until` or after it, or to the end of the stream. [`WholeRecords`]
 /// handles whole records in the buffer; the parser handles the next one, which is torn, corrupt or not fully
 /// buffered.
-#[expect(clippy::arithmetic_side_effects, reason = "the table of offsets only grows")]
 fn scan_until<B: ScanBytes>(mut bytes: B, start: ScanStart, verify: Verify, until: u64) -> Result<Reached> {
     let ScanStart { mut offsets, at } = start;
     let mut parser = Parser::scanning(verify, offsets.len(), at);
@@ -242,32 +237,22 @@ impl ScanBytes for SliceBytes<'_> {
         self.bytes.get(self.pos..self.end).unwrap_or_default()
     }
 
-    #[expect(clippy::arithmetic_side_effects, reason = "`reported <= pos <= end`")]
     fn fill(&mut self, n: usize) -> Result<bool> {
         if self.pos > self.reported {
             self.work.report((self.pos - self.reported) as u64)?;
             self.reported = self.pos;
         }
-        let border = if self.pos < self.until {
-            self.until.max(self.pos.saturating_add(HEADER_LEN))
-        } else {
-            usize::MAX
-        };
-        self.end = self.pos.saturating_add(REPORT).min(border).min(self.bytes.len());
+        let border = if self.pos < self.until { self.until.max(self.pos + HEADER_LEN) } else { usize::MAX };
+        self.end = (self.pos + REPORT).min(border).min(self.bytes.len());
         Ok(self.end - self.pos >= n)
     }
 
-    #[expect(clippy::arithmetic_side_effects, reason = "`n` bytes are buffered")]
     #[inline]
     fn consume(&mut self, n: usize, _: u64) -> Result<()> {
         self.pos += n;
         Ok(())
     }
 
-    #[expect(
-        clippy::arithmetic_side_effects,
-        reason = "`pos` is at most the length of the slice, and `here` at most `left`"
-    )]
     fn skip(&mut self, n: u64) -> Result<u64> {
         let left = self.bytes.len() - self.pos;
         match usize::try_from(n).ok().filter(|n| *n <= left) {
@@ -280,7 +265,6 @@ impl ScanBytes for SliceBytes<'_> {
         }
     }
 
-    #[expect(clippy::arithmetic_side_effects, reason = "`reported <= pos`")]
     fn finish(&mut self) -> Result<()> {
         self.work.report((self.pos - self.reported) as u64)
     }
@@ -358,10 +342,6 @@ struct FileWindows<'a, R: ?Sized> {
 
 impl<R: Source + ?Sized> FileWindows<'_, R> {
     /// Moves forward by `records` records with `n` bytes in total.
-    #[expect(
-        clippy::arithmetic_side_effects,
-        reason = "`reported <= pos`, callers pass an `n` with `pos + n <= size`, and the mean of lengths is at most about `size`"
-    )]
     #[inline]
     fn advance(&mut self, n: u64, records: u64) -> Result<()> {
         if self.pos + n - self.reported > REPORT as u64 && self.pos > self.reported {
@@ -391,10 +371,6 @@ impl<R: Source + ?Sized> ScanBytes for FileWindows<'_, R> {
     }
 
     /// Has the same effect as `fill`, the parser and `skip`, in half the instructions.
-    #[expect(
-        clippy::arithmetic_side_effects,
-        reason = "`left` and `len` are checked first, and `pos` only grows"
-    )]
     #[inline]
     fn scan_headers(&mut self, offsets: &mut TableBuilder) -> Result<u64> {
         let from = self.pos;
@@ -419,15 +395,14 @@ impl<R: Source + ?Sized> ScanBytes for FileWindows<'_, R> {
     #[expect(clippy::indexing_slicing, reason = "`len` is at most BUFFER, the length of `buf`")]
     #[inline]
     fn fill(&mut self, n: usize) -> Result<bool> {
-        let left = usize::try_from(self.size.saturating_sub(self.pos)).unwrap_or(usize::MAX);
-        let len = if self.mean >= self.sparse { HEADER_LEN } else { BUFFER }.min(left);
+        let most = if self.mean >= self.sparse { HEADER_LEN } else { BUFFER };
+        let len = self.size.saturating_sub(self.pos).min(most as u64) as usize;
         self.window = 0..0;
         read_exact_at(self.file, &mut self.buf[..len], self.pos)?;
         self.window = 0..len;
         Ok(len >= n)
     }
 
-    #[expect(clippy::arithmetic_side_effects, reason = "`n` bytes are buffered")]
     #[inline]
     fn consume(&mut self, n: usize, records: u64) -> Result<()> {
         self.window.start += n;
@@ -446,7 +421,6 @@ impl<R: Source + ?Sized> ScanBytes for FileWindows<'_, R> {
         Ok(n)
     }
 
-    #[expect(clippy::arithmetic_side_effects, reason = "`reported <= pos`")]
     fn finish(&mut self) -> Result<()> {
         if self.pos < self.size {
             return Ok(());
@@ -472,7 +446,7 @@ impl<'a, R: Source + ?Sized> FileReader<'a, R> {
 impl<R: Source + ?Sized> Read for FileReader<'_, R> {
     fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
         let n = self.bytes.read(buf)?;
-        self.unreported = self.unreported.saturating_add(n as u64);
+        self.unreported += n as u64;
         if self.unreported >= REPORT as u64 || (n == 0 && self.unreported > 0) {
             self.work.report(std::mem::take(&mut self.unreported))?;
         }
@@ -525,10 +499,6 @@ impl<'a, R: Read> BufferedBytes<'a, R> {
     }
 
     /// Reads more bytes into the buffer. Returns 0 at the end of the stream.
-    #[expect(
-        clippy::arithmetic_side_effects,
-        reason = "`end` is at most the length of `buf`, and `unreported` less than REPORT + BUFFER"
-    )]
     #[expect(clippy::indexing_slicing, reason = "`end` is at most the length of `buf`")]
     fn read_more(&mut self) -> std::io::Result<usize> {
         loop {
@@ -558,7 +528,6 @@ impl<R: Read> ScanBytes for BufferedBytes<'_, R> {
         self.buf.get(self.start..self.end).unwrap_or_default()
     }
 
-    #[expect(clippy::arithmetic_side_effects, reason = "`start <= end`")]
     fn fill(&mut self, n: usize) -> Result<bool> {
         self.buf.copy_within(self.start..self.end, 0);
         (self.start, self.end) = (0, self.end - self.start);
@@ -570,17 +539,12 @@ impl<R: Read> ScanBytes for BufferedBytes<'_, R> {
         Ok(true)
     }
 
-    #[expect(clippy::arithmetic_side_effects, reason = "`n` bytes are buffered")]
     #[inline]
     fn consume(&mut self, n: usize, _: u64) -> Result<()> {
         self.start = self.end.min(self.start + n);
         Ok(())
     }
 
-    #[expect(
-        clippy::arithmetic_side_effects,
-        reason = "`start <= end`, and `taken` is at most `here` and `left`"
-    )]
     fn skip(&mut self, n: u64) -> Result<u64> {
         let mut left = n;
         loop {

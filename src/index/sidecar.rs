@@ -1,6 +1,8 @@
 //! A sidecar in memory: its header, and its tables, which may be read later. Section 5 of `docs/index.md`
 //! defines its sections.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
 use super::checkpoints::{CheckpointError, CheckpointTable};
 use super::file::{SidecarFile, read_section, slice};
 use super::layout::{

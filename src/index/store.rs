@@ -124,7 +124,8 @@ pub(crate) enum IndexSearch {
 
 /// Searches for an index in the folders of docs/index.md §1, in that order. The first with the shard's size
 /// and time is taken; otherwise the first of the same bytes with another time; otherwise the one that covers
-/// most of the shard.
+/// most of the shard. In another order, a copied shard would be fingerprinted and its index saved again at
+/// every open.
 pub(crate) fn search(
     shard: NamedShard<'_>,
     now: &Stamp,
@@ -218,7 +219,9 @@ fn tells_all(sidecar: &Sidecar, now: &Stamp) -> bool {
     sidecar.header.mtime_ns == now.mtime_ns() && now.changed_ns.is_some_and(is_told)
 }
 
-/// Returns the reason why the index of a shard that has grown cannot be extended.
+/// Returns the reason why the index of a shard that has grown cannot be extended. A gzip shard is extended at
+/// the end of its last member, where no window is needed. Damage in the new part leads to no rebuild: a
+/// reader that polls would scan the whole shard each time.
 fn cannot_extend(sidecar: &Sidecar, options: &IndexOptions) -> Option<&'static str> {
     if sidecar.header.compression() == Compression::None {
         None

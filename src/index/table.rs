@@ -10,6 +10,8 @@
 //! the cost of opening a table does not grow with m. The CRC is necessary: a flipped bit in a base moves 1024
 //! offsets at once, and if all records have the same length, the moved offsets point at valid headers.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
 use crate::crc::{crc32c, crc32c_append};
 use crate::error::{Result, no_memory};
 use crate::io::Region;
@@ -139,7 +141,7 @@ impl TableBuilder {
             let here = room.min(rest.len());
             let (block, after) = rest.split_at_mut(here);
             let base = self.bases.last().copied().unwrap_or_default();
-            let last = start.wrapping_add(block.last().copied().unwrap_or_default().into());
+            let last = block.last().map_or(value, |last| start.wrapping_add((*last).into()));
             let fits = |value: u64| u32::try_from(value.wrapping_sub(base)).is_ok();
             if fits(value) && fits(last) {
                 // Both ends fit, so all sums fit.
@@ -164,7 +166,7 @@ impl TableBuilder {
     fn push_wide(&mut self, value: u64) {
         if !self.rel.wide {
             let mut bytes = Vec::new();
-            if bytes.try_reserve(self.rel.bytes.len().saturating_mul(2)).is_err() {
+            if bytes.try_reserve(2 * self.rel.bytes.len()).is_err() {
                 self.lose();
             }
             let absolute = |(i, rel): (usize, &[u8; 4])| {
@@ -432,7 +434,7 @@ impl Table {
         let (entry, rel) =
             (block * BLOCK_ENTRY..(block + 1) * BLOCK_ENTRY, split + rel.start..split + rel.end);
         all.will_need(entry.clone());
-        all.will_need(rel.start..rel.start.saturating_add(AHEAD));
+        all.will_need(rel.start..rel.start + AHEAD);
         all.populate(entry)?;
         all.populate(rel)
     }

@@ -138,7 +138,7 @@ impl Compression {
 
     /// Returns the suffix of files that are written with this compression. Empty for plain files.
     pub fn suffix(self) -> &'static str {
-        self.format().and_then(|format| format.facts().suffixes.first()).copied().unwrap_or_default()
+        self.format().and_then(|format| format.facts().suffixes.first()).copied().unwrap_or("")
     }
 }
 

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 /// A file without a name in the folder of its target. [`commit`](NamelessFile::commit) gives it the name of
 /// the target.
 ///
-/// If the process is killed before that, nothing remains of the file. It belongs to the process that created
-/// it, like an [`AtomicFile`].
+/// If the process is killed before that, nothing remains of the file, so no signal handler is needed. It
+/// belongs to the process that created it, like an [`AtomicFile`].
 #[derive(Debug)]
 pub(super) struct NamelessFile {
     file: File,

@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// Opens a regular file for reading.
 ///
-/// Never blocks. FIFOs, sockets, devices and folders are refused.
+/// Never blocks. FIFOs, sockets, devices and folders are refused. To open a pipe blocks until there is a
+/// writer, and its size of 0 would look like a dataset without records.
 ///
 /// # Errors
 /// I/O errors; [`io::ErrorKind::IsADirectory`] for a folder, [`io::ErrorKind::Unsupported`] for other files
@@ -62,7 +63,8 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    /// Limit of open shards. The usual limit of a process is 1024 descriptors.
+    /// Limit of open shards. The usual limit of a process is 1024 descriptors. A shard beyond it is opened
+    /// for each read, so that 10,000 shards do not exhaust the process.
     const SHARDS: usize = 256;
     /// Limit of open index files that are not read yet.
     const INDEXES: usize = 128;

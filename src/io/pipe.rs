@@ -1,7 +1,5 @@
 //! The last bytes of a pipe. They can be read again, although the pipe cannot.
 
-#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
-
 use std::collections::VecDeque;
 use std::io::{self, Read};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -104,13 +102,13 @@ impl PipeBytes {
 
 impl PipeState {
     fn end(&self) -> u64 {
-        self.start.saturating_add(self.kept.len() as u64)
+        self.start + self.kept.len() as u64
     }
 
     fn forget(&mut self, offset: u64) {
-        let n = usize::try_from(offset.saturating_sub(self.start)).unwrap_or(usize::MAX).min(self.kept.len());
-        self.kept.drain(..n);
-        self.start = self.start.saturating_add(n as u64);
+        let n = offset.saturating_sub(self.start).min(self.kept.len() as u64);
+        self.kept.drain(..n as usize);
+        self.start += n;
     }
 
     fn read_at(&mut self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
@@ -122,12 +120,8 @@ impl PipeState {
         };
         let (first, second) = self.kept.as_slices();
         let found = first.get(skipped..).filter(|rest| !rest.is_empty());
-        let found = found.or_else(|| second.get(skipped.checked_sub(first.len())?..)).unwrap_or_default();
-        let n = found.len().min(buf.len());
-        if let (Some(to), Some(from)) = (buf.get_mut(..n), found.get(..n)) {
-            to.copy_from_slice(from);
-        }
-        Ok(n)
+        let found = found.or_else(|| second.get(skipped.checked_sub(first.len())?..));
+        found.map_or(Ok(0), |mut found| found.read(buf))
     }
 
     /// Reads bytes that were not read before.
@@ -143,13 +137,13 @@ impl PipeState {
             }
             Ok(n) => n.min(buf.len()),
         };
-        let mut new = buf.get(..n).unwrap_or_default();
+        let mut new = buf.split_at(n).0;
         if !self.held {
-            let over = self.kept.len().saturating_add(n).saturating_sub(self.limit);
-            self.forget(self.start.saturating_add(over as u64));
+            let over = (self.kept.len() + n).saturating_sub(self.limit);
+            self.forget(self.start + over as u64);
             let dropped = n.saturating_sub(self.limit);
-            new = new.get(dropped..).unwrap_or_default();
-            self.start = self.start.saturating_add(dropped as u64);
+            new = new.split_at(dropped).1;
+            self.start += dropped as u64;
         }
         self.kept.try_reserve(new.len()).map_err(|_| io::ErrorKind::OutOfMemory)?;
         self.kept.extend(new);

@@ -61,7 +61,7 @@ fn append(file: &File, size: u64, range: Range<u64>, buf: &mut Vec<u8>) -> Resul
     let end = usize::try_from(len).ok().and_then(|len| start.checked_add(len));
     let too_large = ErrorKind::TooLarge { len: start as u128 + u128::from(len), limit: usize::MAX as u64 };
     grow(buf, end.ok_or(too_large)?)?;
-    let rest = buf.get_mut(start..).unwrap_or_default();
+    let rest = buf.split_at_mut(start).1;
     if let Err(e) = read_exact_at(file, rest, range.start) {
         buf.truncate(start);
         // The file may have become shorter than the known size.
@@ -165,7 +165,7 @@ impl fmt::Debug for FileHandle {
 
 impl Source for PositionalFile {
     fn name(&self) -> &str {
-        self.path.to_str().unwrap_or_default()
+        self.path.to_str().unwrap_or("")
     }
 
     fn len(&self) -> u64 {

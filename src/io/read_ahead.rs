@@ -5,6 +5,8 @@
 //! cold record, which has to be read from the disk, at least five times faster. So records are announced only
 //! while they are cold. A batch that was slow to touch starts the announcements, and a number of warm probes
 //! ends them. To touch a record is to read one of its bytes in a map, or all of them with a positional read.
+//! Announcements are hints to the page cache, so no pool of threads and no io_uring is needed. To ask for
+//! each record whether it is cached (`RWF_NOWAIT`) made scans of cached records twice as slow.
 //!
 //! Touching a cold record that was not announced is expensive on systems with a large readahead, because the
 //! page fault waits for all of it, megabytes on some machines. Therefore one slow touch is enough to test
@@ -81,7 +83,7 @@ impl ReadAhead {
             return Requested::Nothing;
         }
         let len = u32::try_from(len).unwrap_or(PROBE_EVERY).min(PROBE_EVERY);
-        if self.unprobed.fetch_add(len, Relaxed).saturating_add(len) < PROBE_EVERY {
+        if self.unprobed.fetch_add(len, Relaxed) + len < PROBE_EVERY {
             return Requested::All;
         }
         self.unprobed.store(0, Relaxed);

@@ -12,7 +12,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 const STEP: u64 = 8 << 20;
 const FIRST_STEP: u64 = 2 << 20;
 /// Number of announcements that are ahead of a read. A link is full if enough requests are under way: one of
-/// 200 MB/s has 54 MB of requests for 4 MiB under way, at a latency of 100 ms and 25 MB/s for each.
+/// 200 MB/s has 54 MB of requests for 4 MiB under way, at a latency of 100 ms and 25 MB/s for each. A plain
+/// client has 16 requests of 8 MiB under way; 32 of 4 MiB make up for the first and last ones.
 const STEPS: u64 = 32;
 /// Bytes that a reader reads which will probably read the rest.
 const SURE: u64 = 1 << 20;
@@ -93,7 +94,7 @@ impl Sequential {
         }
         let Ahead { least, growth, most } = self.ahead;
         let scans = self.scans.as_ref().map_or(1, |scans| scans.0.load(Relaxed).max(1));
-        let most = most.min(AHEAD_OF_SCANS.checked_div(scans).unwrap_or(most)).max(least);
+        let most = most.min(AHEAD_OF_SCANS / scans).max(least);
         let done = read.end.saturating_sub(self.first.load(Relaxed));
         let ahead = if done < SURE { done } else { done.saturating_mul(growth) };
         let ahead = ahead.clamp(least, most);
@@ -103,7 +104,7 @@ impl Sequential {
         if until < self.end {
             // Whole steps: a request for the rest of one takes as long.
             let more = until.saturating_sub(from);
-            until = from.saturating_add(more.saturating_sub(more % step));
+            until = from + (more - more % step);
         }
         if from >= until {
             return;

@@ -219,10 +219,9 @@ pub(crate) struct ReadRange<'a, S: ?Sized> {
 
 impl<S: Source + ?Sized> Read for ReadRange<'_, S> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let left = usize::try_from(self.end.saturating_sub(self.at)).unwrap_or(usize::MAX);
-        let want = buf.len().min(left);
-        let n = self.file.read_at(buf.get_mut(..want).unwrap_or_default(), self.at)?.min(want);
-        self.at = self.at.saturating_add(n as u64);
+        let want = self.end.saturating_sub(self.at).min(buf.len() as u64) as usize;
+        let n = self.file.read_at(buf.split_at_mut(want).0, self.at)?.min(want);
+        self.at += n as u64;
         Ok(n)
     }
 }
@@ -241,10 +240,8 @@ pub(super) fn for_each_piece(ranges: &[Range<u64>], size: u64, mut advise: impl 
 
 /// Returns the parts of a range, of `step` bytes each but for the last one.
 pub(super) fn in_steps(range: Range<u64>, step: u64) -> impl Iterator<Item = Range<u64>> + Clone {
-    let Range { start: first, end } = range;
-    let starts = (0..).map(move |k: u64| first.saturating_add(k.saturating_mul(step)));
-    let starts = starts.take_while(move |start| *start < end);
-    starts.map(move |start| start..start.saturating_add(step).min(end))
+    let end = range.end;
+    range.step_by(step as usize).map(move |start| start..start + step.min(end - start))
 }
 
 /// Maps are prefetched by the system. Bytes in memory are always available.
@@ -313,7 +310,7 @@ impl Source for [u8] {
     }
 
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
-        Ok(copy_start(buf, usize::try_from(offset).ok().and_then(|at| self.get(at..)).unwrap_or_default()))
+        Ok(usize::try_from(offset).ok().and_then(|at| self.get(at..)).map_or(0, |from| copy_start(buf, from)))
     }
 }
 

@@ -51,7 +51,7 @@ pub(super) fn seems(first: &[u8]) -> Option<LooksLike> {
 /// is unsound.
 pub(super) fn line_ends(first: &[u8], offset: u64) -> Option<LooksLike> {
     let sound = frames(first).map_while(Result::ok).last();
-    let at = sound.map_or(0, |(at, payload)| at.saturating_add((payload.len() + OVERHEAD) as u64));
+    let at = sound.map_or(0, |(at, payload)| at + (payload.len() + OVERHEAD) as u64);
     let rest = usize::try_from(at).ok().filter(|_| at <= offset).and_then(|at| first.get(at..))?;
     let next = rest.strip_prefix(b"\r\n").or_else(|| rest.strip_prefix(b"\n"));
     if next.is_some_and(|next| at > 0 && (next.is_empty() || starts_with_record(next))) {
@@ -62,7 +62,7 @@ pub(super) fn line_ends(first: &[u8], offset: u64) -> Option<LooksLike> {
     }
     let mut unix = Vec::with_capacity(rest.len());
     for (k, &byte) in rest.iter().enumerate() {
-        if byte != b'\r' || rest.get(k.saturating_add(1)) != Some(&b'\n') {
+        if byte != b'\r' || rest.get(k + 1) != Some(&b'\n') {
             unix.push(byte);
         }
     }
@@ -145,21 +145,21 @@ fn snappy(first: &[u8]) -> Option<Vec<u8>> {
         let more = usize::from(tag >> 2);
         let back = match tag & 3 {
             0 if more < 60 => {
-                let (literal, next) = after.split_at_checked(more.saturating_add(1))?;
+                let (literal, next) = after.split_at_checked(more + 1)?;
                 out.extend_from_slice(literal);
                 rest = next;
                 continue;
             }
             0 => {
                 // The length follows, and is longer than what is needed.
-                let literal = after.get(more.saturating_sub(59)..)?;
+                let literal = after.get(more - 59..)?;
                 out.extend_from_slice(literal.get(..HEADER_LEN)?);
                 continue;
             }
             1 => (usize::from(tag >> 5) << 8) | usize::from(*after.first()?),
             _ => usize::from(u16::from_le_bytes(*after.first_chunk()?)),
         };
-        let count = if tag & 3 == 1 { (more & 7).saturating_add(4) } else { more.saturating_add(1) };
+        let count = if tag & 3 == 1 { (more & 7) + 4 } else { more + 1 };
         for _ in 0..count {
             let byte = *out.get(out.len().checked_sub(back)?)?;
             out.push(byte);
@@ -196,8 +196,7 @@ fn begins_message(first: &[u8]) -> Option<u64> {
     let (name, _, body) = field(&body, &[0x0a])?;
     let key = std::str::from_utf8(body.get(..usize::try_from(name).ok()?)?).ok()?;
     let is_named = !key.is_empty() && !key.chars().any(char::is_control);
-    (is_named && name < entry && entry < outer && outer < MAX_PAYLOAD)
-        .then_some(outer.saturating_add(head as u64))
+    (is_named && name < entry && entry < outer && outer < MAX_PAYLOAD).then_some(outer + head as u64)
 }
 
 /// Reads a varint of up to five bytes. Returns the bytes after it, too.
@@ -206,7 +205,7 @@ fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
     for (k, &byte) in bytes.iter().enumerate().take(5) {
         value |= u64::from(byte & 0x7f) << (7 * k);
         if byte < 0x80 {
-            return Some((value, bytes.get(k.saturating_add(1)..)?));
+            return Some((value, bytes.get(k + 1..)?));
         }
     }
     None

@@ -25,7 +25,8 @@ pub(super) fn may_be_object(url: &str) -> bool {
     scheme(url).is_some_and(|(scheme, _)| !scheme.eq_ignore_ascii_case("file"))
 }
 
-/// Checks that a path is not the address of a store or a server.
+/// Checks that a path is not the address of a store or a server. The file system is asked later: a mistyped
+/// folder would decide the error. `file://` is refused too, because its escapes and hosts are another syntax.
 ///
 /// # Errors
 /// [`PathsError::NotLocal`].

@@ -69,7 +69,7 @@ impl LeftOut {
             "{count} records from position {} on were left out, and the first of them is {}: {}",
             first.at.position, first.record, first.error
         );
-        let after = Position { position: last.position.saturating_add(1), ..last };
+        let after = Position { position: last.position + 1, ..last };
         Some((after, ErrorKind::NoSoundRow { reason: reason.into() }.into()))
     }
 }

@@ -228,7 +228,7 @@ pub enum NextStep {
 /// A batch, and the run's position after it. `None`: planning failed. A step of `None` must be planned anew.
 type QueuedStep = (Option<Position>, Result<Option<Step>>);
 
-/// The threads of a running loader.
+/// The threads of a running loader. They are plain threads: they block, which threads of a pool must not.
 struct WorkerThreads {
     pool: Arc<Pool>,
     /// Number of workers that were started, and of those that work.
@@ -351,7 +351,7 @@ impl Pool {
                 Job::Make(ticket, plan) => {
                     let after = plan.as_ref().ok().map(|plan| plan.after);
                     // Without a planner, records are requested when their batch is made.
-                    let cold = || self.look_ahead().unwrap_or_default();
+                    let cold = || _ = self.look_ahead();
                     let made = plan.and_then(|plan| catch_panic(|| self.worker.make(plan, cold)));
                     if !self.worker.looks_ahead() {
                         self.queue.look_ahead(false);
@@ -470,7 +470,7 @@ impl Loader {
     /// Counts the cells of a batch that is returned.
     fn count_cells(&mut self, step: &Step) {
         if let Some(RowLengths { longest, rows, sum }) = step.lengths {
-            let [cells, values] = self.cells.unwrap_or_default();
+            let [cells, values] = self.cells.unwrap_or([0, 0]);
             let more = rows.saturating_mul(longest);
             self.cells = Some([cells.saturating_add(more), values.saturating_add(sum)]);
         }

@@ -46,7 +46,8 @@ impl Mix {
     ///
     /// A source is made by [`Dataset::loader`](crate::Dataset::loader) or
     /// [`Dataset::record_loader`](crate::Dataset::record_loader), with its parser and its
-    /// [selected](LoaderOptions::select) records. All other options are the mix's.
+    /// [selected](LoaderOptions::select) records. All other options are the mix's. A type of its own would
+    /// repeat the options.
     pub fn new(sources: impl IntoIterator<Item = (LoaderOptions, u64)>) -> Mix {
         Mix { sources: sources.into_iter().collect(), whole_batches: false, stop: MixStop::default() }
     }

@@ -10,7 +10,8 @@
 //! batches in flight and their payload bytes are bounded.
 //!
 //! Records that are not in memory have to be requested long before they are read. Then a planner draws the
-//! tickets ahead of the threads.
+//! tickets ahead of the threads. Only one thread can request in order. Otherwise workers plan for themselves,
+//! because a planner costs a wake-up for each batch.
 //!
 //! Files in the order of the work: `plan` (positions to plans), `queue` (the bounded queue between threads),
 //! `worker` (makes one batch), `times`, `pace` (the number of threads), `step` (the result), `loader` (the

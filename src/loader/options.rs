@@ -256,7 +256,7 @@ impl LoaderOptions {
 
     /// Delivers batches of records of like length. The buckets have the batch sizes, in place of the
     /// loader's. The shuffle, which is [`Shuffle::None`] or [`Shuffle::Global`], and the treatment of last
-    /// batches are the loader's.
+    /// batches are the loader's. Sizes are not options of the loader, because other orders would refuse them.
     ///
     /// The buckets have the lengths of all records, or with [`select`](LoaderOptions::select) of the selected
     /// ones.
@@ -691,7 +691,7 @@ fn too_many_samples(samples: u64) -> crate::Error {
 }
 
 /// Returns a warning if a global order over small records will be slow on this machine. The order is not
-/// changed.
+/// changed, because results must not depend on the machine.
 fn scattered_reads(spec: &Spec, n: u64, bytes: u64, memory: u64) -> Option<Warning> {
     let mean = bytes / n.max(1);
     (spec.is_scattered() && bytes > memory && mean < SMALL_RECORD).then_some(Warning::ScatteredReads {

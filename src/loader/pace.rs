@@ -102,7 +102,7 @@ impl Pace {
         } else if waits > STARVES && self.threads < self.most {
             // Batches take so long that waiting for more of them would leave processors idle.
             self.trial = None;
-            self.threads = self.threads.saturating_mul(2).min(self.most);
+            self.threads = (self.threads * 2).min(self.most);
         }
     }
 
@@ -119,7 +119,7 @@ impl Pace {
             if rate < rate_before * gain {
                 self.threads = before.min(self.most);
                 self.rest = self.next_rest;
-                self.next_rest = self.next_rest.saturating_mul(2).min(MAX_REST);
+                self.next_rest = (self.next_rest * 2).min(MAX_REST);
                 return;
             }
             self.next_rest = REST;
@@ -128,7 +128,7 @@ impl Pace {
             self.rest -= 1;
             return;
         }
-        let limit = match self.most.saturating_sub(self.threads) {
+        let limit = match self.most - self.threads {
             0 => STARVES,
             1 => WAITS,
             _ => WAITS_IDLE,
@@ -139,7 +139,7 @@ impl Pace {
             self.calm = 0;
             (self.threads - 1).max(1)
         } else if waits > STARVES {
-            self.threads.saturating_mul(2)
+            self.threads * 2
         } else if more {
             self.threads + (self.threads / 4).max(1)
         } else {

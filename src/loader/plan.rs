@@ -111,7 +111,7 @@ impl BatchTickets {
                 continue;
             }
             let step = self.step;
-            self.step = step.saturating_add(1);
+            self.step = step + 1;
             let begins = std::mem::take(&mut self.begins);
             return Ok(Some(Ticket { epoch: Arc::clone(&self.epoch), step, begins, filled: None }));
         }
@@ -121,8 +121,7 @@ impl BatchTickets {
     /// batch.
     fn next_filled(&mut self) -> Result<Option<Ticket>> {
         let EpochShare { order, share, epoch } = &*self.epoch;
-        let ahead = self.left_out.get(self.passed..).unwrap_or_default();
-        let ahead = ahead.iter().map(|at| (at.epoch - *epoch, at.position));
+        let ahead = self.left_out.iter().skip(self.passed).map(|at| (at.epoch - *epoch, at.position));
         let filled = share.filled(ahead);
         let (epochs, position) = filled.as_ref().map_or((0, order.len()), |(_, after)| *after);
         let after = Position { epoch: following_epoch(*epoch, epochs)?, position };

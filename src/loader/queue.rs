@@ -166,7 +166,7 @@ impl<P, T> QueueState<P, T> {
 
     /// Returns the largest number of batches in flight.
     fn batches(&self) -> usize {
-        self.limits.batches.unwrap_or(self.working.saturating_mul(2).max(MIN_BATCHES))
+        self.limits.batches.unwrap_or((self.working * 2).max(MIN_BATCHES))
     }
 
     /// Returns true if workers have nothing more to do.
@@ -276,7 +276,7 @@ impl<P, T> QueueState<P, T> {
             let ticket = self.first + self.in_flight as u64;
             self.take_ahead(cost);
             self.in_flight += 1;
-            self.bytes = self.bytes.saturating_add(cost.bytes);
+            self.bytes += cost.bytes;
             return Polled::Ready(Task::Make(ticket, plan));
         }
         if self.worker_may_draw() { Polled::Ready(Task::Draw) } else { Polled::Pending }
@@ -296,7 +296,7 @@ impl<P, T> QueueState<P, T> {
         if matches!(self.entries.front(), Some(Entry::Made(..)))
             && let Some(Entry::Made(batch, bytes)) = self.entries.pop_front()
         {
-            self.bytes = self.bytes.saturating_sub(bytes);
+            self.bytes -= bytes;
             self.in_flight -= 1;
             self.first += 1;
             return Polled::Ready(batch);
@@ -321,7 +321,7 @@ impl<P, T> QueueState<P, T> {
     /// A worker is woken once half of the batches may be made, so that it makes several in one go. One is
     /// woken at a time: it calls this after it has taken its work.
     fn wakes(&mut self) -> Wakes {
-        let asleep = self.sleeping.saturating_sub(self.woken);
+        let asleep = self.sleeping - self.woken;
         let most = self.batches();
         let is_free = |batches: usize| most.saturating_sub(batches) >= (most / 2).max(1);
         let has_work = || {

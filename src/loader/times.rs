@@ -45,7 +45,7 @@ impl WorkerClock {
         let [read, parse, decode] = [&self.read, &self.parse, &self.decode]
             .map(|nanos| Duration::from_nanos(nanos.load(Ordering::Relaxed)));
         // Pictures and columns are decoded while records are parsed.
-        let decode = decode.saturating_add(Duration::from_nanos(decoders));
+        let decode = decode + Duration::from_nanos(decoders);
         LoaderTimes { read, parse: parse.saturating_sub(decode), decode }
     }
 }

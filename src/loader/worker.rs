@@ -21,7 +21,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Maximum number of bytes of a new buffer that are accessed before records are read into it.
-const NEW_BYTES: usize = 4 << 20;
+const NEW_BYTES: u64 = 4 << 20;
 /// Number of steps before and after one without a sound row that are searched for one.
 const NEIGHBOURS: i64 = 64;
 
@@ -348,7 +348,7 @@ impl BatchWorker {
         let mut buffer = self.buffers.take();
         if buffer.capacity() == 0 {
             // The first reads are timed, to find cold records. Page faults of new memory must not count.
-            grow(&mut buffer, usize::try_from(plan.cost.bytes).unwrap_or(usize::MAX).min(NEW_BYTES))?;
+            grow(&mut buffer, plan.cost.bytes.min(NEW_BYTES) as usize)?;
             buffer.clear();
         }
         let mut ranges = Vec::with_capacity(plan.ids.len());
@@ -376,7 +376,7 @@ impl BatchWorker {
         let mut rows = Vec::with_capacity(ranges.len());
         for (range, &index) in ranges.iter().zip(&outcome.kept) {
             let Some(at) = &plan.located[index as usize] else { continue };
-            let payload = buffer.get(range.clone()).unwrap_or_default();
+            let payload = &buffer[range.clone()];
             rows.push(ReadRow {
                 payload,
                 at: self.dataset.set().location(at),
@@ -439,9 +439,7 @@ impl BatchWorker {
             let (mut batch, refused) = self.parse(plan, own, &rows, outcome)?;
             leave_out(&refused, &mut rows);
             leave_out(&refused, &mut outcome.kept);
-            let draw = |row: usize, name: &str| {
-                named_draw(seeds.get(outcome.kept[row] as usize).copied().unwrap_or_default(), name)
-            };
+            let draw = |row: usize, name: &str| named_draw(seeds[outcome.kept[row] as usize], name);
             let limit = own.bytes_limit();
             let bad = match &self.pictures {
                 Some(Pictures { decoder, pools }) => self

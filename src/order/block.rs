@@ -110,7 +110,7 @@ impl BlockOrder {
         while !out.is_empty() {
             let window = self.window(self.window_of(position));
             let inside = position - window.start;
-            let here = usize::try_from(window.len - inside).unwrap_or(usize::MAX).min(out.len());
+            let here = (window.len - inside).min(out.len() as u64) as usize;
             let (now, later) = out.split_at_mut(here);
             window.permuted.fill(inside, now);
             for now in now.chunks_mut(BATCH) {
@@ -137,7 +137,7 @@ impl BlockOrder {
     /// Returns the records of each block of a window, in the order in which they are laid out.
     pub(super) fn blocks_of(&self, window: u64) -> impl Iterator<Item = Range<u64>> {
         let first = window * self.window;
-        (first..first.saturating_add(self.window).min(self.blocks)).map(|at| {
+        (first..(first + self.window).min(self.blocks)).map(|at| {
             let start = self.permuted.get(at) * self.block;
             start..start.saturating_add(self.block).min(self.n)
         })

@@ -306,8 +306,7 @@ impl BucketOrder {
             let position = start + done as u64;
             let bucket = last_at(&self.starts, position);
             let left = self.starts[bucket + 1] - position;
-            let end =
-                usize::try_from(left).map_or(out.len(), |left| out.len().min(done.saturating_add(left)));
+            let end = done + left.min((out.len() - done) as u64) as usize;
             let index = position - self.starts[bucket];
             let out = &mut out[done..end];
             match key.get(bucket) {

@@ -79,7 +79,7 @@ impl Classes {
                 (*count, *last) = (*count + 1, number);
             }
         }
-        blocks.iter().map(|(count, _)| *count).min().unwrap_or_default()
+        blocks.iter().map(|(count, _)| *count).min().unwrap_or(0)
     }
 }
 
@@ -131,7 +131,7 @@ impl BalancedBlocks {
         while !out.is_empty() {
             let window = self.window(blocks, blocks.window_of(position));
             let inside = position - window.start;
-            let here = usize::try_from(window.len - inside).unwrap_or(usize::MAX).min(out.len());
+            let here = (window.len - inside).min(out.len() as u64) as usize;
             let (now, later) = out.split_at_mut(here);
             window.fill(inside, now);
             now.iter_mut().for_each(|place| *place = blocks.record_at(window.of[3], *place));

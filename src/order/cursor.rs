@@ -158,7 +158,8 @@ impl Cursor {
     /// Moves to the start of an epoch, which may be the current one. If the next iteration would begin inside
     /// that epoch anyway, its position is kept: a saved position, or with
     /// [`LastBatch::Continuous`](super::LastBatch) the position after the samples that the previous epoch's
-    /// last batch took. [`reset`](Cursor::reset) moves to position 0.
+    /// last batch took. [`reset`](Cursor::reset) moves to position 0. If it were not kept, a loop that sets
+    /// each epoch before it begins would silently lose a loaded state.
     ///
     /// # Errors
     /// [`ErrorKind::Order`](crate::ErrorKind::Order) for a mixture whose positions up to that epoch are

@@ -212,7 +212,7 @@ impl Order {
         &self.base.spec
     }
 
-    /// Returns the record at a position.
+    /// Returns the record at a position. Positions come from users and files, so a wrong one is an error.
     ///
     /// # Errors
     /// [`OrderError::Position`] if the position is not below [`len`](Order::len).

@@ -35,7 +35,9 @@ pub(super) fn stream(component: usize) -> u64 {
 ///
 /// The number of a sample is the number of its component's positions before it, so a cycle needs a table of P
 /// entries. The table of the cycle that was used last is kept. If all weights are 1, no table is needed, and
-/// only short cycles have one.
+/// only short cycles have one. With the table, what a component has given is a prefix of its own order.
+/// Samples that are permuted within a cycle need no table, but at a weight of 0.7 a source of 1,000 records
+/// gives only 696 different ones among its first 1,000.
 pub(super) struct Mixture {
     weights: Vec<u64>,
     /// Sum of the weights up to and including each component.
@@ -136,7 +138,7 @@ impl Mixture {
 
     /// Returns the length of a cycle: the sum of the weights.
     pub(super) fn cycle_len(&self) -> u64 {
-        self.ends.last().copied().unwrap_or_default()
+        self.ends[self.ends.len() - 1]
     }
 
     /// Returns the position at which cycle 0 begins. No position before it has a sample.
@@ -236,7 +238,7 @@ impl Mixture {
     }
 
     fn given(&self, component: usize) -> u64 {
-        self.given.get(component).copied().unwrap_or_default()
+        self.given.get(component).copied().unwrap_or(0)
     }
 
     fn permuted(&self, cycle: u64) -> Permutation {

@@ -120,7 +120,8 @@ impl RankShare {
 
     /// Restricts the share to the steps `worker`, `worker + workers`, .. of this rank: its step k is step
     /// `worker + k * workers` of the rank. It is for processes whose batches are consumed round-robin.
-    /// Default: worker 0 of 1.
+    /// Default: worker 0 of 1. To share samples instead would change every batch, and pad the end of each
+    /// worker.
     ///
     /// # Errors
     /// [`OrderError::Refused`] if `worker` is not below `workers`, or for several workers with
@@ -269,8 +270,7 @@ impl RankShare {
     /// Returns the number of the share's step `k` in its epoch, counted from the start of the epoch and over
     /// all workers.
     pub(crate) fn number(&self, k: u64) -> u64 {
-        let ahead = k.saturating_mul(self.workers).saturating_add(self.worker);
-        (self.start / self.batch).saturating_add(ahead)
+        self.start / self.batch + k * self.workers + self.worker
     }
 
     /// Returns the step, rank and row of a position of this epoch. It returns `None` for a position before

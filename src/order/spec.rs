@@ -157,7 +157,9 @@ impl MixSpec {
 
 impl Spec {
     /// Returns a block order with blocks of about `bytes`, and windows of four blocks per sample of a global
-    /// batch, at least 64 blocks. `stored_bytes` is the size of all `n` records on disk.
+    /// batch, at least 64 blocks. `stored_bytes` is the size of all `n` records on disk. It stays a block
+    /// order if one window holds everything: that depends on the batch size, and a state may be resumed with
+    /// another.
     pub(crate) fn block_of(bytes: u64, n: u64, stored_bytes: u64, global_batch: u64) -> Spec {
         let block = block_records(bytes, n, stored_bytes);
         Spec::Block { block, window: default_window(global_batch) }

@@ -70,12 +70,11 @@ impl Subset {
     /// Creates a subset from record numbers that are ascending and below 2^64 - 1.
     pub(crate) fn from_ascending(ids: Vec<u64>) -> Subset {
         debug_assert!(ids.is_sorted_by(|a, b| a < b));
-        let end = ids.last().map_or(0, |last| last.saturating_add(1));
+        let end = ids.last().map_or(0, |last| last + 1);
         let len = ids.len() as u64;
         // A bitmap takes 1.125 bits per record, so it is smaller if at least one in 57 records survives.
         if end / 57 < len && end >= 1024 {
-            let words = usize::try_from(end.div_ceil(64)).unwrap_or(usize::MAX);
-            let mut bits = vec![0; words];
+            let mut bits = vec![0; end.div_ceil(64) as usize];
             for id in ids {
                 bits[(id / 64) as usize] |= 1 << (id % 64);
             }
@@ -88,8 +87,7 @@ impl Subset {
     pub fn from_fn(n: u64, mut keep: impl FnMut(u64) -> bool) -> Subset {
         let words = (0..n.div_ceil(64)).map(|word| {
             let begin = word * 64;
-            (begin..n.min(begin.saturating_add(64)))
-                .fold(0, |bits, i| bits | u64::from(keep(i)) << (i - begin))
+            (begin..n.min(begin + 64)).fold(0, |bits, i| bits | u64::from(keep(i)) << (i - begin))
         });
         Subset::of_bits(words.collect())
     }

@@ -35,17 +35,17 @@ pub(super) fn by_tokens(mut a: &[u8], mut b: &[u8]) -> Ordering {
         if order.is_ne() {
             return order;
         }
-        a = a.get(x.len().max(1)..).unwrap_or_default();
-        b = b.get(y.len().max(1)..).unwrap_or_default();
+        a = a.split_at(x.len().max(1)).1;
+        b = b.split_at(y.len().max(1)).1;
     }
 }
 
 fn digits(s: &[u8]) -> &[u8] {
     let end = s.iter().position(|c| !c.is_ascii_digit()).unwrap_or(s.len());
-    s.get(..end).unwrap_or_default()
+    s.split_at(end).0
 }
 
 fn without_zeros(digits: &[u8]) -> &[u8] {
     let zeros = digits.iter().take_while(|&&c| c == b'0').count();
-    digits.get(zeros..).unwrap_or_default()
+    digits.split_at(zeros).1
 }

@@ -61,7 +61,7 @@ fn is_io(e: &Error, kind: io::ErrorKind) -> bool {
 /// Returns the objects of these names, from a store without listings.
 fn list_each(storage: &Storage, store: &dyn Store, urls: &[&str]) -> Result<Listing> {
     let list = |k: usize| {
-        let url = urls.get(k).copied().unwrap_or_default();
+        let Some(url) = urls.get(k) else { return Ok(Listing::default()) };
         match storage.list(store, url, false) {
             // There is no such object.
             Err(e) if is_io(&e, io::ErrorKind::Unsupported) => Ok(Listing::default()),
@@ -152,8 +152,8 @@ fn literal(word: &str) -> &str {
 fn common_start<'w>(words: &[&'w str]) -> &'w str {
     let Some((first, others)) = words.split_first() else { return "" };
     let common = |other: &&str| first.chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
-    let chars = others.iter().map(common).min().unwrap_or(usize::MAX);
-    let end = first.char_indices().nth(chars).map_or(first.len(), |(at, _)| at);
+    let chars = others.iter().map(common).min();
+    let end = chars.and_then(|chars| first.char_indices().nth(chars)).map_or(first.len(), |(at, _)| at);
     first.get(..end).unwrap_or(first)
 }
 

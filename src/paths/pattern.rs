@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 pub const MAX_NAMES: usize = 1_000_000;
 
 /// Maximum length of all expanded names in bytes: enough for a million names of a few hundred bytes.
-const MAX_TEXT: usize = 256 << 20;
+const MAX_TEXT: u64 = 256 << 20;
 /// Maximum nesting depth of braces.
 const MAX_DEPTH: usize = 16;
 /// Maximum number of missing names in an error, which contains the number of all.
@@ -56,8 +56,8 @@ pub(super) fn resolve(
         if let Some(mut found) = existing(&path, is_pattern, folders)? {
             all.append(&mut found);
         } else if let Some(at) = at_pattern(&path) {
-            let dir = Path::new(word).parent().and_then(Path::to_str).unwrap_or_default();
-            if has_wildcard(dir) {
+            let dir = Path::new(word).parent().and_then(Path::to_str);
+            if dir.is_some_and(has_wildcard) {
                 return Err(bad("wildcards cannot be combined with `@`".into()));
             }
             let folder = path.parent().unwrap_or(base);
@@ -176,7 +176,7 @@ pub(super) fn expand(pattern: &str, depth: usize) -> Result<Vec<String>, String>
                 for part in parts {
                     let mut part = expand(part, depth + 1)?;
                     bytes += total_len(&part);
-                    check_limits(choices.len() + part.len(), bytes)?;
+                    check_limits((choices.len() + part.len()) as u64, bytes)?;
                     choices.append(&mut part);
                 }
                 choices
@@ -246,28 +246,26 @@ fn range(body: &str) -> Result<Option<Vec<String>>, String> {
     let padded = [from, to].iter().any(|s| s.len() > 1 && s.starts_with('0'));
     let width = if padded { from.len().max(to.len()) } else { 0 };
     let steps = a.abs_diff(b) / step;
-    let count = usize::try_from(steps).unwrap_or(usize::MAX).saturating_add(1);
-    check_limits(count, count.saturating_mul(width))?;
+    let count = steps.saturating_add(1);
+    check_limits(count, count.saturating_mul(width as u64))?;
     let nth = |i: u64| if a <= b { a + i * step } else { a - i * step };
     Ok(Some((0..=steps).map(|i| padded_to(width, nth(i))).collect()))
 }
 
 /// Returns each of `heads` concatenated with each of `tails`.
 fn product(heads: &[String], tails: &[String]) -> Result<Vec<String>, String> {
-    let count = heads.len().saturating_mul(tails.len());
-    let bytes = total_len(heads)
-        .saturating_mul(tails.len())
-        .saturating_add(total_len(tails).saturating_mul(heads.len()));
+    let count = heads.len() as u64 * tails.len() as u64;
+    let bytes = total_len(heads) * tails.len() as u64 + total_len(tails) * heads.len() as u64;
     check_limits(count, bytes)?;
     Ok(heads.iter().flat_map(|head| tails.iter().map(move |tail| format!("{head}{tail}"))).collect())
 }
 
-fn total_len(words: &[String]) -> usize {
-    words.iter().map(String::len).sum()
+fn total_len(words: &[String]) -> u64 {
+    words.iter().map(|word| word.len() as u64).sum()
 }
 
-fn check_limits(names: usize, bytes: usize) -> Result<(), String> {
-    if names > MAX_NAMES {
+fn check_limits(names: u64, bytes: u64) -> Result<(), String> {
+    if names > MAX_NAMES as u64 {
         return Err(format!("expected at most {MAX_NAMES} names from braces, found {names}"));
     }
     if bytes > MAX_TEXT {

@@ -11,7 +11,8 @@
 //! 5. It removes the old files.
 //!
 //! After a kill in steps 3 and 4 an old shard is in that folder, or else still under its name. Moving the
-//! folder's files back restores the set.
+//! folder's files back restores the set. Old shards are linked, not copied or renamed, so a set lacks one
+//! name at a time only.
 
 use super::set::{ShardName, set_of};
 use crate::error::{Error, ErrorKind, PathsError, Result};
@@ -109,11 +110,11 @@ pub(super) fn check(folder: &Path, wanted: impl Fn(&OsStr) -> bool) -> Result<()
     let Ok(old) = OldFiles::read(if folder.as_os_str().is_empty() { Path::new(".") } else { folder }) else {
         return Ok(());
     };
-    for set in old.interrupted().unwrap_or_default() {
+    for set in old.interrupted().into_iter().flatten() {
         let Some(names) = old.sets.get(set).filter(|names| names.iter().any(|name| wanted(name))) else {
             continue;
         };
-        let file = folder.join(names.first().map(PathBuf::from).unwrap_or_default());
+        let file = names.first().map_or_else(PathBuf::new, |name| folder.join(name));
         let set = set_of(&file).unwrap_or(file).into();
         let folder = folder.join(REPLACED).into();
         return Err(PathsError::Interrupted { set, folder, files: names.len() }.into());

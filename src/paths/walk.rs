@@ -72,7 +72,7 @@ impl Folders {
     fn entries_of(&mut self, base: &Path, word: &str) -> Result<BTreeSet<PathBuf>> {
         let mut found = BTreeSet::from([base.to_path_buf()]);
         for name in Path::new(word).components() {
-            let name = name.as_os_str().to_str().unwrap_or_default();
+            let Some(name) = name.as_os_str().to_str() else { continue };
             found = match name {
                 "**" => self.with_all_below(found)?,
                 _ if has_wildcard(name) => {

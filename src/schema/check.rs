@@ -49,7 +49,7 @@ fn spec_error(reason: impl Into<Box<str>>) -> Error {
 }
 
 /// Exclusive limit of shape sizes and row lengths. They fit into an `i64`, and their size in bytes fits into
-/// a `u128`.
+/// a `u128`. Sizes of sparse columns are not multiplied, and may be up to 2^63 - 1, as in TensorFlow.
 const LIMIT: u64 = 1 << 62;
 
 fn is_below_limit(size: usize) -> bool {

@@ -96,7 +96,7 @@ impl ImageSpec {
             return Err(spec_error(format!("dtype: expected uint8 or uint16, found {}", self.dtype)));
         }
         if let Some([h, w]) = self.size {
-            let pixels = u64::from(h).saturating_mul(u64::from(w));
+            let pixels = u64::from(h) * u64::from(w);
             if pixels == 0 || pixels > MOST_PIXELS as u64 {
                 return Err(spec_error(format!("size: expected 1 to {MOST_PIXELS} pixels, found {h} x {w}")));
             }

@@ -133,7 +133,7 @@ impl Inference {
             add(stats);
             return Ok(());
         }
-        self.key_bytes = self.key_bytes.saturating_add(key.len());
+        self.key_bytes += key.len();
         if keys >= Inference::MAX_KEYS {
             return Err(too_many(DIFFERENT_KEYS, keys + 1, Inference::MAX_KEYS));
         }

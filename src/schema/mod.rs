@@ -35,7 +35,7 @@ mod spec;
 
 pub use crate::example::DType;
 pub use build::{Schema, SchemaBuilder};
-pub(crate) use check::{array_sizes, elements};
+pub(crate) use check::array_sizes;
 pub use image::{Crop, ImageSpec, MOST_PIXELS, Resize};
 pub use infer::{Finding, Inference};
 pub use spec::{ByteOrder, FeatureSpec, Partition, SplitsDType};

@@ -108,7 +108,8 @@ pub enum FeatureSpec {
         default: Option<FeatureBuf>,
     },
     /// At most one value per record. An absent feature and an empty list are missing values, and several
-    /// values are an error. TensorFlow has no such spec.
+    /// values are an error. TensorFlow has no such spec. Tables that TFX writes have empty cells, and no
+    /// number or string could stand for one.
     Optional {
         /// Type of the values.
         dtype: DType,

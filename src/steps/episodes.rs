@@ -168,7 +168,7 @@ impl Episodes {
 
     /// Returns the number of steps of all episodes.
     pub fn steps(&self) -> u64 {
-        self.0.starts.last().copied().unwrap_or_default()
+        self.0.starts.last().map_or(0, |steps| *steps)
     }
 
     /// Returns the number of the first step of each episode, followed by the number of all steps.
@@ -185,10 +185,10 @@ impl Episodes {
     /// # Errors
     /// [`ErrorKind::OutOfRange`].
     pub fn length(&self, episode: u64) -> Result<u64> {
-        let k = usize::try_from(episode).unwrap_or(usize::MAX);
-        match (self.0.starts.get(k), self.0.starts.get(k.saturating_add(1))) {
-            (Some(from), Some(to)) => Ok(to.saturating_sub(*from)),
-            _ => Err(ErrorKind::OutOfRange { what: "episode", i: episode.into(), len: self.len() }.into()),
+        let ends = usize::try_from(episode).ok().and_then(|k| self.0.starts.get(k..)?.first_chunk::<2>());
+        match ends {
+            Some([from, to]) => Ok(to - from),
+            None => Err(ErrorKind::OutOfRange { what: "episode", i: episode.into(), len: self.len() }.into()),
         }
     }
 
@@ -207,11 +207,10 @@ impl Episodes {
     /// [`ErrorKind::OutOfRange`].
     pub fn number(&self, episode: u64, step: u64) -> Result<u64> {
         let len = self.length(episode)?;
-        if step >= len {
-            return Err(ErrorKind::OutOfRange { what: "step", i: step.into(), len }.into());
+        match usize::try_from(episode).ok().and_then(|k| self.0.starts.get(k)) {
+            Some(start) if step < len => Ok(start + step),
+            _ => Err(ErrorKind::OutOfRange { what: "step", i: step.into(), len }.into()),
         }
-        let start = usize::try_from(episode).ok().and_then(|k| self.0.starts.get(k)).copied();
-        Ok(start.unwrap_or_default().saturating_add(step))
     }
 
     /// Returns the table of an episode: from the cache, from its file, or made of its record.
@@ -346,7 +345,7 @@ fn starts(dataset: &Dataset, shards: &[ShardSteps]) -> Result<Arc<[u64]>> {
         for i in shard.records() {
             let len = match steps {
                 ShardSteps::Tables(file) => {
-                    let len = file.steps(i).map(|(from, to)| to.saturating_sub(from));
+                    let len = file.steps(i).map(|(from, to)| to - from);
                     len.filter(|len| *len <= u32::MAX.into())
                 }
                 ShardSteps::Lengths(all) => {

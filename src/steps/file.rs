@@ -1,7 +1,5 @@
 //! `StepFile`: the tables of all episodes of one shard.
 
-#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
-
 use super::keys::EpisodeKeys;
 use super::layout::{self, EPISODES, KEYS, PLACES, StepSections, TABLES};
 use super::table::EpisodeTable;
@@ -165,7 +163,7 @@ impl StepFile {
                 let start = at.checked_add(from).filter(|_| to <= *all)?;
                 let read = file.read(|file, first| {
                     let mut bytes = zeroed(len)?;
-                    read_exact_at(file, &mut bytes, first.saturating_add(start))?;
+                    read_exact_at(file, &mut bytes, first + start)?;
                     Ok(bytes)
                 });
                 Region::from(read.ok()?)
@@ -187,7 +185,7 @@ impl StepFile {
             }
             TableBytes::File { from: SidecarFile::Object(source), at, len } => {
                 let inside = places.filter(|(from, to)| from < to && to <= len);
-                let ranges = inside.map(|(from, to)| at.saturating_add(from)..at.saturating_add(to));
+                let ranges = inside.map(|(from, to)| at + from..at + to);
                 source.want(&ranges.collect::<Vec<_>>());
             }
             TableBytes::File { .. } => {}
@@ -214,9 +212,8 @@ impl StepFile {
         let mut at = head.len() as u64;
         w.write_all(&head)?;
         for section in &sections {
-            let gap = section.offset.saturating_sub(at);
-            w.write_all(&vec![0; usize::try_from(gap).unwrap_or_default()])?;
-            at = section.offset.saturating_add(section.len);
+            w.write_all(&vec![0; (section.offset - at) as usize])?;
+            at = section.offset + section.len;
             match section.kind {
                 KEYS => w.write_all(&keys)?,
                 EPISODES => episodes.parts().into_iter().try_for_each(|part| w.write_all(part))?,
@@ -234,11 +231,10 @@ impl StepFile {
             TableBytes::File { from, at, len } => from.read(|file, first| {
                 let mut done = 0u64;
                 while done < *len {
-                    let mut bytes = zeroed(PART.min(len.saturating_sub(done)))?;
-                    let start = first.saturating_add(*at).saturating_add(done);
-                    read_exact_at(file, &mut bytes, start)?;
+                    let mut bytes = zeroed(PART.min(len - done))?;
+                    read_exact_at(file, &mut bytes, first + at + done)?;
                     w.write_all(&bytes)?;
-                    done = done.saturating_add(bytes.len() as u64);
+                    done += bytes.len() as u64;
                 }
                 Ok(())
             }),
@@ -269,7 +265,7 @@ impl StepFileBuilder {
         if let Some(table) = table {
             self.tables.try_reserve(table.as_bytes().len())?;
             self.tables.extend(table.as_bytes());
-            self.steps = self.steps.saturating_add(table.steps().into());
+            self.steps += u64::from(table.steps());
         }
         Ok(())
     }

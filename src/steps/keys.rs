@@ -1,7 +1,5 @@
 //! `EpisodeKeys`: the features of episodes, and how their values are divided among steps.
 
-#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
-
 use crate::error::{ErrorKind, Result};
 use crate::example::DType;
 use std::sync::Arc;

@@ -13,7 +13,7 @@ const HEAD: usize = 320;
 
 /// Returns the number of steps that all lists of floats agree about. `None` if there are none, if they
 /// differ, or if one is not in the usual encoding. `read` copies bytes of the payload from an offset on, and
-/// returns their number.
+/// returns their number. Only floats count: their bytes are proportional to their values.
 ///
 /// # Errors
 /// Errors of `read`.
@@ -24,7 +24,7 @@ pub(super) fn steps_by_heads(
 ) -> Result<Option<u32>> {
     let mut buf = [0; HEAD];
     let len = read(0, &mut buf)?;
-    let Some((mut at, features)) = field(buf.get(..len).unwrap_or_default(), 0x0a) else { return Ok(None) };
+    let Some((mut at, features)) = buf.get(..len).and_then(|head| field(head, 0x0a)) else { return Ok(None) };
     if (at as u64).checked_add(features) != Some(payload_len) {
         return Ok(None);
     }
@@ -33,9 +33,9 @@ pub(super) fn steps_by_heads(
     let mut seen = Vec::new();
     while (at as u64) < payload_len {
         let len = read(at as u64, &mut buf)?;
-        let head = buf.get(..len).unwrap_or_default();
+        let Some(head) = buf.get(..len) else { return Ok(None) };
         let Some((before, entry)) = field(head, 0x0a) else { return Ok(None) };
-        let inside = head.get(before..).unwrap_or_default();
+        let Some(inside) = head.get(before..) else { return Ok(None) };
         let Some((key, after_key)) = key_of_entry(inside) else { return Ok(None) };
         if let Some(k) = keys.find(key) {
             let key = keys.all().get(k).filter(|key| key.kind == DType::Float32);

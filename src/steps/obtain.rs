@@ -18,7 +18,7 @@ use crate::memory::zeroed;
 use crate::policy::{Damage, IndexMode, Verify};
 use crate::record::Record;
 use crate::warning::Warning;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -148,7 +148,8 @@ struct SearchedSteps {
     tables: Option<StepFile>,
     /// The reason why a file is not used.
     refused: Option<&'static str>,
-    /// The tables of the first records of a shard that has grown.
+    /// The tables of the first records of a shard that has grown. They are copied, unlike columns: data sets
+    /// of robots grow by episodes, and checksums tell of a stale table.
     earlier: Option<StepFile>,
 }
 
@@ -197,6 +198,7 @@ impl StepFiles<'_> {
     }
 
     /// Scans a shard, and returns the tables of its records. The tables of its first records may be known.
+    #[expect(clippy::indexing_slicing, reason = "shards are numbered from 0 to their count")]
     fn scan(&self, s: usize, shard: &ShardFile, found: SearchedSteps) -> Result<Obtained<ShardFound>> {
         let index = shard.index()?;
         let SearchedSteps { stamp, earlier, .. } = found;
@@ -224,8 +226,8 @@ impl StepFiles<'_> {
             tables.push(Some(&table))?;
         }
         let mut left_out = LeftOut::default();
-        let start = self.dataset.set().starts().get(s).copied().unwrap_or_default();
-        let ids = start.saturating_add(known)..start.saturating_add(shard.len());
+        let start = self.dataset.set().starts()[s];
+        let ids = start + known..start + shard.len();
         for_each_record(self.dataset, s, ids, self.work, |_, record| match self.table_of(record) {
             Ok(table) => tables.push(Some(&table)),
             Err(e) if damage == Damage::Skip && e.is_data() => {
@@ -278,11 +280,12 @@ impl StepFiles<'_> {
     }
 
     /// Counts the steps of the episodes of a shard, without their values if the shard is not compressed.
+    #[expect(clippy::indexing_slicing, reason = "shards are numbered from 0 to their count")]
     fn count(&self, s: usize, shard: &ShardFile) -> Result<ShardFound> {
         let mut lengths = Vec::new();
         let mut left_out = LeftOut::default();
         lengths.try_reserve(usize::try_from(shard.len()).unwrap_or(usize::MAX))?;
-        let start = self.dataset.set().starts().get(s).copied().unwrap_or_default();
+        let start = self.dataset.set().starts()[s];
         let plain = shard.compression() == Compression::None;
         // Heads do not tell whether all lists of an episode agree. Large sets, which are only counted, leave
         // out what they can when they are read.
@@ -293,16 +296,16 @@ impl StepFiles<'_> {
                 self.work.report(0)?;
             }
             if is_object && i % HEADS_AHEAD == 0 {
-                let known = if i == 0 { 0 } else { i.saturating_add(HEADS_AHEAD) };
-                want_heads(shard, known..i.saturating_add(2 * HEADS_AHEAD).min(shard.len()));
+                let known = if i == 0 { 0 } else { i + HEADS_AHEAD };
+                want_heads(shard, known..(i + 2 * HEADS_AHEAD).min(shard.len()));
             }
             let by_heads = if plain && !by_all { self.by_heads(shard, i)? } else { None };
             let steps = match by_heads {
                 Some(steps) => Ok(steps),
                 None => {
                     let mut found = Ok(0);
-                    let id = start.saturating_add(i);
-                    for_each_record(self.dataset, s, id..id.saturating_add(1), self.work, |_, record| {
+                    let id = start + i;
+                    for_each_record(self.dataset, s, id..id + 1, self.work, |_, record| {
                         found = self.table_of(record).map(|table| table.steps());
                         Ok(())
                     })?;
@@ -325,12 +328,8 @@ impl StepFiles<'_> {
         if shard.can_borrow() {
             let payload = shard.borrow(i, span, Verify::Header)?.payload();
             return steps_by_heads(self.keys, payload.len() as u64, |at, to| {
-                let from = usize::try_from(at).ok().and_then(|at| payload.get(at..)).unwrap_or_default();
-                let len = from.len().min(to.len());
-                if let (Some(to), Some(from)) = (to.get_mut(..len), from.get(..len)) {
-                    to.copy_from_slice(from);
-                }
-                Ok(len)
+                let Some(mut from) = payload.get(at as usize..) else { return Ok(0) };
+                Ok(from.read(to)?)
             });
         }
         let source = shard.source()?;
@@ -340,30 +339,22 @@ impl StepFiles<'_> {
             let mut from = 0u64;
             let mut bytes = Vec::new();
             return steps_by_heads(self.keys, span.payload_len, |at, to| {
-                let len = span.payload_len.saturating_sub(at).min(to.len() as u64);
-                let is_known =
-                    from <= at && at.saturating_add(len) <= from.saturating_add(bytes.len() as u64);
-                if !is_known {
-                    bytes = zeroed(HEADS.min(span.payload_len.saturating_sub(at)))?;
+                let left = span.payload_len - at;
+                let len = left.min(to.len() as u64);
+                if at < from || at + len > from + bytes.len() as u64 {
+                    bytes = zeroed(HEADS.min(left))?;
                     from = at;
-                    read_exact_at(source, &mut bytes, start.saturating_add(at))
+                    read_exact_at(source, &mut bytes, start + at)
                         .map_err(|e| Error::from(e).in_file(shard.path()))?;
                 }
-                let skipped = usize::try_from(at.saturating_sub(from)).unwrap_or(usize::MAX);
-                let known = bytes.get(skipped..).unwrap_or_default();
-                let len = known.len().min(to.len());
-                if let (Some(to), Some(known)) = (to.get_mut(..len), known.get(..len)) {
-                    to.copy_from_slice(known);
-                }
-                Ok(len)
+                let Some(mut known) = bytes.get((at - from) as usize..) else { return Ok(0) };
+                Ok(known.read(to)?)
             });
         }
         steps_by_heads(self.keys, span.payload_len, |at, to| {
-            let left = usize::try_from(span.payload_len.saturating_sub(at)).unwrap_or(usize::MAX);
-            let len = left.min(to.len());
-            let to = to.get_mut(..len).unwrap_or_default();
-            read_exact_at(source, to, start.saturating_add(at))
-                .map_err(|e| Error::from(e).in_file(shard.path()))?;
+            let len = (span.payload_len - at).min(to.len() as u64) as usize;
+            let to = to.split_at_mut(len).0;
+            read_exact_at(source, to, start + at).map_err(|e| Error::from(e).in_file(shard.path()))?;
             Ok(len)
         })
     }
@@ -371,7 +362,7 @@ impl StepFiles<'_> {
 
 /// Returns the offset of a record's payload.
 fn payload_start(span: Span) -> u64 {
-    span.end().saturating_sub(span.payload_len).saturating_sub(4)
+    span.end() - span.payload_len - 4
 }
 
 /// Announces the first heads of records of an object.
@@ -381,7 +372,7 @@ fn want_heads(shard: &ShardFile, records: Range<u64>) {
     let spans = records.filter_map(|i| shard.locate(i).ok());
     let heads = spans.map(|span| {
         let start = payload_start(span);
-        start..start.saturating_add(HEADS.min(span.payload_len))
+        start..start + HEADS.min(span.payload_len)
     });
     source.want(&heads.collect::<Vec<_>>());
 }
@@ -399,7 +390,7 @@ impl ShardFiles for StepFiles<'_> {
             let known = found.earlier.as_ref().map_or(0, StepFile::len);
             let index = shard.index()?;
             let from = if known > 0 { index.locate(known)?.offset } else { 0 };
-            Some(index.indexed_end().saturating_sub(from))
+            Some(index.indexed_end() - from)
         } else {
             None
         };

@@ -1,7 +1,5 @@
 //! Whole episodes of a store, for those without a stored table: each is read once while its steps are in use.
 
-#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
-
 use super::table::EpisodeTable;
 use crate::error::{ErrorKind, Result};
 use crate::io::is_interrupted;
@@ -57,7 +55,7 @@ enum PoolEntry {
 impl PoolState {
     /// Returns an episode that is here, and notes the access.
     fn here(&mut self, number: u64) -> Option<Arc<WholeEpisode>> {
-        self.clock = self.clock.saturating_add(1);
+        self.clock += 1;
         match self.episodes.get_mut(&number)? {
             PoolEntry::Here { episode, used } => {
                 *used = self.clock;
@@ -70,9 +68,9 @@ impl PoolState {
     fn remove(&mut self, number: u64) {
         match self.episodes.remove(&number) {
             Some(PoolEntry::Here { episode, .. }) => {
-                self.bytes = self.bytes.saturating_sub(episode.payload.len() as u64);
+                self.bytes -= episode.payload.len() as u64;
             }
-            Some(PoolEntry::Wanted { bytes, .. }) => self.ahead = self.ahead.saturating_sub(bytes),
+            Some(PoolEntry::Wanted { bytes, .. }) => self.ahead -= bytes,
             Some(PoolEntry::Reading) | None => {}
         }
     }
@@ -80,7 +78,7 @@ impl PoolState {
     /// Adds an episode, and drops those that were not used for the longest time if there are too many bytes.
     fn add(&mut self, number: u64, episode: Arc<WholeEpisode>) {
         self.remove(number);
-        self.bytes = self.bytes.saturating_add(episode.payload.len() as u64);
+        self.bytes += episode.payload.len() as u64;
         while self.bytes > BYTES {
             let uses = self.episodes.iter().filter_map(|(number, entry)| match entry {
                 PoolEntry::Here { used, .. } => Some((*used, *number)),
@@ -89,7 +87,7 @@ impl PoolState {
             let Some((_, oldest)) = uses.min() else { break };
             self.remove(oldest);
         }
-        self.clock = self.clock.saturating_add(1);
+        self.clock += 1;
         self.episodes.insert(number, PoolEntry::Here { episode, used: self.clock });
     }
 }
@@ -166,7 +164,7 @@ impl EpisodePool {
         let ahead = state.ahead.saturating_add(bytes);
         if let Some(known) = state.episodes.get_mut(&number) {
             if let PoolEntry::Wanted { windows, .. } = known {
-                *windows = windows.saturating_add(1);
+                *windows += 1;
             }
             return;
         }
@@ -189,7 +187,7 @@ impl EpisodePool {
         let mut state = self.lock();
         match state.episodes.get_mut(&number) {
             Some(PoolEntry::Wanted { windows, .. }) if *windows > 1 => {
-                *windows = windows.saturating_sub(1);
+                *windows -= 1;
                 false
             }
             Some(PoolEntry::Wanted { .. }) => {

@@ -156,8 +156,7 @@ impl<'t> StepRows<'t> {
             let mut numbers = numbers.into_iter();
             for count in &mut counts {
                 let mut items = 0u64;
-                for _ in 0..*count {
-                    let number = numbers.next().unwrap_or_default();
+                for number in numbers.by_ref().take(*count as usize) {
                     let Ok(number) = u64::try_from(number) else {
                         let reason = format!("expected a number of items, found {number}");
                         return Err(ErrorKind::Value { reason: reason.into() }.into());
@@ -249,14 +248,14 @@ fn ends(kind: DType, bytes: &[u8], counts: &[u64]) -> Result<Vec<u32>> {
             bytes.len() as u64 / 4
         }
         DType::Int64 => {
-            let mut at = 0usize;
+            let mut rest = bytes.iter();
             for count in counts {
                 for _ in 0..*count {
-                    let rest = bytes.get(at..).unwrap_or_default();
-                    let Some(len) = rest.iter().position(|byte| *byte < 0x80) else { break };
-                    at = at.saturating_add(len).saturating_add(1);
+                    if !rest.any(|byte| *byte < 0x80) {
+                        break;
+                    }
                 }
-                ends.push(at as u32);
+                ends.push(bytes.len().saturating_sub(rest.len()) as u32);
             }
             varint::count(bytes)? as u64
         }

@@ -1,7 +1,5 @@
 //! `EpisodeStep`: the values of one step, each read when it is asked for.
 
-#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
-
 use super::encode::count_strings;
 use super::episodes::Episodes;
 use super::payload::PayloadParts;
@@ -98,7 +96,7 @@ impl<'e> EpisodeStep<'e> {
         let one = |row: &[u8]| {
             let mut reader = WireReader::new(row);
             let value = reader.take_field(0x0a)?;
-            reader.is_empty().then(|| row.len().saturating_sub(value.len()))
+            reader.is_empty().then(|| row.len() - value.len())
         };
         let Some(from) = one(&row) else {
             let found = count_strings(&row);
@@ -106,7 +104,7 @@ impl<'e> EpisodeStep<'e> {
             return Err(e.at(self.episodes.dataset().set().location(&self.at)));
         };
         Ok(match row {
-            Cow::Borrowed(row) => Cow::Borrowed(row.get(from..).unwrap_or_default()),
+            Cow::Borrowed(row) => Cow::Borrowed(row.split_at(from).1),
             Cow::Owned(mut row) => {
                 row.drain(..from);
                 Cow::Owned(row)

@@ -70,7 +70,8 @@ pub(super) struct ListPlace {
 /// The places of each step's values in the payload of an episode, with their checksums.
 ///
 /// It is made of one payload by [`EpisodeTable::of`], and stored in files of `docs/index.md`. It takes 8
-/// bytes for each picture of a step, and 4 for each 256 bytes of numbers.
+/// bytes for each picture of a step, and 4 for each 256 bytes of numbers. With the checksum of the record
+/// alone, a random step would read a hundred times its bytes.
 #[derive(Debug)]
 pub struct EpisodeTable {
     bytes: Region,
@@ -134,8 +135,8 @@ impl EpisodeTable {
         mut places: Vec<ListPlace>,
     ) -> Result<EpisodeTable, &'static str> {
         const CUT: &str = "the table of an episode is too short";
-        let stored = u32_at(&bytes, 0).ok_or(CUT)?;
-        if crc32c(bytes.get(4..).unwrap_or_default()) != stored {
+        let (stored, rest) = bytes.split_first_chunk().ok_or(CUT)?;
+        if crc32c(rest) != u32::from_le_bytes(*stored) {
             return Err("the table of an episode: crc32c mismatch");
         }
         let steps = u32_at(&bytes, 4).ok_or(CUT)?;
@@ -144,15 +145,16 @@ impl EpisodeTable {
         if u64::from(steps) > payload_len {
             return Err("there are more steps than bytes of the payload");
         }
+        let (stored_places, _) = bytes.get(HEAD..).ok_or(CUT)?.as_chunks::<PLACE>();
         for (k, key) in keys.all().iter().enumerate() {
-            let at = HEAD.saturating_add(k.saturating_mul(PLACE));
-            let form = *bytes.get(at).ok_or(CUT)?;
-            let start = u32_at(&bytes, at.saturating_add(4)).ok_or(CUT)?;
-            let len = u32_at(&bytes, at.saturating_add(8)).ok_or(CUT)?;
+            let stored_place = stored_places.get(k).ok_or(CUT)?;
+            let ([[form, ..], start, len], _) = stored_place.as_chunks::<4>() else { return Err(CUT) };
+            let start = u32::from_le_bytes(*start);
+            let len = u32::from_le_bytes(*len);
             if u64::from(start).saturating_add(len.into()) > payload_len {
                 return Err("a list ends after its payload");
             }
-            let (form, size) = EpisodeTable::form(&bytes, form, steps, len, part)?;
+            let (form, size) = EpisodeTable::form(&bytes, *form, steps, len, part)?;
             if !fits(key, form, steps, len) {
                 return Err("a list has a form that its feature cannot have");
             }
@@ -307,10 +309,8 @@ impl EpisodeTable {
             ListForm::Table => 1,
             _ => return self.checked_row(key, 0).into_iter().for_each(f),
         };
-        let mut at = 0u32;
-        while at < self.steps {
+        for at in (0..self.steps).step_by(step as usize) {
             self.checked_row(key, at).into_iter().for_each(&mut f);
-            at = at.saturating_add(step);
         }
     }
 }

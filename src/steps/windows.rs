@@ -1,7 +1,5 @@
 //! `Windows`: records that have the values of several steps around an anchor.
 
-#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
-
 use super::anchors::Anchors;
 use super::encode::{EntryHead, count_strings, features_len, put_features_head, put_string};
 use super::episodes::Episodes;
@@ -254,15 +252,15 @@ fn mean_bytes(episodes: &Episodes, features: &[WindowFeature]) -> u64 {
         let values = match &feature.values {
             WindowValues::Rows { key, offsets, .. } => {
                 let row = u64::from(table.place(*key).len).div_ceil(steps);
-                row.saturating_mul(offsets.len() as u64)
+                row * offsets.len() as u64
             }
             WindowValues::Episode { key } => table.place(*key).len.into(),
             WindowValues::Flags { offsets } => offsets.len() as u64,
             WindowValues::Number { .. } => 4,
         };
-        values.saturating_add(feature.name.len() as u64).saturating_add(16)
+        values + feature.name.len() as u64 + 16
     };
-    features.iter().map(of).fold(8, u64::saturating_add)
+    8 + features.iter().map(of).sum::<u64>()
 }
 
 /// Windows over the steps of episodes: records that have the values of several steps around an anchor, made
@@ -408,8 +406,8 @@ fn clipped(anchor: u64, offset: i64, steps: u32) -> (u32, bool) {
 /// A part of a list.
 enum ListPart<'a> {
     Bytes(&'a [u8]),
-    /// A range of the bytes that are not the payload's.
-    Own(Range<usize>),
+    /// This number of the bytes that are not the payload's, which follow those of the part before.
+    Own(usize),
     /// The same bytes this number of times.
     Repeated(&'a [u8], usize),
     /// This number of zero bytes or empty strings.
@@ -494,7 +492,7 @@ impl WindowRecords {
         };
         // Small lists that are no bytes of the payload.
         let mut own: Vec<u8> = Vec::new();
-        let mut parts: Vec<ListPart<'_>> = Vec::with_capacity(self.features.len().saturating_mul(2));
+        let mut parts: Vec<ListPart<'_>> = Vec::with_capacity(self.features.len() * 2);
         let mut heads: Vec<(EntryHead<'_>, usize)> = Vec::with_capacity(self.features.len());
         for feature in &self.features {
             let first = parts.len();
@@ -520,12 +518,12 @@ impl WindowRecords {
                                 None => ListPart::Repeated(one, count_strings(of_first()?)),
                             },
                             (true, PadRow::Zeros) => {
-                                ListPart::Zeros(zero_bytes(feature.kind, width.unwrap_or_default()))
+                                ListPart::Zeros(zero_bytes(feature.kind, width.unwrap_or(0)))
                             }
                         };
                         len = len.saturating_add(match &part {
                             ListPart::Bytes(bytes) => bytes.len(),
-                            ListPart::Own(range) => range.len(),
+                            ListPart::Own(n) => *n,
                             ListPart::Repeated(bytes, n) => bytes.len().saturating_mul(*n),
                             ListPart::Zeros(n) if feature.kind == DType::Bytes => n.saturating_mul(2),
                             ListPart::Zeros(n) => *n,
@@ -544,35 +542,36 @@ impl WindowRecords {
                     let start = own.len();
                     let outside = |offset: &i64| clipped(step, *offset, table.steps()).1;
                     own.extend(offsets.iter().map(|offset| u8::from(outside(offset))));
-                    len = own.len().saturating_sub(start);
-                    parts.push(ListPart::Own(start..own.len()));
+                    len = own.len() - start;
+                    parts.push(ListPart::Own(len));
                 }
                 WindowValues::Number { step: of_step } => {
                     let start = own.len();
                     put_varint(if *of_step { step } else { episode }, &mut own);
-                    len = own.len().saturating_sub(start);
-                    parts.push(ListPart::Own(start..own.len()));
+                    len = own.len() - start;
+                    parts.push(ListPart::Own(len));
                 }
             }
-            let count = parts.len().saturating_sub(first);
+            let count = parts.len() - first;
             heads.push((EntryHead::new(&feature.name, feature.kind, len as u64), count));
         }
         let body = features_len(heads.iter().map(|(head, _)| head));
         put_features_head(body, buf)?;
+        let mut own = own.into_iter();
         let mut parts = parts.into_iter();
         for (head, count) in &heads {
             head.put(buf);
             for part in parts.by_ref().take(*count) {
                 match part {
                     ListPart::Bytes(bytes) => buf.extend_from_slice(bytes),
-                    ListPart::Own(range) => buf.extend_from_slice(own.get(range).unwrap_or_default()),
+                    ListPart::Own(n) => buf.extend(own.by_ref().take(n)),
                     ListPart::Repeated(bytes, n) => {
                         (0..n).for_each(|_| buf.extend_from_slice(bytes));
                     }
                     ListPart::Zeros(n) if matches!(head.kind(), DType::Bytes) => {
                         buf.extend(std::iter::repeat_n([0x0a, 0], n).flatten());
                     }
-                    ListPart::Zeros(n) => buf.resize(buf.len().saturating_add(n), 0),
+                    ListPart::Zeros(n) => buf.resize(buf.len() + n, 0),
                 }
             }
         }
@@ -733,7 +732,7 @@ impl DerivedRecords for WindowRecords {
     /// Returns the digest of the dataset, of the lengths of all episodes, and of the anchors.
     fn fingerprint(&self) -> Result<String> {
         let mut all = self.episodes.dataset().fingerprint()?.into_bytes();
-        all.try_reserve(self.episodes.starts().len().saturating_mul(8))?;
+        all.try_reserve(self.episodes.starts().len() * 8)?;
         self.episodes.starts().iter().for_each(|start| all.extend(start.to_le_bytes()));
         self.anchors.digest(&mut all);
         Ok(hex128(&all))

@@ -120,6 +120,7 @@ impl<'a> TensorHeader<'a> {
     }
 
     /// Returns an error for a tensor with elements and without any value. TensorFlow reads it as zeros.
+    /// Writers that mean zeros write them.
     pub(crate) fn check_given(&self) -> Result<(), TensorError> {
         let given = if is_complex(self.dtype) { self.values / 2 } else { self.values };
         if self.elements > 0 && self.content.is_empty() && given == 0 {

@@ -84,9 +84,7 @@ fn values_array(batch: &Batch, planned: &PlannedColumn) -> Result<ArrayRef> {
         (Form::VarLen, Some(Column::Sparse(sparse))) if sparse.dense_shape.len() == 2 => {
             nest_sparse(data_type, sparse, rows)
         }
-        (Form::Sparse(rank), Some(Column::Sparse(sparse)))
-            if sparse.dense_shape.len() == rank.saturating_add(1) =>
-        {
+        (Form::Sparse(rank), Some(Column::Sparse(sparse))) if sparse.dense_shape.len() == rank + 1 => {
             sparse_struct(data_type, sparse, rows)
         }
         (Form::Steps(dims), Some(Column::Dense(dense))) if dense.shape.len() == dims => {
@@ -108,11 +106,11 @@ pub(crate) fn dense_array(
     shape: &[usize],
     names: Option<&ArrayRef>,
 ) -> Result<ArrayRef> {
-    let rows = shape.first().copied().unwrap_or_default();
-    let per_row = values.len().checked_div(rows).unwrap_or_default().max(1);
+    let per_row = shape.first().and_then(|&rows| values.len().checked_div(rows));
+    let per_row = per_row.map_or(1, |count| count.max(1));
     let row_of = |value| value / per_row;
     // A tensor has one list of all dimensions.
-    let depth = shape.len().saturating_sub(1).min(depth(data_type));
+    let depth = (shape.len() - 1).min(depth(data_type));
     nest(data_type, &fixed(shape, depth)?, Leaf { names, ..Leaf::whole(values, &row_of) })
 }
 
@@ -210,7 +208,9 @@ where
         shared(values).into()
     } else {
         let mut all = collected(count, std::iter::empty())?;
-        kept.iter().for_each(|range| all.extend_from_slice(values.get(range.clone()).unwrap_or_default()));
+        for values in kept.iter().filter_map(|range| values.get(range.clone())) {
+            all.extend_from_slice(values);
+        }
         all.into()
     };
     Ok(Arc::new(PrimitiveArray::<T>::new(values, None)))
@@ -326,11 +326,11 @@ fn list<T: OffsetSizeTrait + NoUninit>(
 
 /// Returns the row splits of lists of these lengths.
 fn splits(lengths: impl ExactSizeIterator<Item = usize>) -> Result<RowSplits> {
-    let mut splits = collected(lengths.len().saturating_add(1), std::iter::empty())?;
+    let mut splits = collected(lengths.len() + 1, std::iter::empty())?;
     splits.push(0);
     let mut end = 0usize;
     for len in lengths {
-        end = end.saturating_add(len);
+        end += len;
         splits.push(i32::try_from(end).map_err(|_| ErrorKind::TooLarge { len: end })?);
     }
     Ok(RowSplits::Int32(splits.into()))
@@ -388,8 +388,8 @@ fn steps(data_type: &DataType, values: &Values, shape: &[usize], lengths: &[i64]
     let step = count_of(shape, 2);
     let mut kept: Vec<Range<usize>> = collected(lengths.len(), std::iter::empty())?;
     for (number, &len) in lengths.iter().enumerate() {
-        let start = number.saturating_mul(row);
-        let range = start..start.saturating_add((len as usize).saturating_mul(step));
+        let start = number * row;
+        let range = start..start + len as usize * step;
         match kept.last_mut() {
             Some(last) if last.end == range.start => last.end = range.end,
             _ => kept.push(range),
@@ -402,6 +402,6 @@ fn steps(data_type: &DataType, values: &Values, shape: &[usize], lengths: &[i64]
     }
     let mut dims = vec![Dimension::Ragged(splits)];
     let inner: Vec<usize> = std::iter::once(count).chain(shape.iter().skip(2).copied()).collect();
-    dims.extend(fixed(&inner, inner.len().saturating_sub(1))?);
+    dims.extend(fixed(&inner, inner.len() - 1)?);
     nest(data_type, &dims, Leaf { values, names: None, kept, row_of: &|value| value / row.max(1) })
 }

@@ -164,7 +164,8 @@ impl FeatureColumns {
 }
 
 impl FieldPlanner<'_> {
-    /// Returns the fields of a dict. A dict without features has none.
+    /// Returns the fields of a dict. A dict without features has none. A sequence of dicts is a struct of
+    /// lists, as TFDS returns it: a list of structs has no room for features with other numbers of items.
     fn fields(&self, nodes: &[(Box<str>, Node)]) -> Result<Vec<FeatureColumn>> {
         let fields = nodes.iter().map(|(name, node)| self.field(name, node));
         fields.filter_map(Result::transpose).collect()
@@ -179,7 +180,7 @@ impl FieldPlanner<'_> {
                 Ok((!columns.is_empty())
                     .then_some(FeatureColumn { field, values: FeatureValues::Struct(columns) }))
             }
-            // The items of steps are the items of sequences.
+            // The items of steps are the items of sequences. A table is read as a whole, so steps are lists.
             Node::Steps(_, node) => self.field(name, node),
             Node::Leaf(number) => self.leaf(name, *number).map(Some),
             _ => Err(Error::schema(name, "expected a dict, steps or a leaf, found another feature")),
@@ -258,7 +259,8 @@ impl FieldPlanner<'_> {
     }
 }
 
-/// Returns the names of labels as an array, if each class has one of its own.
+/// Returns the names of labels as an array, if each class has one of its own. A dictionary would merge
+/// classes of one name, and pandas refuses it.
 fn names(labels: &Labels) -> Option<ArrayRef> {
     let names = labels.names.as_ref()?;
     let distinct: BTreeSet<&str> = names.iter().map(|name| &**name).collect();
@@ -306,8 +308,7 @@ impl LeafValues {
     fn array(&self, batch: &Batch, data_type: &DataType) -> Result<ArrayRef> {
         let rows = batch.rows();
         let names = self.names.as_ref();
-        let is_whole =
-            |shape: &[usize]| shape.len() == self.dims.saturating_add(1) && shape.first() == Some(&rows);
+        let is_whole = |shape: &[usize]| shape.len() == self.dims + 1 && shape.first() == Some(&rows);
         match batch.get(&self.path) {
             Some(Column::Dense(dense)) if is_whole(&dense.shape) => {
                 dense_array(data_type, &dense.values, &dense.shape, names)
@@ -315,10 +316,7 @@ impl LeafValues {
             Some(Column::Optional(optional)) if is_whole(&optional.shape) => {
                 dense_array(data_type, &optional.values, &optional.shape, names)
             }
-            Some(Column::Ragged(ragged))
-                if ragged.row_splits.len().saturating_add(ragged.shape.len())
-                    == self.dims.saturating_add(1) =>
-            {
+            Some(Column::Ragged(ragged)) if ragged.row_splits.len() + ragged.shape.len() == self.dims + 1 => {
                 ragged_array(data_type, ragged, names)
             }
             Some(_) => {

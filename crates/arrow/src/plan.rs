@@ -162,7 +162,7 @@ fn column(
     let mut tensor = None;
     let mut array = None;
     let mut dense = |shape: &[usize], numbers: bool| {
-        let dims = shape.len().saturating_add(1);
+        let dims = shape.len() + 1;
         if options.tensors == Tensors::Extension && !shape.is_empty() && numbers {
             tensor = Some(shape.to_vec());
             let count = shape.iter().try_fold(1usize, |product, &len| product.checked_mul(len));
@@ -194,7 +194,7 @@ fn column(
         FeatureSpec::VarLen { dtype } if stays_sparse => (*dtype, Form::VarLen, vec![Level::List]),
         FeatureSpec::VarLen { dtype } => (*dtype, Form::Ragged(1), vec![Level::List]),
         FeatureSpec::FixedLenSequence { shape, dtype, .. } => {
-            let form = if is_list { Form::Steps(shape.len().saturating_add(2)) } else { Form::Ragged(1) };
+            let form = if is_list { Form::Steps(shape.len() + 2) } else { Form::Ragged(1) };
             (*dtype, form, [vec![Level::List], fixed(shape)].concat())
         }
         FeatureSpec::Ragged { dtype, partitions, row_splits_dtype, .. } => {
@@ -209,7 +209,7 @@ fn column(
             }));
             // Uniform partitions have row splits unless all partitions in them are uniform.
             let inner = levels.iter().rev().take_while(|level| matches!(level, Level::Fixed(_))).count();
-            (*dtype, Form::Ragged(levels.len().saturating_sub(inner)), levels)
+            (*dtype, Form::Ragged(levels.len() - inner), levels)
         }
         FeatureSpec::Sparse { dtype, index_keys, .. } => {
             (*dtype, Form::Sparse(index_keys.len()), vec![Level::List])

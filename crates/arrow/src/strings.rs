@@ -58,16 +58,16 @@ fn views_into(max: usize, strings: &BytesColumn, kept: &[Range<usize>]) -> Resul
             views.push(view);
         } else if is_copied(len) {
             let buffer = match slot {
-                Some(buffer) if copies.len().saturating_add(len) <= max => buffer,
+                Some(buffer) if copies.len() + len <= max => buffer,
                 _ => {
                     finish(&mut buffers, slot, std::mem::take(&mut copies));
                     copies = collected(left.min(max), std::iter::empty())?;
                     buffers.push(Buffer::from_vec(Vec::<u8>::new()));
-                    buffers.len().saturating_sub(1)
+                    buffers.len() - 1
                 }
             };
             slot = Some(buffer);
-            left = left.saturating_sub(len);
+            left -= len;
             views.push(make_view(value, buffer as u32, copies.len() as u32));
             copies.extend_from_slice(value);
         } else {
@@ -92,13 +92,13 @@ fn inline_view(value: &[u8]) -> Option<u128> {
             let first = value.first_chunk()?;
             let last = value.last_chunk()?;
             let [first, last] = [first, last].map(|four: &[u8; 4]| u128::from(u32::from_le_bytes(*four)));
-            first | last << (8 * len.saturating_sub(4))
+            first | last << (8 * (len - 4))
         }
         8..=MAX_INLINE => {
             let first = value.first_chunk()?;
             let last = value.last_chunk()?;
             let [first, last] = [first, last].map(|eight: &[u8; 8]| u128::from(u64::from_le_bytes(*eight)));
-            first | last << (8 * len.saturating_sub(8))
+            first | last << (8 * (len - 8))
         }
         _ => return None,
     };
@@ -151,7 +151,7 @@ pub(crate) fn binary(strings: &BytesColumn, kept: &[Range<usize>]) -> Result<Bin
         let count: usize = kept.iter().map(Range::len).sum();
         check_len(len.max(count))?;
         let mut data = collected(len, std::iter::empty())?;
-        let mut offsets = collected(count.saturating_add(1), std::iter::empty())?;
+        let mut offsets = collected(count + 1, std::iter::empty())?;
         offsets.push(0);
         for (_, value) in kept_strings(strings, kept) {
             data.extend_from_slice(value);
@@ -181,7 +181,7 @@ pub(crate) fn kept_strings<'a>(
     let whole = is_whole(strings, kept).then(|| strings.iter().enumerate());
     let ranges = if whole.is_some() { &[] } else { kept };
     let numbers = ranges.iter().cloned().flatten();
-    let some = numbers.map(|number| (number, strings.get(number).unwrap_or_default()));
+    let some = numbers.filter_map(|number| Some((number, strings.get(number)?)));
     whole.into_iter().flatten().chain(some)
 }
 

@@ -1,5 +1,6 @@
 //! Writes the man page of each verb and the completions of each shell:
 //! `cargo run -p tfseek-cli --example pages -- DIR`. `make dist` puts them into the archives of the command.
+//! Only packages need them, so this is no verb. A test runs the examples on the pages.
 
 use clap::{Command, ValueEnum};
 use clap_complete::Shell;

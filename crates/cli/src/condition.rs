@@ -95,7 +95,7 @@ impl Condition {
         let number = match number {
             Some(number) => number,
             None if records.filter().uses_numbers() => {
-                let path = at.path.map(|path| path.display().to_string()).unwrap_or_default();
+                let path = at.path.map_or_else(String::new, |path| path.display().to_string());
                 let message = format!(
                     "{path}: the number of records in the files before it is not known, and the condition tests record \
                      numbers (run `tfseek index` on them)"

@@ -11,7 +11,8 @@
 //!
 //! After an interrupt, as after any kill, nearly always nothing remains of an output that was being written
 //! on Linux. On other systems, on file systems without files that have no name, and for a moment while it
-//! replaces a file, it has a temporary name (`.tmp-` and 16 hex digits), which then remains.
+//! replaces a file, it has a temporary name (`.tmp-` and 16 hex digits), which then remains. No thread polls
+//! for interrupts. Run from Python, the command restores the default action.
 
 use crate::store;
 use std::io;

@@ -99,7 +99,7 @@ impl<'a> SplitPath<'a> {
         for shard in some.shards() {
             let mut input = InputFile::from(shard.path.to_path_buf());
             if whole(shard.path).is_none_or(|whole| whole.len != shard.len) {
-                let records = shard.start..shard.start.saturating_add(shard.len);
+                let records = shard.start..shard.start + shard.len;
                 let shares = some.ranges(std::slice::from_ref(&records))?.shares(1)?;
                 input.part = shares.into_iter().flatten().next();
             }
@@ -167,7 +167,7 @@ impl InputFile {
         let input = |shard: ShardEntry<'_>| {
             let dataset = dataset.clone();
             let pack = Arc::clone(&pack);
-            let records = shard.start..shard.start.saturating_add(shard.len);
+            let records = shard.start..shard.start + shard.len;
             let packed = Some(PackedShard { dataset, pack, records });
             InputFile { path: shard.path.into(), part: None, packed }
         };
@@ -187,7 +187,7 @@ impl PackedShard {
         if let Some(last) = self.records.end.checked_sub(1).filter(|last| self.records.contains(last)) {
             self.dataset.read(last, &mut Vec::new())?;
         }
-        Ok(self.records.end.saturating_sub(self.records.start))
+        Ok(self.records.end - self.records.start)
     }
 }
 

@@ -13,7 +13,7 @@ use tfseek::{Dataset, ErrorKind, Record};
 use tfseek_tfds::{EpisodeWindows, Episodes, Features, FoundFeatures};
 
 /// Makes records of the steps of records that are read one after the other. Only these are read: no index, no
-/// tables.
+/// tables. Tables would need the whole file, also where two steps of an object are wanted.
 #[derive(Clone)]
 pub(crate) struct StepSplitter(EpisodeWindows);
 

@@ -36,7 +36,7 @@ pub(crate) fn is_folder(path: &Path) -> bool {
     match (path.to_str(), store()) {
         (Some(url), Some(store)) if is_object(path) => {
             let folder = format!("{}/", url.trim_end_matches('/'));
-            let name = url.rsplit('/').next().unwrap_or_default();
+            let name = url.rsplit_once('/').map_or(url, |(_, name)| name);
             if tfseek::paths::has_extension(name) || name.contains(['*', '?', '[', '{', '@']) {
                 return false;
             }

@@ -117,7 +117,7 @@ pub(crate) fn count(n: u64, thing: &str) -> String {
 
 /// Returns the end of a message about a misspelt name.
 pub(crate) fn nearest(name: Option<&str>) -> String {
-    name.map(|name| format!("; the nearest name is {}", Key(name))).unwrap_or_default()
+    name.map_or_else(String::new, |name| format!("; the nearest name is {}", Key(name)))
 }
 
 #[cfg(test)]

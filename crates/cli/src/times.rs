@@ -57,7 +57,7 @@ fn bucket(nanos: u64) -> usize {
 fn end(bucket: u64) -> u64 {
     let shift = (bucket / PER_DOUBLING).saturating_sub(1);
     let next = u128::from(bucket - shift * PER_DOUBLING + 1) << shift;
-    u64::try_from(next - 1).unwrap_or(u64::MAX)
+    (next - 1) as u64
 }
 
 #[cfg(test)]

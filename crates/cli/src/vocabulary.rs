@@ -1,4 +1,5 @@
-//! Names of options and of Python's parameters: one name for one meaning.
+//! Names of options and of Python's parameters: one name for one meaning. `drop_last` stays beside
+//! `last_batch`, for users of PyTorch.
 
 use crate::cli::Cli;
 use clap::{Arg, Command, CommandFactory};

@@ -31,7 +31,7 @@ pub(crate) fn import(
         let mut reported = 0;
         while let Some(payload) = reader.next().map_err(failed)? {
             target.write(payload)?;
-            progress(reader.offset().saturating_sub(reported));
+            progress(reader.offset() - reported);
             reported = reader.offset();
         }
     }

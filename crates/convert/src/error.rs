@@ -65,9 +65,8 @@ impl ConvertError {
 
     /// Returns the error of a pattern that matches none of the features.
     pub(crate) fn no_feature<'n>(pattern: &str, names: impl IntoIterator<Item = &'n str>) -> ConvertError {
-        let near =
-            nearest(pattern, names).map(|name| format!("; the nearest name is {}", name.escape_debug()));
-        let near = near.unwrap_or_default();
+        let near = nearest(pattern, names)
+            .map_or_else(String::new, |name| format!("; the nearest name is {}", name.escape_debug()));
         ConvertError::Options(format!("expected a feature that matches {pattern}, found none{near}"))
     }
 

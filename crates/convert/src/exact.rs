@@ -20,7 +20,8 @@ const CHUNK_BYTES: u64 = 16 << 20;
 /// All records are read on this number of threads, because a later one may have more features or more values.
 ///
 /// Features that always have one value are scalars, and those that may be missing are optional. All others
-/// are lists: an empty list is not a missing one.
+/// are lists: an empty list is not a missing one. The schema of `tfseek schema` is stricter, and its
+/// `Optional` loses this difference.
 pub(crate) fn observed(
     records: SelectedRecords<'_>,
     options: &ExportOptions,
@@ -110,7 +111,7 @@ fn spec(key: &ObservedKey, is_steps: bool, total: u64) -> Result<Option<FeatureS
 fn guessed(records: SelectedRecords<'_>) -> Result<MessageKind, ConvertError> {
     let mut kind = MessageKind::Example;
     for shard in records.ds.shards().filter(|shard| shard.len > 0) {
-        let range = shard.start..shard.start.saturating_add(shard.len);
+        let range = shard.start..shard.start + shard.len;
         match tfseek_tools::guess_kind(records.ds, range) {
             MessageKind::Example => {}
             MessageKind::SequenceExample => kind = MessageKind::SequenceExample,

@@ -1,7 +1,8 @@
 //! Arrow IPC files and streams, as inputs.
 //!
 //! The lengths that a file states are compared with its size before memory is allocated for them. Memory for
-//! a stream grows with the bytes that arrive.
+//! a stream grows with the bytes that arrive. The readers of `arrow-ipc` allocate what a file states, so only
+//! its decoders are used.
 
 use crate::error::ConvertError;
 use crate::guard::guarded;
@@ -106,9 +107,9 @@ impl FileRows {
                 return Err("values in another byte order".to_owned());
             }
             let schema: Schema = fb_to_schema(schema);
-            let batches = footer.recordBatches().map(|blocks| blocks.iter().copied().collect());
-            let dictionaries = footer.dictionaries().map(|blocks| blocks.iter().copied().collect());
-            Ok((schema, footer.version(), batches.unwrap_or_default(), dictionaries.unwrap_or_default()))
+            let batches = footer.recordBatches().into_iter().flatten().copied().collect();
+            let dictionaries = footer.dictionaries().into_iter().flatten().copied().collect();
+            Ok((schema, footer.version(), batches, dictionaries))
         })?;
         let parsed: (_, _, Vec<Block>, Vec<Block>) = parsed.map_err(|found| expected(path, &found))?;
         let (schema, version, blocks, dictionaries) = parsed;
@@ -147,8 +148,9 @@ impl FileRows {
         match (start, len, end) {
             (Some(start), Some(len), Some(end)) if end <= self.len => {
                 let bytes = bytes_at(&mut self.file, start, len).map_err(|e| ConvertError::io(path, e))?;
-                if let Ok(Some(message)) = MessageStart::parse(&bytes) {
-                    let body = bytes.get(message.len..).unwrap_or_default();
+                if let Ok(Some(message)) = MessageStart::parse(&bytes)
+                    && let Some(body) = bytes.get(message.len..)
+                {
                     let read = |at: u64| {
                         let rest = usize::try_from(at).ok().and_then(|at| body.get(at..));
                         Ok(rest.and_then(|rest| rest.first_chunk()).copied())
@@ -186,10 +188,10 @@ impl StreamRows {
         path: &Path,
         mut f: impl FnMut(&RecordBatch, u64) -> Result<(), ConvertError>,
     ) -> Result<(), ConvertError> {
-        let mut left = self.left.saturating_add(self.chunk.len() as u64);
+        let mut left = self.left + self.chunk.len() as u64;
         let mut next = self.first.take();
         while let Some(batch) = next {
-            f(&batch, left.saturating_sub(self.left))?;
+            f(&batch, left - self.left)?;
             left = self.left;
             next = self.read(path)?;
         }
@@ -215,7 +217,7 @@ impl StreamRows {
             }
             let len = self.left.min(CHUNK);
             let bytes = exactly(&mut self.file, len).map_err(|e| ConvertError::io(path, e))?;
-            self.left = self.left.saturating_sub(len);
+            self.left -= len;
             self.chunk = Buffer::from_vec(bytes);
         }
     }
@@ -228,14 +230,14 @@ fn check_stream(file: &mut File, len: u64, path: &Path) -> Result<bool, ConvertE
     let mut at = 0u64;
     let mut need = END.len();
     while at < len {
-        let bytes = bytes_at(file, at, len.saturating_sub(at).min(need as u64)).map_err(io)?;
+        let bytes = bytes_at(file, at, (len - at).min(need as u64)).map_err(io)?;
         match MessageStart::parse(&bytes) {
-            Err(more) if at.saturating_add(more as u64) <= len && more > need => need = more,
+            Err(more) if more as u64 <= len - at && more > need => need = more,
             Err(_) if at == 0 => return Err(expected(path, "no message of one")),
             Err(_) => return Err(expected(path, CUT)),
             Ok(None) => return Ok(true),
             Ok(Some(message)) => {
-                let body = at.saturating_add(message.len as u64);
+                let body = at + message.len as u64;
                 let read = |offset: u64| {
                     let from = body.saturating_add(offset);
                     let is_inside = from.checked_add(8).is_some_and(|end| end <= len);
@@ -263,8 +265,8 @@ fn footer(file: &mut File, len: u64) -> io::Result<Option<Vec<u8>>> {
     const LAST: u64 = 10;
     let Some(end) = len.checked_sub(LAST) else { return Ok(None) };
     let last = bytes_at(file, end, LAST)?;
-    let (footer_len, magic) = last.split_at_checked(4).unwrap_or_default();
-    let footer_len = u32::from_le_bytes(footer_len.try_into().unwrap_or_default());
+    let Some((footer_len, magic)) = last.split_first_chunk() else { return Ok(None) };
+    let footer_len = u32::from_le_bytes(*footer_len);
     match end.checked_sub(footer_len.into()) {
         Some(start) if magic == MAGIC => bytes_at(file, start, footer_len.into()).map(Some),
         _ => Ok(None),

@@ -75,7 +75,7 @@ pub(crate) fn import(
         let mut reported = 0;
         while reader.next(&mut payload).map_err(|e| ConvertError::json(&path, e))? {
             target.write(&payload)?;
-            progress(reader.offset().saturating_sub(reported));
+            progress(reader.offset() - reported);
             reported = reader.offset();
         }
     }
@@ -83,7 +83,8 @@ pub(crate) fn import(
 }
 
 /// Returns the kinds of the features: the schema's kinds, or the kinds that the values of files show, which
-/// are read for it. `None` if only records in protobuf's JSON mapping can be read.
+/// are read for it. `None` if only records in protobuf's JSON mapping can be read. Kinds guessed from the
+/// first thousand lines could be wrong for a later one.
 fn kinds(inputs: &[ImportInput], options: &ImportOptions) -> Result<Option<FeatureKinds>, ConvertError> {
     if let Some(schema) = &options.schema {
         return Ok(Some(FeatureKinds::of(schema)));

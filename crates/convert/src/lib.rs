@@ -217,6 +217,7 @@ pub fn import(
     progress: &dyn Fn(u64),
 ) -> Result<ConvertReport, ConvertError> {
     let format = FileFormat::of_output(out)?;
+    // OUT needs the suffix of a TFRecord file, so that a misspelt `.parquet` is an error.
     let FileFormat::TfRecord(_) = format else {
         return Err(ConvertError::Options(format!(
             "{}: expected a TFRecord file for these inputs, found {format}",

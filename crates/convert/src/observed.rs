@@ -47,14 +47,14 @@ const KINDS: [DType; 3] = [DType::Bytes, DType::Float32, DType::Int64];
 impl ObservedFeatures {
     /// Adds an Example.
     pub(crate) fn add_example(&mut self, payload: &[u8]) -> Result<(), ConvertError> {
-        self.records = self.records.saturating_add(1);
+        self.records += 1;
         self.features.add(Example::new(payload))?;
         Ok(MessageKind::Example.check(payload)?)
     }
 
     /// Adds a SequenceExample.
     pub(crate) fn add_sequence(&mut self, payload: &[u8]) -> Result<(), ConvertError> {
-        self.records = self.records.saturating_add(1);
+        self.records += 1;
         let record = SequenceExample::new(payload);
         self.features.add(record.context())?;
         // The last list of a key counts.
@@ -63,13 +63,13 @@ impl ObservedFeatures {
         for entry in record.feature_lists() {
             let (name, list) = entry?;
             let number = self.lists.number(name, next)?;
-            next = number.saturating_add(1);
+            next = number + 1;
             lists.retain(|(other, _)| *other != number);
             lists.push((number, list));
         }
         for (number, list) in lists {
             let Some(key) = self.lists.keys.get_mut(number) else { continue };
-            key.present = key.present.saturating_add(1);
+            key.present += 1;
             list.iter().for_each(|step| key.count(step.kind(), step.len()));
         }
         Ok(MessageKind::SequenceExample.check(payload)?)
@@ -77,7 +77,7 @@ impl ObservedFeatures {
 
     /// Adds what was found in other records, after these.
     pub(crate) fn append(&mut self, other: ObservedFeatures) -> Result<(), ConvertError> {
-        self.records = self.records.saturating_add(other.records);
+        self.records += other.records;
         self.features.append(other.features)?;
         self.lists.append(other.lists)
     }
@@ -90,7 +90,7 @@ impl ObservedKeys {
         for entry in example.entries() {
             let (name, feature): (&str, Feature<'_>) = entry?;
             let number = self.number(name, next)?;
-            next = number.saturating_add(1);
+            next = number + 1;
             let Some(key) = self.keys.get_mut(number) else { continue };
             if key.pending.replace((feature.kind(), feature.len())).is_none() {
                 self.current.push(number);
@@ -99,7 +99,7 @@ impl ObservedKeys {
         for &number in &self.current {
             let Some(key) = self.keys.get_mut(number) else { continue };
             if let Some((kind, len)) = key.pending.take() {
-                key.present = key.present.saturating_add(u64::from(kind.is_some()));
+                key.present += u64::from(kind.is_some());
                 key.count(kind, len);
             }
         }
@@ -116,7 +116,7 @@ impl ObservedKeys {
             return Ok(number);
         }
         let number = self.keys.len();
-        self.key_bytes = self.key_bytes.saturating_add(name.len());
+        self.key_bytes += name.len();
         if number >= Inference::MAX_KEYS || self.key_bytes > MAX_KEY_BYTES {
             let reason = format!(
                 "expected at most {} different features with keys of at most {MAX_KEY_BYTES} bytes, found more",
@@ -135,11 +135,11 @@ impl ObservedKeys {
         for (next, key) in other.keys.into_iter().enumerate() {
             let number = self.number(&key.name, next)?;
             let Some(to) = self.keys.get_mut(number) else { continue };
-            to.present = to.present.saturating_add(key.present);
-            to.kindless = to.kindless.saturating_add(key.kindless);
+            to.present += key.present;
+            to.kindless += key.kindless;
             to.is_list |= key.is_list;
             for (to, from) in to.kinds.iter_mut().zip(key.kinds) {
-                *to = to.saturating_add(from);
+                *to += from;
             }
         }
         Ok(())
@@ -149,11 +149,11 @@ impl ObservedKeys {
 impl ObservedKey {
     fn count(&mut self, kind: Option<DType>, len: usize) {
         let Some(kind) = kind else {
-            self.kindless = self.kindless.saturating_add(1);
+            self.kindless += 1;
             return;
         };
         for (count, _) in self.kinds.iter_mut().zip(KINDS).filter(|(_, other)| *other == kind) {
-            *count = count.saturating_add(1);
+            *count += 1;
         }
         self.is_list |= len != 1;
     }

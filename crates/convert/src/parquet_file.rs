@@ -18,7 +18,8 @@ use std::path::Path;
 use tfseek::io::{Existing, Output};
 use tfseek_tools::memory::ensure;
 
-/// Encoded bytes after which a row group ends. A group is in memory until then.
+/// Encoded bytes after which a row group ends. A group is in memory until then. A million rows of images
+/// would not fit into it.
 const ROW_GROUP: usize = 64 << 20;
 /// Bytes of values that are read at once.
 const BATCH_BYTES: u64 = 32 << 20;
@@ -107,7 +108,7 @@ impl ParquetRows {
                 let batch = batch.map_err(|e| ConvertError::arrow(path, e))?;
                 let rows = batch.num_rows() as u64;
                 f(&batch, rows as f64 / total)?;
-                read = read.saturating_add(rows);
+                read += rows;
                 left = left.saturating_sub(rows);
             }
             if left > 0 {

@@ -19,22 +19,16 @@ impl<'a> PassProgress<'a> {
     /// percent.
     pub(crate) fn two(progress: &'a dyn Fn(u64), records: u64, first: u64) -> [PassProgress<'a>; 2] {
         let share = u64::try_from(u128::from(records) * u128::from(first) / 100).unwrap_or(records);
-        [share, records.saturating_sub(share)].map(|share| PassProgress {
-            progress,
-            records,
-            share,
-            done: Cell::new(0),
-        })
+        [share, records - share].map(|share| PassProgress { progress, records, share, done: Cell::new(0) })
     }
 
     /// Adds records.
     pub(crate) fn add(&self, records: u64) {
         let before = self.done.get();
-        let done = before.saturating_add(records).min(self.records);
+        let done = before + records.min(self.records - before);
         let counted = |done: u64| u128::from(done) * u128::from(self.share) / u128::from(self.records.max(1));
         self.done.set(done);
-        let added = counted(done).saturating_sub(counted(before));
-        (self.progress)(u64::try_from(added).unwrap_or(u64::MAX));
+        (self.progress)((counted(done) - counted(before)) as u64);
     }
 }
 

@@ -96,9 +96,9 @@ impl SelectedRecords<'_> {
                 return Ok(());
             }
             let mut numbers = chunk.iter();
-            self.ds.read_many(&chunk, |record| {
-                let i = numbers.next().copied().unwrap_or_default();
-                f(i, record, kinds.of(i)?)
+            self.ds.read_many(&chunk, |record| match numbers.next() {
+                Some(&i) => f(i, record, kinds.of(i)?),
+                None => Ok(()),
             })?;
         }
     }
@@ -121,7 +121,7 @@ impl ShardKinds<'_> {
             let ds = self.records.ds;
             let (s, _) = ds.shard_of(i)?;
             let shard = ds.shards().nth(s);
-            self.shard = shard.map_or(0..0, |shard| shard.start..shard.start.saturating_add(shard.len));
+            self.shard = shard.map_or(0..0, |shard| shard.start..shard.start + shard.len);
             self.kind = guess_kind(ds, self.shard.clone());
         }
         Ok(self.kind)

@@ -119,7 +119,7 @@ impl<'a> RowEncoder<'a> {
                 _ => ConvertError::Data { path, reason },
             }
         })?;
-        self.rows = before.saturating_add(batch.num_rows() as u64);
+        self.rows = before + batch.num_rows() as u64;
         Ok(())
     }
 }

@@ -17,7 +17,8 @@ use tfseek_tools::set::{DataSetWriter, SetOptions};
 /// and the description of another data set. Columns are those that [`export`](crate::export) makes of its
 /// features. A file is a split, or a part of one, by its name: `train.parquet`,
 /// `train-00000-of-00004.parquet`. `out` is new, and may end in `@` and the number of shards of each split.
-/// `progress` is called with numbers of bytes of the inputs.
+/// `progress` is called with numbers of bytes of the inputs. A schema of Arrow does not say whether bytes are
+/// a picture or text, or integers a label, so the features are those of another data set.
 ///
 /// # Errors
 /// [`ConvertError`].
@@ -59,7 +60,7 @@ fn splits(inputs: &[PathBuf]) -> Vec<(String, Vec<&PathBuf>)> {
         let set = set_of(input);
         let end = if set.is_some() { '@' } else { '.' };
         let name = set.as_ref().unwrap_or(input).file_name().unwrap_or_default().to_string_lossy();
-        let name = name.split(end).next().unwrap_or_default();
+        let name = name.split_once(end).map_or(&*name, |(name, _)| name);
         match splits.iter_mut().find(|(split, _)| split == name) {
             Some((_, files)) => files.push(input),
             None => splits.push((name.to_owned(), vec![input])),

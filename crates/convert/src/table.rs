@@ -15,7 +15,8 @@ use tfseek::Warning;
 use tfseek_arrow::{ByteStrings, Converter, Options, Scan};
 use tfseek_tools::wildcards::matches;
 
-/// Key of the metadata of a table: the names of the columns that are feature lists, as a list in JSON.
+/// Key of the metadata of a table: the names of the columns that are feature lists, as a list in JSON. A list
+/// of lists may be a column of any writer, and an Example cannot have it.
 pub(crate) const FEATURE_LISTS: &str = "tfseek.feature_lists";
 
 /// Records as the rows of a table.
@@ -117,7 +118,7 @@ impl Table {
         for batch in reader.by_ref() {
             let batch = batch.and_then(|batch| batch.with_schema(Arc::clone(&self.schema)))?;
             f(&batch)?;
-            rows = rows.saturating_add(batch.num_rows() as u64);
+            rows += batch.num_rows() as u64;
         }
         let is_told = |found: &&Warning| self.is_given || found.kind() != "unknown_feature";
         self.warnings.replace(reader.warnings().iter().filter(is_told).cloned().collect());

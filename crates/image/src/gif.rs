@@ -218,8 +218,7 @@ impl<'a> GifBlocks<'a> {
 /// Returns the sub-block at `at`, and moves `at` behind it. `None` for the one without bytes, which is the
 /// last.
 fn sub_block<'a>(data: &'a [u8], at: &mut usize) -> Result<Option<&'a [u8]>, PictureFault> {
-    let rest = data.get(*at..).unwrap_or_default();
-    let (&n, rest) = rest.split_first().ok_or(PictureFault::Truncated)?;
+    let (&n, rest) = data.get(*at..).and_then(<[u8]>::split_first).ok_or(PictureFault::Truncated)?;
     let bytes = rest.get(..usize::from(n)).ok_or(PictureFault::Truncated)?;
     *at += 1 + bytes.len();
     Ok(if n == 0 { None } else { Some(bytes) })

@@ -31,7 +31,7 @@ impl CopyMemory {
             memory = Vec::new();
             let capacity = len.checked_next_multiple_of(STEP)?;
             let before = self.bytes.fetch_add(capacity, Relaxed);
-            if before.saturating_add(capacity) > MOST || memory.try_reserve_exact(capacity).is_err() {
+            if before + capacity > MOST || memory.try_reserve_exact(capacity).is_err() {
                 self.bytes.fetch_sub(capacity, Relaxed);
                 return None;
             }

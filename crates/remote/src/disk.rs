@@ -10,7 +10,11 @@
 //! read, but count, and go first.
 //!
 //! A piece is written by rename, so it is whole or not there. No other name is read or deleted. Errors of the
-//! disk are not errors of a read: the piece is then fetched.
+//! disk are not errors of a read: the piece is then fetched. Processes share the cache by files alone: there
+//! is no daemon, and no lock that a killed process could hold.
+//!
+//! A piece has what was requested. A grid of the object would fetch two pieces for each block, or a MiB for
+//! each small record. So another block size finds nothing.
 
 use crate::copies::{CopyMemory, PieceCopy, SMALL};
 use crate::wanted::WantedBytes;
@@ -29,7 +33,9 @@ use tfseek::io::{Source, Stamp, check_own_folder};
 const OBJECTS: &str = "objects";
 const EARLIER: &str = "blocks";
 
-/// Bytes of the checksum after the bytes of a piece.
+/// Bytes of the checksum after the bytes of a piece. A damaged piece is found before a record is parsed, also
+/// with [`Verify::Header`](tfseek::Verify::Header). The price is a second pass over the bytes, once a
+/// process.
 const TRAILER: u64 = 4;
 /// The longest wait for another process, and the time between two looks.
 pub(crate) const LEASE: Duration = Duration::from_secs(2);
@@ -77,7 +83,8 @@ fn may_open() -> bool {
 }
 
 /// An open piece, whose checksum was right when this process first read it. Bytes of it are read when they
-/// are needed.
+/// are needed. Pieces in memory made the second epoch half as fast as one over files, and a map would end the
+/// process if the file became shorter.
 #[derive(Clone, Debug)]
 pub(crate) struct DiskPiece(Arc<OpenPiece>);
 
@@ -114,13 +121,13 @@ impl DiskPiece {
     /// Errors of the disk. The piece may have become shorter. `buf` may then have other bytes at its end.
     pub(crate) fn append(&self, range: &Range<u64>, buf: &mut Vec<u8>) -> io::Result<()> {
         let OpenPiece { file, range: here, wanted, copy } = &*self.0;
-        let at = |at: u64| usize::try_from(at.saturating_sub(here.start)).unwrap_or(usize::MAX);
+        let at = |at: u64| at.saturating_sub(here.start) as usize;
         let part = at(range.start)..at(range.end.min(here.end));
-        let whole = here.end.saturating_sub(here.start);
+        let whole = here.end - here.start;
         let before = buf.len();
-        let len = range.end.saturating_sub(range.start);
+        let len = range.end - range.start;
         // Most bytes of the piece, and more than a few records.
-        let is_worth_it = || wanted.get() >= (whole / 2).max(len.saturating_mul(4));
+        let is_worth_it = || wanted.get() >= (whole / 2).max(len * 4);
         if len <= SMALL
             && let Some(bytes) = copy.get(is_worth_it, whole, |bytes| read_all(file, bytes, 0))
             && let Some(bytes) = bytes.get(part.clone())
@@ -128,8 +135,9 @@ impl DiskPiece {
             buf.extend_from_slice(bytes);
             return Ok(());
         }
-        buf.resize(before.saturating_add(part.len()), 0);
-        read_all(file, buf.get_mut(before..).unwrap_or_default(), part.start as u64)
+        buf.resize(before + part.len(), 0);
+        let (_, to) = buf.split_at_mut(before);
+        read_all(file, to, part.start as u64)
     }
 }
 
@@ -139,8 +147,8 @@ fn read_all(file: &File, mut buf: &mut [u8], mut offset: u64) -> io::Result<()> 
         match file.read_at(buf, offset) {
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(n) => {
-                buf = buf.get_mut(n..).unwrap_or_default();
-                offset = offset.saturating_add(n as u64);
+                (_, buf) = buf.split_at_mut(n);
+                offset += n as u64;
             }
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
             Err(e) => return Err(e),
@@ -339,7 +347,7 @@ impl DiskCache {
 
     /// Writes a piece, and deletes those that were not used for the longest time if there are too many bytes.
     pub(crate) fn write(&self, object: &str, range: &Range<u64>, bytes: &[u8]) {
-        let len = (bytes.len() as u64).saturating_add(TRAILER);
+        let len = bytes.len() as u64 + TRAILER;
         if len > self.limit || !self.make_room(len) {
             return;
         }
@@ -360,7 +368,7 @@ impl DiskCache {
         let written = write();
         let mut used = self.used();
         match (written, &mut used.bytes) {
-            (Ok(()), Some((_, added))) => *added = added.saturating_add(len),
+            (Ok(()), Some((_, added))) => *added += len,
             (Ok(()), None) => {}
             (Err(_), _) => {
                 let _ = fs::remove_file(&temporary);
@@ -379,8 +387,7 @@ impl DiskCache {
         }
         used.paused = None;
         let fits = |(found, added): (u64, u64)| {
-            added.saturating_add(len) <= self.limit / 16
-                && found.saturating_add(added).saturating_add(len) <= self.limit
+            added + len <= self.limit / 16 && found.saturating_add(added + len) <= self.limit
         };
         if used.bytes.is_some_and(fits) {
             return true;
@@ -388,7 +395,7 @@ impl DiskCache {
         let mut files = self.files();
         let mut bytes = files.iter().fold(0u64, |sum, file| sum.saturating_add(file.bytes));
         if bytes.saturating_add(len) > self.limit {
-            let least = self.limit.saturating_sub(len).saturating_sub(self.limit / 16);
+            let least = (self.limit - len).saturating_sub(self.limit / 16);
             files.make_contiguous().sort_by_key(|file| (!file.is_earlier, file.used));
             while bytes > least
                 && let Some(file) = files.pop_front()
@@ -431,7 +438,8 @@ pub(crate) fn content(folder: &Path) -> (u64, u64) {
     let mut bytes = 0u64;
     for_each_file(folder, |path, kind, _| {
         if let (Kind::Piece, Ok(file)) = (kind, fs::metadata(path)) {
-            (pieces, bytes) = (pieces.saturating_add(1), bytes.saturating_add(file.len()));
+            pieces += 1;
+            bytes = bytes.saturating_add(file.len());
         }
     });
     (pieces, bytes)

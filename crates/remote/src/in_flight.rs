@@ -16,7 +16,8 @@ const LARGE: u64 = 2 << 20;
 
 /// How many requests may be under way. The number doubles while this makes the rate grow by a tenth. Later it
 /// is doubled from time to time, and taken back if this is of no use. A server that refuses requests halves
-/// it; from then on it grows by one in each round.
+/// it; from then on it grows by one in each round. The rate decides and not a setting, because what a link
+/// needs differs tenfold.
 ///
 /// A round has as many answers as there may be requests. Only rounds count in which more requests could have
 /// been made.
@@ -72,9 +73,8 @@ struct Rate {
 impl Rate {
     /// Returns true if this rate is larger by a tenth.
     fn exceeds(self, other: Rate) -> bool {
-        let product = |bytes: u64, time: Duration, factor: u128| {
-            u128::from(bytes).saturating_mul(time.as_micros()).saturating_mul(factor)
-        };
+        let product =
+            |bytes: u64, time: Duration, factor: u128| u128::from(bytes) * time.as_micros() * factor;
         product(self.bytes, other.time, 10) >= product(other.bytes, self.time, 11)
     }
 }
@@ -106,9 +106,9 @@ impl InFlight {
     /// way.
     pub(crate) fn delay(&self, now: Duration, running: usize) -> Duration {
         let Some(spread) = &self.spread else { return Duration::ZERO };
-        let number = running.saturating_add(1).saturating_sub(spread.before);
-        let at = spread.step.saturating_mul(u32::try_from(number).unwrap_or(u32::MAX));
-        spread.start.saturating_add(at.min(SPREAD)).saturating_sub(now)
+        let number = (running + 1).saturating_sub(spread.before);
+        let at = spread.step * u32::try_from(number).unwrap_or(u32::MAX);
+        (spread.start + at.min(SPREAD)).saturating_sub(now)
     }
 
     /// Notes that a request for this number of bytes is made.
@@ -116,8 +116,8 @@ impl InFlight {
         self.round.start.get_or_insert(now);
         if let Some((requests, sum)) = &mut self.first {
             *requests += 1;
-            *sum = sum.saturating_add(bytes);
-            let fit = FIRST_BYTES.saturating_mul(*requests) / (*sum).max(1);
+            *sum += bytes;
+            let fit = FIRST_BYTES * *requests / (*sum).max(1);
             let fit = usize::try_from(fit).unwrap_or(FIRST_SMALL);
             self.limit = fit.clamp(FIRST, FIRST_SMALL).min(self.most);
         }
@@ -140,7 +140,7 @@ impl InFlight {
         }
         self.deaf = self.deaf.saturating_sub(1);
         self.round.answers += 1;
-        self.round.bytes = self.round.bytes.saturating_add(bytes);
+        self.round.bytes += bytes;
         if self.round.answers < self.limit {
             return;
         }
@@ -159,7 +159,7 @@ impl InFlight {
 
     fn end_round(&mut self, rate: Rate, now: Duration) {
         if self.refused {
-            self.limit = self.limit.saturating_add(1).min(self.most);
+            self.limit = (self.limit + 1).min(self.most);
             return;
         }
         if let Some((limit, before)) = self.before.take()
@@ -179,9 +179,9 @@ impl InFlight {
         if self.limit < self.most {
             let before = self.limit;
             self.before = Some((before, rate));
-            self.limit = before.saturating_mul(2).min(self.most);
+            self.limit = (before * 2).min(self.most);
             if rate.bytes / (before as u64).max(1) >= LARGE {
-                let more = u32::try_from(self.limit.saturating_sub(before)).unwrap_or(u32::MAX);
+                let more = u32::try_from(self.limit - before).unwrap_or(u32::MAX);
                 let step = rate.time.min(SPREAD) / more.max(1);
                 self.spread = Some(Spread { before, start: now, step });
             }

@@ -14,7 +14,8 @@
 //!
 //! * Public buckets need no login. Where variables have a login, it is used at once. Else the first request
 //!   is anonymous. If it is refused, the file of `gcloud auth application-default login` or the metadata
-//!   server of the cloud is asked, once for each bucket. Profiles in `~/.aws` are not read.
+//!   server of the cloud is asked, once for each bucket. Profiles in `~/.aws` are not read. Most public data
+//!   needs no login, and an expired one would be refused.
 //! * The version in the listing goes with every request. An object that was replaced is
 //!   [`Stale`](tfseek::error::IndexError::Stale).
 //! * Requests that fail for a while are repeated: 5xx, 429, connections that break, also in a body. The error

@@ -52,9 +52,8 @@ fn gap(wanted: u64) -> u64 {
 
 /// Cuts a range to pieces.
 fn cut(range: Range<u64>) -> impl Iterator<Item = Range<u64>> {
-    let starts = (0..).map(move |k: u64| range.start.saturating_add(k.saturating_mul(PIECE)));
-    let starts = starts.take_while(move |start| *start < range.end);
-    starts.map(move |start| start..start.saturating_add(PIECE).min(range.end))
+    let end = range.end;
+    range.step_by(PIECE as usize).map(move |start| start..start + PIECE.min(end - start))
 }
 
 /// A piece of an object.
@@ -133,7 +132,7 @@ pub(crate) struct PiecePart {
 impl PiecePart {
     /// Returns the part of the piece at `start` that is in a range of the object.
     fn new(start: u64, held: &Held, range: &Range<u64>) -> PiecePart {
-        let at = |at: u64| usize::try_from(at.saturating_sub(start)).unwrap_or(usize::MAX);
+        let at = |at: u64| at.saturating_sub(start) as usize;
         PiecePart { held: held.clone(), range: at(range.start)..at(range.end) }
     }
 }
@@ -271,7 +270,7 @@ impl<O: HasPieces> Pieces<O> {
             let Some(start) = dropped else { return };
             match object.pieces.remove(&start) {
                 Some(piece) if piece.state.is_in_memory() => {
-                    self.bytes = self.bytes.saturating_sub(piece.end - start);
+                    self.bytes -= piece.end - start;
                 }
                 Some(Piece { state: PieceState::Here(Held::Disk(_)), .. }) => object.remove_ready(start),
                 _ => {}
@@ -285,7 +284,7 @@ impl<O: HasPieces> Pieces<O> {
         let Some(object) = self.objects.remove(&id) else { return requests };
         for (start, mut piece) in object.pieces {
             if piece.state.is_in_memory() {
-                self.bytes = self.bytes.saturating_sub(piece.end - start);
+                self.bytes -= piece.end - start;
             }
             requests.append(&mut piece.asked);
         }
@@ -304,7 +303,7 @@ impl<O: HasPieces> Pieces<O> {
         loop {
             // Threads wait for urgent pieces, also while announced ones are on their way.
             let limit = self.in_flight.limit();
-            let urgent = !self.urgent.is_empty() && self.running < limit.saturating_mul(2);
+            let urgent = !self.urgent.is_empty() && self.running < limit * 2;
             let queue = if urgent {
                 &self.urgent
             } else if self.running < limit {
@@ -321,7 +320,7 @@ impl<O: HasPieces> Pieces<O> {
                 .filter(|piece| matches!(piece.state, PieceState::Queued))
                 .map(|piece| piece.end - start);
             if let Some(len) = len.filter(|_| self.bytes > 0)
-                && self.bytes.saturating_add(len) > self.memory
+                && self.bytes + len > self.memory
             {
                 if urgent {
                     self.evict(len);
@@ -354,7 +353,7 @@ impl<O: HasPieces> Pieces<O> {
         let object = self.objects.get_mut(&id)?;
         let piece = object.pieces.get_mut(&start)?;
         let number = self.requests;
-        let since = now.saturating_add(delay);
+        let since = now + delay;
         if piece.asked.is_empty() {
             piece.since = since;
         }
@@ -362,22 +361,22 @@ impl<O: HasPieces> Pieces<O> {
         piece.asked.push(number);
         self.requests += 1;
         self.running += 1;
-        self.bytes = self.bytes.saturating_add(len);
+        self.bytes += len;
         self.traffic.held = self.traffic.held.max(self.bytes);
         self.in_flight.asked(now, len);
-        let request = Request { number, id, range: start..start.saturating_add(len), delay, since };
+        let request = Request { number, id, range: start..start + len, delay, since };
         Some((request, object.object.clone()))
     }
 
     /// Drops the pieces that were not used for the longest time, until there is memory for `len` bytes.
     fn evict(&mut self, len: u64) {
-        while self.bytes.saturating_add(len) > self.memory {
+        while self.bytes + len > self.memory {
             let pieces = self.objects.iter().flat_map(|(id, object)| {
                 object.pieces.iter().map(move |(start, piece)| (piece, *id, *start))
             });
             let idle = pieces.filter(|(piece, ..)| piece.state.is_in_memory() && piece.waiting == 0);
             let Some((piece, id, start)) = idle.min_by_key(|(piece, ..)| piece.used) else { return };
-            self.bytes = self.bytes.saturating_sub(piece.end - start);
+            self.bytes -= piece.end - start;
             if let Some(object) = self.objects.get_mut(&id) {
                 object.pieces.remove(&start);
             }
@@ -394,7 +393,7 @@ impl<O: HasPieces> Pieces<O> {
     /// Counts a read that waited.
     pub(crate) fn waited(&mut self, time: Duration) {
         self.traffic.waits += 1;
-        self.traffic.waited = self.traffic.waited.saturating_add(time);
+        self.traffic.waited += time;
     }
 
     /// Notes the result of a request. `from` is the place of the bytes.
@@ -406,19 +405,20 @@ impl<O: HasPieces> Pieces<O> {
         from: From,
     ) {
         let Request { number, id, range, since, .. } = request;
-        self.running = self.running.saturating_sub(1);
+        let len = range.end - range.start;
+        debug_assert!(self.running > 0 && self.bytes >= len, "request {number} has ended before");
+        self.running -= 1;
         self.clock += 1;
-        let len = range.end.saturating_sub(range.start);
         let arrived = if result.is_ok() { len } else { 0 };
         let given_up = matches!(&result, Err(failure) if failure.cause == Cause::Cancelled);
         if given_up {
             // It tells nothing of the server.
         } else if from == From::Cache {
             self.traffic.cached += 1;
-            self.traffic.cached_bytes = self.traffic.cached_bytes.saturating_add(arrived);
+            self.traffic.cached_bytes += arrived;
         } else {
             self.traffic.requests += 1;
-            self.traffic.bytes = self.traffic.bytes.saturating_add(arrived);
+            self.traffic.bytes += arrived;
             self.in_flight.answered(now, arrived, self.running, from == From::RefusingServer);
             if result.is_ok() {
                 self.slow.answered(len, now.saturating_sub(*since));
@@ -442,11 +442,11 @@ impl<O: HasPieces> Pieces<O> {
                 (piece.state, piece.used) = (PieceState::Here(held), self.clock);
                 piece.asked.clear();
                 if !piece.state.is_in_memory() {
-                    self.bytes = self.bytes.saturating_sub(len);
+                    self.bytes -= len;
                 }
             }
             (piece, result) => {
-                self.bytes = self.bytes.saturating_sub(len);
+                self.bytes -= len;
                 if let (Some(piece), Err(failure)) = (piece, result) {
                     piece.asked.retain(|asked| asked != number);
                     if piece.asked.is_empty() {
@@ -578,7 +578,7 @@ impl<O: HasPieces> Pieces<O> {
             return Answer::Wait;
         }
         for_each_in(&mut object.pieces, range, |piece, bytes| {
-            piece.waiting = piece.waiting.saturating_sub(1);
+            piece.waiting -= 1;
             piece.used = clock;
             piece.wanted().take(bytes);
             // The next thread asks again.

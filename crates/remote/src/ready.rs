@@ -1,5 +1,5 @@
 //! The pieces of an object that are open on disk. Records are read from them without the lock of the store's
-//! pieces.
+//! pieces. That lock, and the question for the process id, took a quarter of the time of a record of 1 KB.
 
 use crate::disk::DiskPiece;
 use std::ops::Range;

@@ -1,4 +1,8 @@
 //! The thread that makes all requests of a store.
+//!
+//! A runtime in the library would have threads that a fork loses. In a Rust program a child that is forked
+//! while a thread starts may hang: `std` then holds a lock, for its report of stack overflows. Python has no
+//! such report.
 
 use std::future::Future;
 use std::io;

@@ -40,8 +40,8 @@ impl Slow {
         let mut times: Vec<Duration> = self.shown.iter().copied().collect();
         times.sort_unstable();
         [50, 90, 99].map(|share| {
-            let last = times.len().saturating_mul(share).div_ceil(100).saturating_sub(1);
-            times.get(last).copied().unwrap_or_default()
+            let last = (times.len() * share).div_ceil(100).saturating_sub(1);
+            times.get(last).copied().unwrap_or(Duration::ZERO)
         })
     }
 
@@ -64,7 +64,7 @@ impl Slow {
 
     /// Returns true if one more request may be repeated, after this number of requests, and counts it.
     pub(crate) fn may_repeat(&mut self, requests: u64) -> bool {
-        let may = self.repeated.saturating_add(1).saturating_mul(SHARE) <= requests;
+        let may = (self.repeated + 1) * SHARE <= requests;
         self.repeated += u64::from(may);
         may
     }

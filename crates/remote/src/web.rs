@@ -182,14 +182,14 @@ impl Attempts {
     /// [`NoRange::Status`] for an answer that is no success; the others are final.
     pub(crate) async fn range(&mut self, wanted: &Wanted<'_>) -> Result<Vec<u8>, NoRange> {
         let Range { start, end } = wanted.range;
-        let len = usize::try_from(end.saturating_sub(start)).unwrap_or(usize::MAX);
+        let len = usize::try_from(end - start).unwrap_or(usize::MAX);
         let mut bytes = Vec::new();
         if bytes.try_reserve_exact(len).is_err() {
             return Err(RequestFailure::new(Cause::Other, "there is not enough memory").into());
         }
         'attempts: loop {
             let rest = start + bytes.len() as u64..end;
-            let header = format!("bytes={}-{}", rest.start, rest.end.saturating_sub(1));
+            let header = format!("bytes={}-{}", rest.start, rest.end - 1);
             let mut answer = self.send(|| (wanted.request)().header(RANGE, &header)).await?;
             if answer.status().is_success() {
                 check_encoding(answer.headers(), rest.end - rest.start)?;
@@ -205,7 +205,7 @@ impl Attempts {
                     (wanted.check)(answer.headers(), size)?;
                     let is_start = sent.start == rest.start && sent.end > sent.start && sent.end < rest.end;
                     if is_start {
-                        sent_len = usize::try_from(sent.end - start).unwrap_or(usize::MAX);
+                        sent_len = (sent.end - start) as usize;
                     } else if sent != rest {
                         let detail = format!("asked for bytes {rest:?}, got {sent:?}");
                         return Err(RequestFailure::no_ranges(&detail).into());
@@ -231,7 +231,7 @@ impl Attempts {
             let before = bytes.len();
             loop {
                 let broken = match self.chunk(&mut answer).await {
-                    Ok(Some(chunk)) if bytes.len().saturating_add(chunk.len()) > sent_len => {
+                    Ok(Some(chunk)) if bytes.len() + chunk.len() > sent_len => {
                         return Err(RequestFailure::no_ranges("the answer is too long").into());
                     }
                     Ok(Some(chunk)) => {

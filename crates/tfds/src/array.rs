@@ -218,7 +218,7 @@ impl Array {
     }
 
     fn part<'a, T>(&self, values: &'a [T]) -> Result<&'a [T]> {
-        let end = self.start.saturating_add(self.len());
+        let end = self.start + self.len();
         Ok(values.get(self.start..end).unwrap_or_default())
     }
 

@@ -53,7 +53,8 @@ impl fmt::Debug for BuilderOptions {
 ///
 /// The folder may be a URL of the [`store`](DatasetOptions::store) in the options. It is listed once, and no
 /// shard is asked for on its own. Indexes are then found, and records compared, when a split is opened. A
-/// store without listings needs the folder of the version, whose shards are assumed to exist.
+/// store without listings needs the folder of the version, whose shards are assumed to exist. A HEAD for each
+/// shard would be made again when a split is opened.
 ///
 /// ```no_run
 /// use tfseek_tfds::{Builder, BuilderOptions};
@@ -100,7 +101,7 @@ pub struct SplitSelection {
 impl SplitSelection {
     /// Returns the number of selected records.
     pub fn len(&self) -> u64 {
-        self.ranges.iter().fold(0, |sum, range| sum.saturating_add(range.end.saturating_sub(range.start)))
+        self.ranges.iter().map(|range| range.end.saturating_sub(range.start)).sum()
     }
 
     /// Returns true if no record is selected.
@@ -115,7 +116,7 @@ impl SplitSelection {
             if i < len {
                 return range.start.checked_add(i);
             }
-            i = i.saturating_sub(len);
+            i -= len;
         }
         None
     }
@@ -369,7 +370,7 @@ impl OpenedSplits {
             let lengths: Vec<u64> = entries.by_ref().take(shards).map(|entry| entry.len).collect();
             let records: u64 = lengths.iter().sum();
             splits.insert(number, (start, lengths));
-            start = start.saturating_add(records);
+            start += records;
         }
         drop(entries);
         Ok(OpenedSplits { dataset, splits })
@@ -382,7 +383,7 @@ impl OpenedSplits {
     fn selection(&self, ranges: &[SplitRange]) -> SplitSelection {
         let range = |range: &SplitRange| {
             let start = self.splits.get(&range.split).map_or(0, |(start, _)| *start);
-            start.saturating_add(range.records.start)..start.saturating_add(range.records.end)
+            start + range.records.start..start + range.records.end
         };
         SplitSelection { dataset: self.dataset.clone(), ranges: ranges.iter().map(range).collect() }
     }

@@ -128,7 +128,7 @@ fn check_steps(
             let other_end = known_ends.iter().zip(ends).position(|(a, b)| a != b);
             if let Some(element) = other_end.and_then(|end| end.checked_sub(1)) {
                 let count = |ends: &[i64]| match ends.get(element..) {
-                    Some([from, to, ..]) => usize::try_from(to.saturating_sub(*from)).unwrap_or_default(),
+                    Some([from, to, ..]) => (to - from) as usize,
                     _ => 0,
                 };
                 let e = uneven((&one.path, count(known_ends)), (&other.path, count(ends)));
@@ -181,24 +181,24 @@ fn decoded(
     };
     let mut splits = ragged.row_splits;
     if leaf.values_of_item() == 0 && !values.is_empty() {
-        let first = splits.first().map(splits_of).unwrap_or_default();
-        let row = first.windows(2).position(|ends| ends.first() != ends.last());
+        let first = splits.first().map(splits_of);
+        let row = first.and_then(|first| first.windows(2).position(|ends| ends.first() != ends.last()));
         return Err((row, wrong(format!("expected no values of {}, found some", leaf.feature))));
     }
     let mut shape = Vec::new();
     if leaf.levels.is_empty() {
-        let open = leaf.shape().iter().position(Option::is_none).unwrap_or_default();
-        let before = leaf.shape().get(..open).unwrap_or_default().iter().copied().flatten();
-        let after = leaf.shape().get(open + 1..).unwrap_or_default().iter().copied().flatten();
-        splits = with_outer(&before.collect::<Vec<usize>>(), splits).map_err(of_all)?;
-        shape.extend(after);
+        let mut sizes = leaf.shape().iter();
+        // The open dimension ends the sizes before it.
+        let before: Vec<usize> = sizes.by_ref().map_while(|size| *size).collect();
+        splits = with_outer(&before, splits).map_err(of_all)?;
+        shape.extend(sizes.copied().flatten());
     } else {
         shape.extend(leaf.shape().iter().copied().flatten());
         check_lengths(leaf, &splits)?;
     }
-    let count = splits.last().and_then(|splits| splits_of(splits).last()).copied().unwrap_or_default();
+    let count = splits.last().and_then(|splits| splits_of(splits).last()).map_or(0, |end| *end as usize);
     let count = if leaf.values_of_item() == 0 { 0 } else { count };
-    Ok(arranged(leaf, values, splits, &shape, usize::try_from(count).unwrap_or_default()))
+    Ok(arranged(leaf, values, splits, &shape, count))
 }
 
 /// Returns the row splits of arrays with `before` in front of their open dimension. `splits` has the sizes of
@@ -206,7 +206,7 @@ fn decoded(
 fn with_outer(before: &[usize], splits: Vec<RowSplits>) -> tfseek::Result<Vec<RowSplits>> {
     let Some(open) = splits.first().filter(|_| !before.is_empty()).map(splits_of) else { return Ok(splits) };
     let mut found = Vec::new();
-    let mut rows = open.len().saturating_sub(1);
+    let mut rows = open.len() - 1;
     for &size in before {
         found.push(uniform(rows, size)?);
         rows = rows.saturating_mul(size);
@@ -214,13 +214,13 @@ fn with_outer(before: &[usize], splits: Vec<RowSplits>) -> tfseek::Result<Vec<Ro
     check_splits(rows)?;
     let per_row: usize = before.iter().product();
     let mut all = Vec::new();
-    all.try_reserve(rows.saturating_add(1))?;
+    all.try_reserve(rows + 1)?;
     all.push(0i64);
     let mut end = 0i64;
     for ends in open.windows(2) {
         let [from, to] = ends else { continue };
         for _ in 0..per_row {
-            end = end.saturating_add(to.saturating_sub(*from));
+            end += to - from;
             all.push(end);
         }
     }
@@ -245,7 +245,7 @@ fn check_splits(rows: usize) -> tfseek::Result<()> {
 fn uniform(rows: usize, len: usize) -> tfseek::Result<RowSplits> {
     check_splits(rows)?;
     let mut splits = Vec::new();
-    splits.try_reserve(rows.saturating_add(1))?;
+    splits.try_reserve(rows + 1)?;
     splits.extend((0..=rows).map(|row| row.saturating_mul(len) as i64));
     Ok(RowSplits::Int64(splits.into()))
 }
@@ -255,7 +255,7 @@ fn check_lengths(leaf: &Leaf, splits: &[RowSplits]) -> Result<(), Refused> {
     let mut lowest: Option<(usize, Error)> = None;
     for (k, (level, ends)) in leaf.levels.iter().zip(splits).enumerate() {
         let check = |pair: &[i64]| match pair {
-            [from, to] => level.check(to.saturating_sub(*from) as usize),
+            [from, to] => level.check((to - from) as usize),
             _ => Ok(()),
         };
         let pairs = splits_of(ends).windows(2).enumerate();
@@ -273,10 +273,9 @@ fn check_lengths(leaf: &Leaf, splits: &[RowSplits]) -> Result<(), Refused> {
 
 /// Returns the row of an element that `splits[level]` partitions.
 fn row_of(splits: &[RowSplits], level: usize, element: usize) -> usize {
-    let outer = splits.get(..level).unwrap_or_default();
-    outer.iter().rev().fold(element, |element, splits| {
+    splits.iter().take(level).rev().fold(element, |element, splits| {
         // The row is the last one that starts at or before the element.
-        splits_of(splits).partition_point(|start| *start <= element as i64).saturating_sub(1)
+        splits_of(splits).partition_point(|start| *start <= element as i64) - 1
     })
 }
 
@@ -298,7 +297,7 @@ fn arranged(
     let of_levels = lengths.len().min(splits.len());
     if !leaf.levels.is_empty() && leaf.shape().iter().all(Option::is_some) && of_levels > 0 {
         let kept = splits.len() - of_levels;
-        let outer = splits.get(kept).map_or(0, |splits| splits_of(splits).len().saturating_sub(1));
+        let outer = splits.get(kept).map_or(0, |splits| splits_of(splits).len() - 1);
         splits.truncate(kept);
         let dims: Vec<usize> = lengths.into_iter().take(of_levels).rev().collect();
         return column(values, splits, [&[outer], &*dims, shape].concat());
@@ -331,18 +330,16 @@ fn items(
     let mut numbers = pools.take(leaf.feature.dtype);
     let last_open = leaf.shape().iter().rposition(Option::is_none);
     let mut found: Vec<Vec<usize>> = Vec::new();
-    let mut total = 0u64;
     for (k, string) in strings.iter().enumerate() {
         if pictures.is_cancelled() {
             return Err(of_all(ErrorKind::Cancelled.into()));
         }
         let shape = shapes.map(|all| {
-            let start = k.saturating_mul(rank);
-            all.get(start..start.saturating_add(rank)).unwrap_or_default()
+            let start = k * rank;
+            all.get(start..start + rank).unwrap_or_default()
         });
         let row = || Some(arrangement.row(k));
         let shape = item::decode(leaf, string, shape, pictures, &mut numbers).map_err(|e| (row(), e))?;
-        total = total.saturating_add(shape.iter().product::<usize>() as u64);
         if last_open.is_some() {
             found.try_reserve(1).map_err(|e| of_all(e.into()))?;
             found.push(shape);
@@ -368,9 +365,8 @@ fn items(
         let mut ends = vec![0i64];
         let mut end = 0i64;
         for shape in &found {
-            let outer = shape.get(..k).unwrap_or_default();
             let size = shape.get(k).copied().unwrap_or(0);
-            for _ in 0..outer.iter().product::<usize>() {
+            for _ in 0..shape.iter().take(k).product::<usize>() {
                 end = end.saturating_add(size as i64);
                 ends.try_reserve(1).map_err(|e| of_all(e.into()))?;
                 ends.push(end);
@@ -378,10 +374,9 @@ fn items(
         }
         splits.push(RowSplits::Int64(ends.into()));
     }
-    let count = splits.last().and_then(|splits| splits_of(splits).last()).copied().unwrap_or_default();
-    let after = leaf.shape().get(last_open + 1..).unwrap_or_default().iter().copied().flatten();
-    let shape: Vec<usize> =
-        std::iter::once(usize::try_from(count).unwrap_or_default()).chain(after).collect();
+    let count = splits.last().and_then(|splits| splits_of(splits).last()).map_or(0, |end| *end as usize);
+    let after = leaf.shape().iter().skip(last_open + 1).copied().flatten();
+    let shape: Vec<usize> = std::iter::once(count).chain(after).collect();
     Ok(column(values, splits, shape))
 }
 
@@ -404,7 +399,7 @@ fn stored_shapes<'a>(
             return Err((Some(row), wrong("expected a shape for each array, found another number")));
         }
     }
-    if all.len() != strings.len().saturating_mul(rank) {
+    if all.len() != strings.len() * rank {
         return Err(of_all(wrong("expected a shape for each array, found another number")));
     }
     Ok(Some(all))
@@ -416,11 +411,9 @@ impl Arrangement {
             Column::Ragged(ragged) => {
                 Arrangement { rows, dense: Vec::new(), splits: ragged.row_splits.clone() }
             }
-            Column::Dense(dense) => Arrangement {
-                rows,
-                dense: dense.shape.get(1..).unwrap_or_default().to_vec(),
-                splits: Vec::new(),
-            },
+            Column::Dense(dense) => {
+                Arrangement { rows, dense: dense.shape.iter().skip(1).copied().collect(), splits: Vec::new() }
+            }
             _ => Arrangement { rows, dense: Vec::new(), splits: Vec::new() },
         }
     }

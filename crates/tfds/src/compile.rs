@@ -19,10 +19,11 @@ pub struct DecodeOptions {
     /// The pictures and videos that are left as the bytes of their files.
     pub encoded: EncodedPictures,
     /// If true, an optional feature that a record lacks has no value. If false it has the value that TFDS
-    /// uses: the lowest of the type, `False` or `b""`.
+    /// uses: the lowest of the type, `False` or `b""`. Tables have nulls, because such a number would count
+    /// in their sums.
     pub missing_none: bool,
     /// If true, batches have the features of steps as features of a sequence, with an item for each step. If
-    /// false, batches refuse them.
+    /// false, batches refuse them. An episode is not a sample of a training run; its windows are.
     pub batch_steps: bool,
     /// Height and width of pictures that are resized with linear weights, by their paths.
     pub resized: Vec<(String, [u32; 2])>,
@@ -420,7 +421,7 @@ fn is_dimension(levels: &[SequenceLevel]) -> bool {
 }
 
 /// Returns the spec of a column of items of this shape in sequences, and true if its rows have different
-/// lengths.
+/// lengths. A column of arrays with one open dimension is not padded, because padding looks like values.
 fn spec(
     name: &str,
     shape: &[Option<usize>],

@@ -97,7 +97,7 @@ impl CopySource {
                     let reason = format!("{text}, by {}", tfseek::error::printable(&info));
                     return Err(content("", reason).at(found.path));
                 }
-                end = end.saturating_add(found.len);
+                end += found.len;
             }
             ends.push(end);
         }

@@ -157,7 +157,7 @@ fn stored(
 ) -> tfseek::Result<Vec<(String, FeatureBuf)>> {
     let sequences = leaf.levels.len();
     let lengths = expanded(leaf, lengths)?;
-    let (outer, inner) = lengths.split_at_checked(sequences).unwrap_or_default();
+    let (outer, inner) = lengths.split_at(sequences);
     for (level, lengths) in leaf.levels.iter().zip(outer) {
         lengths.iter().try_for_each(|found| level.check(*found))?;
     }
@@ -272,9 +272,8 @@ impl ItemShapes {
     /// Returns the number of values of each item.
     fn values(&self) -> impl Iterator<Item = usize> {
         (0..self.items).map(|item| {
-            let start = item.saturating_mul(self.rank);
-            let shape = self.sizes.get(start..start.saturating_add(self.rank)).unwrap_or_default();
-            shape.iter().fold(1usize, |all, n| all.saturating_mul(*n))
+            let shape = self.sizes.iter().skip(item * self.rank).take(self.rank);
+            shape.fold(1usize, |all, n| all.saturating_mul(*n))
         })
     }
 }
@@ -453,7 +452,7 @@ fn bytes(
             }
             _ => {
                 let number = integer(dtype, value)?.to_le_bytes();
-                bytes.extend_from_slice(number.get(..dtype.size().unwrap_or(8)).unwrap_or_default());
+                bytes.extend(number.iter().take(dtype.size().unwrap_or(8)));
             }
         }
     }
@@ -462,7 +461,7 @@ fn bytes(
 
 fn deflated(bytes: &[u8]) -> tfseek::Result<Vec<u8>> {
     // Blocks that cannot be compressed are stored, with five bytes for each of at least 16 KiB.
-    let most = bytes.len().saturating_add(bytes.len() / 2048).saturating_add(64);
+    let most = bytes.len() + bytes.len() / 2048 + 64;
     let mut out = Vec::new();
     out.try_reserve_exact(most)?;
     let mut encoder = flate2::write::ZlibEncoder::new(out, flate2::Compression::default());

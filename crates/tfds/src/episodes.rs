@@ -107,7 +107,7 @@ impl StoredColumn {
             .iter()
             .enumerate()
             .map(|(k, name)| {
-                let outer = lengths.get(..k).unwrap_or_default();
+                let (outer, _) = lengths.split_at(k);
                 EpisodeKey { name: (**name).into(), kind: DType::Int64, values: values(outer, 1) }
             })
             .collect();
@@ -196,7 +196,7 @@ impl EpisodeParts {
         let leaves = all.into_iter().filter_map(|(path, lengths, feature)| {
             let leaf = compiled(&path)?;
             let of_steps = is_below(&path, &chosen.0);
-            let inner = lengths.get(usize::from(of_steps)..).unwrap_or_default().to_vec();
+            let inner = lengths.iter().copied().skip(usize::from(of_steps)).collect();
             let feature = feature.clone();
             let item = leaf.item.clone();
             let columns = StoredColumn::all(leaf);

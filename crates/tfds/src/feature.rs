@@ -72,7 +72,8 @@ pub enum LeafClass {
     /// `BBoxFeature`: four floats. The text is the sequence of the sides, such as `REL_YXYX`, and may be
     /// empty.
     Box(Box<str>),
-    /// A class that is not known. A record has its stored values.
+    /// A class that is not known. A record has its stored values. TFDS refuses the whole set, whose other
+    /// features are often all that is wanted.
     Unknown(Box<str>),
 }
 

@@ -125,7 +125,7 @@ impl Listed {
         for entry in listed.folder.entries()?.into_iter().flatten() {
             let name = entry.name.to_string_lossy().into_owned();
             if !matches!(entry.kind, EntryKind::Folder) {
-                listed.files = listed.files.saturating_add(1);
+                listed.files += 1;
             } else if let Some(version) = numbers(&name) {
                 listed.versions.push((version, name));
             } else if name.contains(INCOMPLETE) {

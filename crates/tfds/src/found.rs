@@ -163,7 +163,7 @@ fn walk<'a>(
             let open = leaf.shape.iter().filter(|size| size.is_none()).count();
             let is_shaped = leaf.encoding != Encoding::None && open > 1;
             let base = if is_shaped { StoredNames::value_of(path) } else { path.to_owned() };
-            let levels = sequences.len().saturating_add(usize::from(leaf.class == LeafClass::Video));
+            let levels = sequences.len() + usize::from(leaf.class == LeafClass::Video);
             let name = StoredNames::new(&base, levels).values();
             let sequences = sequences.to_vec();
             found.push(StoredFeature { name, path: path.to_owned(), leaf, sequences });

@@ -12,7 +12,7 @@ use crate::set_folder::MAX_BYTES;
 use serde_json::{Map, Value};
 use tfseek::TensorDType;
 
-/// Maximum number of levels of features.
+/// Maximum number of levels of features. JSON may have 128 levels, which is the limit of its reader.
 const MAX_DEPTH: usize = 100;
 
 /// The package with the classes of TensorFlow Datasets.

@@ -79,7 +79,7 @@ fn inflated(leaf: &Leaf, string: &[u8], stored: Option<&[i64]>) -> Result<Vec<u8
     // One byte more than a known number tells that there are too many.
     let known = sizes.iter().copied().try_fold(size, |all, n| all.checked_mul(n? as u64));
     let limit = known.unwrap_or(MAX_ITEM).min(MAX_ITEM);
-    let mut reader = flate2::read::ZlibDecoder::new(string).take(limit.saturating_add(1));
+    let mut reader = flate2::read::ZlibDecoder::new(string).take(limit + 1);
     let mut bytes = Vec::new();
     reader.read_to_end(&mut bytes).map_err(|e| match e.kind() {
         ErrorKind::OutOfMemory => e.into(),

@@ -198,10 +198,7 @@ impl SetMetadata {
 
 /// Returns the text of a file of an object.
 pub(crate) fn json_text(fields: Map<String, Value>) -> String {
-    // An object of JSON values can always be written.
-    let mut text = serde_json::to_string_pretty(&Value::Object(fields)).unwrap_or_default();
-    text.push('\n');
-    text
+    format!("{:#}\n", Value::Object(fields))
 }
 
 #[cfg(test)]

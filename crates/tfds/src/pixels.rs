@@ -107,8 +107,9 @@ fn grown<T: Copy + Default>(
 ) -> Result<()> {
     let start = pixels.len();
     pixels.try_reserve(values)?;
-    pixels.resize(start.saturating_add(values), T::default());
-    Ok(fill(pixels.get_mut(start..).unwrap_or_default())?)
+    pixels.resize(start + values, T::default());
+    let (_, to) = pixels.split_at_mut(start);
+    Ok(fill(to)?)
 }
 
 /// Returns the form of the pictures of a leaf.

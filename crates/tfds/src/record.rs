@@ -170,8 +170,9 @@ impl Record {
             return Ok(None);
         }
         let Some(Column::Ragged(column)) = self.0.batch.get(&leaf.path) else { return Ok(None) };
-        let splits = column.row_splits.get(place.depth).map(splits_of).unwrap_or_default();
-        Ok(splits.get(place.index..).and_then(|rest| rest.first_chunk()).map(|[from, to]| range(*from, *to)))
+        let splits = column.row_splits.get(place.depth).map(splits_of);
+        let ends = splits.and_then(|splits| splits.get(place.index..)?.first_chunk());
+        Ok(ends.map(|[from, to]| range(*from, *to)))
     }
 
     fn leaf(&self, number: usize, leaf: &Leaf, place: ElementAt) -> Result<RecordValue> {
@@ -187,7 +188,7 @@ impl Record {
         }
         let Some(column) = self.0.batch.get(&leaf.path) else { return Ok(RecordValue::None) };
         let (items, splits) = items_at(leaf, column, place)?;
-        let sequences = leaf.levels.get(place.depth..).unwrap_or_default();
+        let (_, sequences) = leaf.levels.split_at(place.depth);
         if leaf.is_decoded() {
             return self.decoded(leaf, column, items, sequences, splits);
         }
@@ -204,9 +205,8 @@ impl Record {
         };
         let items = if leaf.levels.is_empty() { 0..1 } else { items };
         let stored = column.values();
-        let start = items.start.saturating_mul(per_item);
-        let len = items.len().saturating_mul(per_item);
-        let range = start..start.saturating_add(len);
+        let start = items.start * per_item;
+        let range = start..start + items.len() * per_item;
         let (values, start) = match self.0.parts.pools.cast(leaf.feature.dtype, stored, range)? {
             Some(values) => (values, 0),
             None => (stored.clone(), start),
@@ -238,8 +238,8 @@ impl Record {
             let string = strings.get(item).unwrap_or_default();
             let shape = match stored {
                 Some((all, rank)) => {
-                    let start = item.saturating_mul(rank);
-                    let shape = all.get(start..start.saturating_add(rank));
+                    let start = item * rank;
+                    let shape = all.get(start..start + rank);
                     Some(shape.ok_or_else(|| wrong("expected a shape for each array, found fewer"))?)
                 }
                 None => None,
@@ -249,9 +249,9 @@ impl Record {
             shapes.push(shape?);
         }
         if let Some((all, rank)) = stored
-            && column.values().len().saturating_mul(rank) != all.len()
+            && column.values().len() * rank != all.len()
         {
-            let found = all.len().checked_div(rank).unwrap_or_default();
+            let found = all.len() / rank;
             return Err(wrong(format!("expected {} shapes, found {found}", column.values().len())));
         }
         let values = pools.freeze(numbers);
@@ -266,7 +266,7 @@ impl Record {
         let mut arrays = Vec::with_capacity(shapes.len());
         for shape in shapes {
             let array = Array { values: values.clone(), start, shape, dtype: leaf.feature.dtype };
-            start = start.saturating_add(array.len());
+            start += array.len();
             arrays.push(RecordValue::Array(array));
         }
         // Lists of lists, from the innermost.
@@ -297,14 +297,14 @@ fn items_at(leaf: &Leaf, column: &Column, place: ElementAt) -> Result<(Range<usi
         Column::Ragged(ragged) => ragged,
         _ => {
             let items = leaf.levels.first().and_then(|level| level.length).unwrap_or(1);
-            return Ok((0..usize::try_from(items).unwrap_or_default(), Vec::new()));
+            return Ok((0..items as usize, Vec::new()));
         }
     };
-    let mut items = place.index..place.index.saturating_add(1);
+    let mut items = place.index..place.index + 1;
     let mut inner = Vec::new();
     for (k, splits) in ragged.row_splits.iter().enumerate().skip(place.depth) {
         let splits = splits_of(splits);
-        let ends = splits.get(items.start..=items.end).unwrap_or_default();
+        let Some(ends) = splits.get(items.start..=items.end) else { continue };
         let (Some(&from), Some(&to)) = (ends.first(), ends.last()) else { continue };
         if let Some(level) = leaf.levels.get(k) {
             for pair in ends.windows(2) {
@@ -314,7 +314,7 @@ fn items_at(leaf: &Leaf, column: &Column, place: ElementAt) -> Result<(Range<usi
             }
         }
         if k > place.depth {
-            inner.push(ends.iter().map(|end| end.saturating_sub(from)).collect());
+            inner.push(ends.iter().map(|end| end - from).collect());
         }
         items = range(from, to);
     }
@@ -346,7 +346,7 @@ fn arranged(
             RecordValue::Array(array(with(&[items])))
         }
         Some(lengths) => {
-            let outer = splits.first().map_or(0, |splits| splits.len().saturating_sub(1));
+            let outer = splits.first().map_or(0, |splits| splits.len() - 1);
             RecordValue::Array(array(with(&[&[outer], &*lengths].concat())))
         }
         None => RecordValue::Ragged { values: array(with(&[items])), row_splits: splits },
@@ -354,8 +354,7 @@ fn arranged(
 }
 
 fn range(from: i64, to: i64) -> Range<usize> {
-    let of = |end: i64| usize::try_from(end).unwrap_or_default();
-    of(from)..of(to)
+    from as usize..to as usize
 }
 
 /// Returns stored values as an array of one dimension.
@@ -408,8 +407,8 @@ impl Steps {
     /// # Errors
     /// The first value that cannot be decoded.
     pub fn get(&self, i: usize) -> Option<Result<RecordValue>> {
-        let place = ElementAt { depth: self.depth, index: self.first.saturating_add(i) };
-        (i < self.len).then(|| self.record.node(&self.node, place))
+        (i < self.len)
+            .then(|| self.record.node(&self.node, ElementAt { depth: self.depth, index: self.first + i }))
     }
 
     /// Returns the path of the feature.

@@ -252,7 +252,8 @@ fn object_of<'l>(listing: &'l Listing, url: &str) -> Option<&'l Object> {
     listing.objects.get(at)
 }
 
-/// A store that lists a folder once for all shards and other files in it.
+/// A store that lists a folder once for all shards and other files in it. A request for each of a thousand
+/// shards would take a minute, and the template of their names would not tell which one is missing.
 #[derive(Debug)]
 struct ListedStore {
     store: Arc<dyn Store>,
@@ -292,7 +293,7 @@ impl ListedStore {
 
 impl Store for ListedStore {
     fn list(&self, prefix: &str, deep: bool) -> tfseek::Result<Listing> {
-        let (folder, _) = prefix.split_at(prefix.rfind('/').map_or(0, |at| at.saturating_add(1)));
+        let (folder, _) = prefix.split_at(prefix.rfind('/').map_or(0, |at| at + 1));
         if !deep && let Some(listing) = self.known(folder) {
             let first = listing.objects.partition_point(|object| &*object.url < prefix);
             let objects = listing.objects.iter().skip(first).cloned();
@@ -303,9 +304,8 @@ impl Store for ListedStore {
             });
         }
         // Most folders have no index files, so the folder of those does not exist.
-        let above = folder
-            .strip_suffix('/')
-            .and_then(|folder| Some(folder.split_at(folder.rfind('/')?.saturating_add(1)).0));
+        let above =
+            folder.strip_suffix('/').and_then(|folder| Some(folder.split_at(folder.rfind('/')? + 1).0));
         if let Some(above) = above.and_then(|above| self.known(above))
             && above.folders.iter().all(|known| **known != *folder)
         {

@@ -130,7 +130,7 @@ impl<'s> Spec<'s> {
             None => None,
         };
         let more = if name == "all" { names.clone().take(MAX_SPEC_PARTS).count() } else { 1 };
-        if self.parts.len().saturating_add(more) > MAX_SPEC_PARTS {
+        if self.parts.len() + more > MAX_SPEC_PARTS {
             return Err(self.fault(format!("expected at most {MAX_SPEC_PARTS} parts, found more")));
         }
         if name == "all" {
@@ -210,10 +210,10 @@ pub(crate) fn even_splits(
     let mut all = Vec::new();
     for part in 0..parts {
         let divided = ranges.iter().zip(&mut starts).map(|(SplitRange { split, records }, start)| {
-            let n = records.end.saturating_sub(records.start);
+            let n = records.end - records.start;
             let more = u64::from(!drop_remainder && part < n % parts);
             let from = *start;
-            *start = from.saturating_add(n / parts).saturating_add(more);
+            *start = from + n / parts + more;
             SplitRange { split: *split, records: from..*start }
         });
         all.push(divided.collect());
@@ -262,8 +262,8 @@ impl Selected {
     /// Returns the first record and the one after the last, of a split of `n` records.
     fn range(self, lengths: &[u64], n: u64, rounding: Rounding) -> std::result::Result<(u64, u64), String> {
         // A negative number counts from the end.
-        let from_end = |end: i128| if end < 0 { i128::from(n).saturating_add(end) } else { end };
-        let clamped = |end: i128| u64::try_from(end.max(0)).unwrap_or(u64::MAX).min(n);
+        let from_end = |end: i128| if end < 0 { i128::from(n) + end } else { end };
+        let clamped = |end: i128| end.clamp(0, i128::from(n)) as u64;
         match self {
             Selected::Records(from, to) => {
                 for end in [from, to].into_iter().flatten() {
@@ -297,13 +297,12 @@ impl Selected {
                 let shards = lengths.len() as i128;
                 // The records of the shards before one. A negative number counts shards from the end.
                 let before = |shard: i128| {
-                    let shard =
-                        if shard < 0 { shards.saturating_add(shard).max(0) } else { shard.min(shards) };
+                    let shard = if shard < 0 { (shards + shard).max(0) } else { shard.min(shards) };
                     let shard = usize::try_from(shard).unwrap_or(lengths.len());
                     total(lengths.get(..shard).unwrap_or(lengths))
                 };
                 // An end of 0 is the end of the last shard, so that `[-1shard]` is `[-1shard:0shard]`.
-                let last = |to: i128| if to <= 0 { shards.saturating_add(to) } else { to };
+                let last = |to: i128| if to <= 0 { shards + to } else { to };
                 Ok((from.map_or(0, before), to.map_or(n, |to| before(last(to)))))
             }
         }
@@ -322,22 +321,22 @@ fn integer(text: &str) -> Option<i128> {
         None => (false, text),
     };
     let digits = without_underscores(digits).filter(|digits| digits.bytes().all(|c| c.is_ascii_digit()))?;
-    let value = digits.bytes().fold(0i128, |value, digit| {
-        value.saturating_mul(10).saturating_add(i128::from(digit.saturating_sub(b'0')))
-    });
+    let value = digits
+        .bytes()
+        .fold(0i128, |value, digit| value.saturating_mul(10).saturating_add(i128::from(digit - b'0')));
     Some(if negative { value.saturating_neg() } else { value })
 }
 
 /// Returns a decimal number without exponent, with `_` between digits.
 fn decimal(text: &str) -> Option<f64> {
     let digits = text.strip_prefix('-').unwrap_or(text);
-    let (whole, fraction) = digits.split_once('.').map_or((digits, None), |(a, b)| (a, Some(b)));
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
     let part = |part: &str| {
         let digits = if part.is_empty() { Some(String::new()) } else { without_underscores(part) };
         digits.filter(|digits| digits.bytes().all(|c| c.is_ascii_digit()))
     };
     let whole = part(whole)?;
-    let fraction = part(fraction.unwrap_or_default())?;
+    let fraction = part(fraction)?;
     if whole.is_empty() && fraction.is_empty() {
         return None;
     }
@@ -362,7 +361,7 @@ fn selection_form(inside: &str) -> String {
 /// Returns a sentence with the names of splits.
 fn listed<'n>(names: impl Iterator<Item = &'n str>) -> String {
     let mut names: Vec<String> = names
-        .take(MAX_NAMED.saturating_add(1))
+        .take(MAX_NAMED + 1)
         .map(|name| {
             let plain = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-');
             if plain && name.len() <= 100 { name.to_owned() } else { quoted(name) }

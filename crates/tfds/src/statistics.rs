@@ -134,12 +134,12 @@ impl Episodes {
         let mut last = None;
         let mut trajectories = 0u64;
         read(&mut |batch| {
-            transitions = transitions.saturating_add(batch.rows() as u64);
+            transitions += batch.rows() as u64;
             for episode in batch.int64("_episode")? {
                 // Windows are in the order of their episodes.
                 if last != Some(*episode) {
                     last = Some(*episode);
-                    trajectories = trajectories.saturating_add(1);
+                    trajectories += 1;
                 }
             }
             each_key(keys, batch, &mut reducers, Reducer::moments)
@@ -308,7 +308,7 @@ impl Reducer {
                     let reason = "expected numbers, found NaN".into();
                     return Err(ErrorKind::Value { reason }.into());
                 }
-                moments.count = moments.count.saturating_add(1);
+                moments.count += 1;
                 let delta = value - moments.mean;
                 moments.mean += delta / moments.count as f64;
                 moments.squares += delta * (value - moments.mean);
@@ -321,7 +321,7 @@ impl Reducer {
 
     /// Returns the shifts of the known digits and of the next one.
     fn shifts(&self) -> (u32, u32) {
-        let known = self.digits.saturating_mul(16);
+        let known = self.digits * 16;
         (64u32.saturating_sub(known), 48u32.saturating_sub(known))
     }
 
@@ -332,12 +332,11 @@ impl Reducer {
             self.group = 0..self.ranks.len().min(GROUP);
         } else if self.digits == 4 {
             let end = self.group.end;
-            (self.group, self.digits) = (end..self.ranks.len().min(end.saturating_add(GROUP)), 0);
+            (self.group, self.digits) = (end..self.ranks.len().min(end + GROUP), 0);
         }
         let (shift, _) = self.shifts();
-        let group = self.ranks.get(self.group.clone()).unwrap_or_default();
+        let group = self.ranks.iter().skip(self.group.start).take(self.group.len());
         self.counts = group
-            .iter()
             .map(|ranks| {
                 let mut prefixes: Vec<u64> =
                     ranks.iter().map(|rank| rank.prefix.checked_shr(shift).unwrap_or(0)).collect();
@@ -356,8 +355,8 @@ impl Reducer {
     pub(crate) fn count(&mut self, values: &[f64], dimensions: usize) -> tfseek::Result<()> {
         let (shift, digit_at) = self.shifts();
         for row in values.chunks_exact(dimensions.max(1)) {
-            let row = row.get(self.group.clone()).unwrap_or_default();
-            for (value, counts) in row.iter().zip(&mut self.counts) {
+            // There are counters for the dimensions of the group.
+            for (value, counts) in row.iter().skip(self.group.start).zip(&mut self.counts) {
                 if value.is_nan() {
                     continue;
                 }
@@ -377,8 +376,7 @@ impl Reducer {
     /// Takes the digits that were counted.
     pub(crate) fn end_pass(&mut self) {
         let (shift, digit_at) = self.shifts();
-        let group = self.ranks.get_mut(self.group.clone()).unwrap_or_default();
-        for (ranks, counts) in group.iter_mut().zip(&self.counts) {
+        for (ranks, counts) in self.ranks.iter_mut().skip(self.group.start).zip(&self.counts) {
             for rank in ranks {
                 let prefix = rank.prefix.checked_shr(shift).unwrap_or(0);
                 let Some((_, counts)) = counts.iter().find(|(known, _)| *known == prefix) else { continue };
@@ -388,11 +386,11 @@ impl Reducer {
                         rank.prefix |= (digit as u64) << digit_at;
                         break;
                     }
-                    rank.rank = rank.rank.saturating_sub(count);
+                    rank.rank -= count;
                 }
             }
         }
-        self.digits = self.digits.saturating_add(1);
+        self.digits += 1;
         self.counts = Vec::new();
     }
 
@@ -411,7 +409,7 @@ impl Reducer {
             found.min.push(moments.min);
             let quantiles = QUANTILES.iter().zip(ranks.chunks(2)).map(|(q, pair)| {
                 let [low, high] = [0, 1].map(|k| pair.get(k).map_or(0.0, |rank| unordered(rank.prefix)));
-                let at = q * moments.count.saturating_sub(1) as f64;
+                let at = q * (moments.count - 1) as f64;
                 between(low, high, at - at.floor())
             });
             for (quantile, to) in quantiles.zip([&mut found.q01, &mut found.q99]) {
@@ -428,7 +426,7 @@ fn ranks(count: u64) -> Ranks {
     let mut ranks = Ranks::default();
     for (q, pair) in QUANTILES.iter().zip(ranks.chunks_mut(2)) {
         let low = (q * last as f64).floor() as u64;
-        for (rank, at) in pair.iter_mut().zip([low, low.saturating_add(1)]) {
+        for (rank, at) in pair.iter_mut().zip([low, low + 1]) {
             rank.rank = at.min(last);
         }
     }
@@ -452,7 +450,7 @@ impl StepStatistics {
     ) -> Result<StepStatistics> {
         let mut found = StepStatistics::default();
         for (name, values, dimensions) in arrays {
-            let rows = values.len().checked_div(dimensions).unwrap_or_default() as u64;
+            let rows = values.len().checked_div(dimensions).unwrap_or(0) as u64;
             if !found.keys.is_empty() && rows != found.transitions {
                 return Err(refused_option(format!(
                     "array {name:?}: expected {} rows, found {rows}",

@@ -209,10 +209,11 @@ impl Episodes {
         let windows = windows.windows();
         let mut filter = condition.for_records();
         let mut selected = Vec::new();
-        let mut next = 0u64..;
+        let mut next = 0u64;
         let ids: Vec<u64> = (0..windows.len()).collect();
         windows.dataset().read_many(&ids, |record| {
-            let (episode, _) = windows.locate(next.next().unwrap_or_default())?;
+            let (episode, _) = windows.locate(next)?;
+            next += 1;
             if filter
                 .accepts(episode, record.payload(), MessageKind::Example)
                 .map_err(|e| e.at(record.at()))?

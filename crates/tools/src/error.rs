@@ -772,9 +772,9 @@ impl TextPosition {
         let last_line = memchr::memrchr(b'\n', bytes).map_or(bytes.len(), |end| bytes.len() - end - 1);
         let column = if lines == 0 { self.column } else { 1 };
         TextPosition {
-            line: self.line.saturating_add(lines),
-            column: column.saturating_add(last_line as u64),
-            offset: self.offset.saturating_add(bytes.len() as u64),
+            line: self.line + lines,
+            column: column + last_line as u64,
+            offset: self.offset + bytes.len() as u64,
         }
     }
 }

@@ -15,7 +15,7 @@ const RANGE: (f64, f64) = (3.2e8, 4.2e9);
 /// ```
 pub fn time_of(name: &str, value: f64) -> Option<String> {
     let name = name.to_lowercase();
-    let last = name.rsplit(['_', '/']).next().unwrap_or_default();
+    let last = name.rsplit_once(['_', '/']).map_or(&*name, |(_, last)| last);
     let is_time =
         PARTS.iter().any(|part| name.contains(part)) || LAST.contains(&last) || name.ends_with("_at");
     let seconds = [1.0, 1e3, 1e6, 1e9].map(|unit| value / unit);

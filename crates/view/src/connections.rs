@@ -7,7 +7,8 @@ use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The open connections. At most `most` are open, because each has a thread.
+/// The open connections. At most `most` are open, because each has a thread. Browsers keep six. A slow client
+/// occupies its own thread only, and gives it up when others need it.
 pub(crate) struct Connections {
     most: usize,
     state: Mutex<State>,

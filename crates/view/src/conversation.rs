@@ -173,7 +173,8 @@ impl Input {
                         limit = limits.head;
                         connection.begin(Phase::Head);
                     }
-                    self.bytes.extend_from_slice(chunk.get(..n).unwrap_or_default());
+                    let (arrived, _) = chunk.split_at(n);
+                    self.bytes.extend_from_slice(arrived);
                     if let Some(parsed) = self.parse()? {
                         return Ok(Some(parsed));
                     }
@@ -185,7 +186,7 @@ impl Input {
     }
 
     fn parse(&mut self) -> Result<Option<Parsed>, Failure> {
-        let rest = self.bytes.get(self.start..).unwrap_or_default();
+        let (_, rest) = self.bytes.split_at(self.start);
         let parsed = Request::parse(rest).map_err(Failure::Refused)?;
         if let Some(parsed) = &parsed {
             self.start += parsed.len;

@@ -66,7 +66,7 @@ pub(crate) fn decoded(bytes: &[u8]) -> Cow<'_, [u8]> {
         GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
     let url = bytes.strip_prefix(b"data:image/").and_then(|rest| {
         let comma = rest.iter().take(32).position(|byte| *byte == b',')?;
-        rest.get(comma.saturating_add(1)..)
+        rest.get(comma + 1..)
     });
     let text = url.unwrap_or(bytes);
     if text.len() > MAX_ENCODED || !ENCODED.iter().any(|start| text.starts_with(start)) {

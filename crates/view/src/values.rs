@@ -115,7 +115,7 @@ impl ValueWriter {
                 break;
             }
             // A step without values counts too, so that a million of them do not make a long answer.
-            self.values = self.values.saturating_sub(1);
+            self.values -= 1;
             first.push(self.at_most(step, 0, self.limits.step_values));
         }
         first
@@ -126,7 +126,7 @@ impl ValueWriter {
         let bytes = &*decoded(bytes);
         // Only the start of a long text is read.
         let limit = self.limits.text.min(self.text);
-        let start = start_of_text(bytes, limit.saturating_mul(4));
+        let start = start_of_text(bytes, limit * 4);
         if let Some(text) = start.and_then(fields::text) {
             let shown: String = text.chars().take(limit).collect();
             self.text -= shown.len().min(self.text);

@@ -62,7 +62,7 @@ impl<F: Source + ?Sized> InflateFrom<'_, F> {
         let mut out = vec![0; usize::try_from(len).unwrap_or(INPUT).min(INPUT)];
         while len > 0 {
             let most = usize::try_from(len).unwrap_or(INPUT).min(INPUT);
-            match self.read(out.get_mut(..most).unwrap_or_default())? {
+            match self.read(out.split_at_mut(most).0)? {
                 0 => break,
                 n => len = len.saturating_sub(n as u64),
             }
@@ -78,7 +78,7 @@ impl<F: Source + ?Sized> InflateFrom<'_, F> {
         while !out.is_empty() {
             match self.read(out)? {
                 0 => return Ok(false),
-                n => out = out.get_mut(n..).unwrap_or_default(),
+                n => out = out.split_at_mut(n).1,
             }
         }
         Ok(true)
@@ -137,7 +137,7 @@ impl<'a, F: Source + ?Sized> PausableInflate<'a, F> {
         while !out.is_empty() {
             match self.0.read(out)? {
                 0 => return Ok(false),
-                n => out = out.get_mut(n..).unwrap_or_default(),
+                n => out = out.split_at_mut(n).1,
             }
         }
         Ok(true)
@@ -256,9 +256,9 @@ impl<F: Source + ?Sized> Read for ResumedBytes<'_, F> {
     /// `buf` must hold the empty blocks.
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         if self.blocks.is_empty() {
-            let before_end = usize::try_from(self.likely_end.saturating_sub(self.at)).unwrap_or(usize::MAX);
-            let most = if before_end == 0 { buf.len() } else { before_end.min(buf.len()) };
-            let n = self.file.read_at(buf.get_mut(..most).unwrap_or_default(), self.at)?.min(most);
+            let before_end = self.likely_end.saturating_sub(self.at);
+            let most = if before_end == 0 { buf.len() } else { before_end.min(buf.len() as u64) as usize };
+            let n = self.file.read_at(buf.split_at_mut(most).0, self.at)?.min(most);
             self.at = self.at.saturating_add(n as u64);
             return Ok(n);
         }

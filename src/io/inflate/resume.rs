@@ -5,7 +5,8 @@
 //! flush some do, and inflation then soon ends again.
 //!
 //! A place counts only if a sound record is found after it, because payloads may contain the same bytes. The
-//! search begins after the last sound record, so no record is found twice.
+//! search begins after the last sound record, so no record is found twice. A decoder that fails late may have
+//! passed the start of the next member.
 //!
 //! Of a pipe the bytes from there on are kept, at most [`KEPT`](crate::io::pipe::KEPT). A search that would
 //! need more continues at the next place.
@@ -273,7 +274,7 @@ impl<'a> DamagedInflate<'a> {
             if let Some(pipe) = file.pipe() {
                 pipe.forget(at);
             }
-            let read = match input.read(buf.get_mut(have..).unwrap_or_default()) {
+            let read = match input.read(buf.split_at_mut(have).1) {
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
                 read => read?,
             };
@@ -281,7 +282,7 @@ impl<'a> DamagedInflate<'a> {
                 break;
             }
             have = have.saturating_add(read);
-            let bytes = buf.get(..have).unwrap_or_default();
+            let bytes = buf.split_at(have).0;
             for (i, start) in bytes.windows(FLUSH.len()).enumerate() {
                 let found = place(start, at.saturating_add(i as u64), self.format);
                 let Some(place) = found.filter(|place| place.at > from) else { continue };

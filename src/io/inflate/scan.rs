@@ -101,12 +101,12 @@ impl Checkpoints {
     /// Adds a checkpoint. It replaces one that has no bytes after it, since the stream was damaged there.
     fn push(&mut self, out: u64, bit: u64, window: &[u8]) -> io::Result<()> {
         if let Some(last) = self.points.pop_if(|last| last.out == out) {
-            self.windows = self.windows.saturating_sub(last.window.len() as u64);
+            self.windows -= last.window.len() as u64;
         }
         self.points.try_reserve(1)?;
         let mut copy = room(window.len())?;
         copy.extend_from_slice(window);
-        self.windows = self.windows.saturating_add(window.len() as u64);
+        self.windows += window.len() as u64;
         self.points.push(Point { out, bit, window: copy.into_boxed_slice() });
         Ok(())
     }
@@ -384,7 +384,7 @@ impl<R: Read> CheckpointScan<R> {
             CompressedFormat::Gzip => gzip_header(|| {
                 let byte = self.input.byte()?;
                 if let (Some(to), Some(byte)) = (first.get_mut(len), byte) {
-                    (*to, len) = (byte, len.saturating_add(1));
+                    (*to, len) = (byte, len + 1);
                 }
                 Ok(byte)
             }),
@@ -396,9 +396,9 @@ impl<R: Read> CheckpointScan<R> {
         let is_end = self.tolerant
             && match &fault {
                 // After the fields of fixed length, damaged flags may be the reason.
-                CompressionError::Cut { .. } => self.input.consumed.saturating_sub(at) < GZIP_HEADER,
+                CompressionError::Cut { .. } => self.input.consumed - at < GZIP_HEADER,
                 _ if at == 0 || first == MAGIC => false,
-                _ => !self.rest_holds_records(first.get(..len).unwrap_or_default())?,
+                _ => !self.rest_holds_records(first.split_at(len).0)?,
             };
         if !is_end {
             return Err(fault.into());
@@ -409,7 +409,7 @@ impl<R: Read> CheckpointScan<R> {
 
     /// Ends the stream. The bytes of the file from `at` on are left out.
     fn leave_out(&mut self, at: u64) {
-        self.left_out = Some(self.input.consumed.saturating_sub(at));
+        self.left_out = Some(self.input.consumed - at);
         self.next = StreamNext::End;
     }
 
@@ -463,7 +463,7 @@ impl<R: Read> CheckpointScan<R> {
         }
         if self.end == OUTPUT {
             // The decoder refers to the bytes of the window only, relative to `end`.
-            self.decoded.copy_within(OUTPUT.saturating_sub(WINDOW).., 0);
+            self.decoded.copy_within(OUTPUT - WINDOW.., 0);
             self.end = WINDOW;
         }
         /// Bytes that the decoder may hold in its bit buffer.
@@ -472,21 +472,21 @@ impl<R: Read> CheckpointScan<R> {
         let input = self.input.buffered();
         let input = input.get(..CALL).unwrap_or(input);
         let room = usize::try_from(self.stop.saturating_sub(self.out)).unwrap_or(OUTPUT);
-        let most = self.end.saturating_add(room).min(OUTPUT);
-        let decoded = self.decoded.get_mut(..most).unwrap_or_default();
+        let most = self.end + room.min(OUTPUT - self.end);
+        let decoded = self.decoded.split_at_mut(most).0;
         let (status, taken, made) = decompress(&mut self.decoder, input, decoded, self.end, flags);
         self.input.consume(taken);
-        let decoded = self.end..self.end.saturating_add(made);
+        let decoded = self.end..self.end + made;
         self.end = decoded.end;
-        if let Some(sum) = &mut self.sum {
-            sum.update(self.decoded.get(decoded).unwrap_or_default());
+        if let (Some(sum), Some(bytes)) = (&mut self.sum, self.decoded.get(decoded)) {
+            sum.update(bytes);
         }
         if made > 0 {
             self.mark = (self.out, at);
         }
         self.pending = made;
         self.out = self.out.saturating_add(made as u64);
-        self.member = self.member.saturating_add(made as u64);
+        self.member += made as u64;
         match status {
             TINFLStatus::BlockBoundary => self.border()?,
             TINFLStatus::Done => self.next = StreamNext::Trailer,
@@ -512,13 +512,13 @@ impl<R: Read> CheckpointScan<R> {
         if self.found.last().is_some_and(|last| !self.is_far_from(last.out)) {
             return Ok(());
         }
-        let len = usize::try_from(self.member).unwrap_or(usize::MAX).min(WINDOW);
+        let len = self.member.min(WINDOW as u64) as usize;
         let each = SPACING.checked_div(self.spacing).unwrap_or(SPACING).max(1);
         let room = FREE_WINDOWS.saturating_add(self.block.saturating_mul(each));
-        if self.found.windows.saturating_add(len as u64) > room {
+        if self.found.windows + len as u64 > room {
             return Ok(());
         }
-        let window = self.decoded.get(self.end.saturating_sub(len)..self.end).unwrap_or_default();
+        let window = self.decoded.get(self.end - len..self.end).unwrap_or_default();
         self.found.push(self.out, bit, window)
     }
 
@@ -558,12 +558,9 @@ impl<R: Read> Read for CheckpointScan<R> {
         if buf.is_empty() || self.pending == 0 && self.out >= self.stop || !self.advance()? {
             return Ok(0);
         }
-        let start = self.end.saturating_sub(self.pending);
-        let n = buf.len().min(self.pending);
-        if let (Some(to), Some(from)) = (buf.get_mut(..n), self.decoded.get(start..start.saturating_add(n))) {
-            to.copy_from_slice(from);
-        }
-        self.pending = self.pending.saturating_sub(n);
+        let pending = self.decoded.get(self.end - self.pending..self.end);
+        let n = pending.map_or(Ok(0), |mut pending| pending.read(buf))?;
+        self.pending -= n;
         Ok(n)
     }
 }
@@ -601,11 +598,11 @@ impl<R: Read> BufferedInput<R> {
     pub(super) fn fill(&mut self) -> io::Result<bool> {
         while self.start == self.end {
             let len = self.read_len.min(self.buf.len());
-            match self.inner.read(self.buf.get_mut(..len).unwrap_or_default()) {
+            match self.inner.read(self.buf.split_at_mut(len).0) {
                 Ok(0) => return Ok(false),
                 Ok(n) => {
                     (self.start, self.end) = (0, n.min(len));
-                    self.read_len = self.read_len.saturating_mul(2).min(self.buf.len());
+                    self.read_len = (2 * self.read_len).min(self.buf.len());
                 }
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => return Err(e),
@@ -615,8 +612,8 @@ impl<R: Read> BufferedInput<R> {
     }
 
     pub(super) fn consume(&mut self, n: usize) {
-        self.start = self.start.saturating_add(n).min(self.end);
-        self.consumed = self.consumed.saturating_add(n as u64);
+        self.start = (self.start + n).min(self.end);
+        self.consumed += n as u64;
     }
 
     pub(super) fn byte(&mut self) -> io::Result<Option<u8>> {

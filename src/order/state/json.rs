@@ -68,7 +68,7 @@ impl State {
         }
         let order = match fields.remove("order") {
             Some(Value::Object(order)) => SpecSummary::from_json(&order)?,
-            other => return Err(refused("order", "an object", other.unwrap_or_default())),
+            other => return Err(refused("order", "an object", other.unwrap_or(Value::Null))),
         };
         let position = number(&mut fields, "pos")?;
         let position =
@@ -77,7 +77,7 @@ impl State {
             mix: match (&order.kind, fields.remove("mix")) {
                 (SummaryKind::Mix(summary), Some(Value::Object(mix))) => Some(mix_start(mix, summary)?),
                 (SummaryKind::Mix(_), other) => {
-                    return Err(refused("mix", "an object", other.unwrap_or_default()));
+                    return Err(refused("mix", "an object", other.unwrap_or(Value::Null)));
                 }
                 (_, None) => None,
                 (_, Some(_)) => return Err(refused("json", "no other fields", "mix")),
@@ -89,7 +89,7 @@ impl State {
             n: number(&mut fields, "n")?,
             fingerprint: match fields.remove("fp") {
                 Some(Value::String(fp)) if is_digest(&fp) => fp,
-                other => return Err(refused("fp", "32 hex digits", other.unwrap_or_default())),
+                other => return Err(refused("fp", "32 hex digits", other.unwrap_or(Value::Null))),
             },
         };
         match fields.keys().next() {
@@ -101,7 +101,7 @@ impl State {
 
 /// Parses the object `mix`.
 fn mix_start(mut mix: Map<String, Value>, summary: &MixSummary) -> Result<MixStart> {
-    let given = mix.remove("given").unwrap_or_default();
+    let given = mix.remove("given").unwrap_or(Value::Null);
     let expected = || refused("given", "a list of one number per component", &given);
     let start = MixStart {
         from: number(&mut mix, "from")?,
@@ -188,7 +188,7 @@ impl SpecSummary {
     fn from_json(order: &Map<String, Value>) -> Result<SpecSummary> {
         let text = |field| match order.get(field) {
             Some(Value::String(text)) => Ok(text.as_str()),
-            other => Err(refused(field, "a string", other.cloned().unwrap_or_default())),
+            other => Err(refused(field, "a string", other.cloned().unwrap_or(Value::Null))),
         };
         let algorithm = text("algo")?;
         if algorithm != ALGORITHM {
@@ -311,6 +311,6 @@ fn digest(value: &Value) -> Option<u128> {
 }
 
 fn number(fields: &mut Map<String, Value>, name: &'static str) -> Result<u64> {
-    let value = fields.remove(name).unwrap_or_default();
+    let value = fields.remove(name).unwrap_or(Value::Null);
     value.as_u64().ok_or_else(|| refused(name, "a number from 0 to 2^64 - 1", value))
 }

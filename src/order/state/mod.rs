@@ -143,7 +143,8 @@ impl State {
     /// too.
     ///
     /// A mix may have other weights. Its cycles begin anew at the position of the state then, and each
-    /// component goes on after what it has given. The length of its epochs comes from the state.
+    /// component goes on after what it has given. The length of its epochs comes from the state. A list of
+    /// all changes of weights would grow, and tell only of what is past.
     ///
     /// # Errors
     /// [`OrderError::OtherState`], with the name of a field in which the state differs from this run, and the

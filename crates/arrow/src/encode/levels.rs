@@ -82,10 +82,11 @@ impl Located {
         let rows = self.steps.as_ref().map_or(self.features.len, |steps| steps.len);
         for row in 0..rows {
             let features = match &self.steps {
-                None => row..row.saturating_add(1),
-                Some(steps) => steps.get(row).unwrap_or_default(),
+                None => Some(row..row + 1),
+                Some(steps) => steps.get(row),
             };
-            features.filter_map(|feature| self.feature(feature)).try_for_each(|leaves| f(row, leaves))?;
+            let mut leaves = features.into_iter().flatten().filter_map(|feature| self.feature(feature));
+            leaves.try_for_each(|leaves| f(row, leaves))?;
         }
         Ok(())
     }
@@ -146,7 +147,7 @@ impl Level {
         for range in &mut ranges {
             *range = range.start.saturating_sub(start)..range.end.saturating_sub(start);
         }
-        let items = items.slice(start, end.saturating_sub(start));
+        let items = items.slice(start, end - start);
         let len = ranges.len();
         Ok((Level { nulls, items: Items::Ranges(ranges), len }, items))
     }
@@ -171,8 +172,8 @@ impl Level {
         }
         match &self.items {
             Items::Fixed(count) => {
-                let start = k.saturating_mul(*count);
-                Some(start..start.saturating_add(*count))
+                let start = k * *count;
+                Some(start..start + *count)
             }
             Items::Ranges(ranges) => ranges.get(k).cloned(),
         }

@@ -177,7 +177,7 @@ impl Walk<'_> {
                 self.node(&sequence.feature, path, At { pending: pending + 1, ..at }, found)
             }
             FeatureTree::Leaf(leaf) => {
-                let number = self.encoder.number(path).unwrap_or_default();
+                let number = self.encoder.number(path).ok_or_else(other_schema)?;
                 let mut steps = steps.to_vec();
                 let mut inner = found;
                 while let Some(items) = items_of(inner) {
@@ -274,10 +274,10 @@ impl NestedColumn {
         if self.absent.get(row).copied().unwrap_or(true) {
             return Ok(None);
         }
-        let mut range = row..row.saturating_add(1);
+        let mut range = row..row + 1;
         let mut lengths = Vec::with_capacity(self.ends.len());
         for ends in &self.ends {
-            let own = ends.get(range.start..=range.end).unwrap_or_default();
+            let own = ends.get(range.start..=range.end).ok_or_else(other_schema)?;
             let (Some(from), Some(to)) = (own.first(), own.last()) else { return Err(other_schema()) };
             let length = |pair: &[usize]| match pair {
                 [from, to] => to.saturating_sub(*from),
@@ -298,9 +298,9 @@ fn other_schema() -> Error {
 fn check_nulls(array: &ArrayRef, ends: &[Vec<usize>], absent: &mut [bool]) -> Result<()> {
     let Some(nulls) = array.logical_nulls().filter(|nulls| nulls.null_count() > 0) else { return Ok(()) };
     for (row, absent) in absent.iter_mut().enumerate().filter(|(_, absent)| !**absent) {
-        let inside = ends.iter().try_fold(row..row.saturating_add(1), |items, ends| {
-            Some(*ends.get(items.start)?..*ends.get(items.end)?)
-        });
+        let inside = ends
+            .iter()
+            .try_fold(row..row + 1, |items, ends| Some(*ends.get(items.start)?..*ends.get(items.end)?));
         let has_null = inside.ok_or_else(other_schema)?.any(|item| nulls.is_null(item));
         match ends {
             [] => *absent = has_null,
@@ -316,7 +316,7 @@ fn check_nulls(array: &ArrayRef, ends: &[Vec<usize>], absent: &mut [bool]) -> Re
 /// Returns the ends of lists, after a 0, and their items.
 fn lists(array: &ArrayRef) -> Result<Option<(Vec<usize>, ArrayRef)>> {
     let of = |end: i64| usize::try_from(end).unwrap_or_default();
-    let count = array.len().saturating_add(1);
+    let count = array.len() + 1;
     let (ends, items): (Vec<usize>, &ArrayRef) = match array.data_type() {
         DataType::List(_) => {
             let lists = array.as_list::<i32>();
@@ -330,7 +330,7 @@ fn lists(array: &ArrayRef) -> Result<Option<(Vec<usize>, ArrayRef)>> {
             let lists = array.as_fixed_size_list();
             let size = usize::try_from(*size).unwrap_or_default();
             let first = of(lists.value_offset(0).into());
-            let end = |k: usize| first.saturating_add(k.saturating_mul(size));
+            let end = |k: usize| first + k * size;
             (collected(count, (0..=lists.len()).map(end))?, lists.values())
         }
         _ => return Ok(None),

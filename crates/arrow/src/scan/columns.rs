@@ -67,7 +67,7 @@ impl SavedColumn {
 
 impl SavedColumns {
     pub(super) fn new(dataset: &Dataset, columns: Vec<SavedColumn>) -> SavedColumns {
-        let shards = dataset.shards().map(|shard| (shard.start.saturating_add(shard.len), shard.first));
+        let shards = dataset.shards().map(|shard| (shard.start + shard.len, shard.first));
         SavedColumns { columns, shards: shards.collect() }
     }
 
@@ -180,7 +180,7 @@ impl SavedColumns {
                 (end, first) = self.shards.get(s).copied().unwrap_or((0, 0));
             }
             let value = match shard {
-                Some(shard) => shard.get(number.saturating_sub(start).saturating_add(first))?,
+                Some(shard) => shard.get(number - start + first)?,
                 None => None,
             };
             f(number, value.or(default))?;

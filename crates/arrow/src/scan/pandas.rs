@@ -9,7 +9,8 @@ use std::sync::Arc;
 /// missing.
 ///
 /// Without them PyArrow makes doubles of such a column as soon as a value is missing, and rounds integers
-/// beyond 2^53.
+/// beyond 2^53. The consumer of a stream is not known, and every table of PyArrow, and Parquet, keeps the
+/// metadata.
 pub(super) fn schema(fields: Vec<FieldRef>) -> SchemaRef {
     let nullable = fields.iter().filter(|field| field.is_nullable() && field.data_type().is_integer());
     let columns = nullable.map(|field| {

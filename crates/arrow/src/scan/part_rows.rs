@@ -72,7 +72,7 @@ impl RowLimits {
 
     /// Returns the number of rows that a batch can have in addition.
     pub(super) fn rows_left(&self, rows: &ReadRows) -> usize {
-        self.max_rows.saturating_sub(rows.rows.len())
+        self.max_rows - rows.rows.len()
     }
 
     /// Adds a record to the rows if it meets the condition.
@@ -110,7 +110,8 @@ impl PartRows {
                 Some(record) => {
                     // A part may begin later in its shard than in the dataset.
                     let after = record.at().record.and_then(|ordinal| ordinal.checked_sub(open.ordinal));
-                    limits.add(record, open.first.saturating_add(after.unwrap_or_default()), rows)?;
+                    let number = after.map_or(open.first, |after| open.first.saturating_add(after));
+                    limits.add(record, number, rows)?;
                 }
             }
         }
@@ -140,9 +141,9 @@ impl ReadRows {
         self.rows.try_reserve(1)?;
         self.bytes.extend_from_slice(record.payload());
         let payload = start..self.bytes.len();
-        let shard = self.shards.len().saturating_sub(1);
-        let ordinal = at.record.unwrap_or_default();
-        let offset = at.offset.unwrap_or_default();
+        let shard = self.shards.len() - 1;
+        let ordinal = at.record.unwrap_or(0);
+        let offset = at.offset.unwrap_or(0);
         self.rows.push(RowPlace { payload, number, shard, ordinal, offset });
         Ok(())
     }
@@ -169,13 +170,12 @@ impl ReadRows {
     /// Returns the rows. Batches can borrow the bytes of a region, which has the buffer's bytes.
     pub(super) fn rows<'a>(&'a self, region: Option<&'a Region>) -> Vec<PlacedRow<'a>> {
         let bytes = region.map_or(&*self.bytes, |region| region);
-        let row = |place: &'a RowPlace| PlacedRow {
-            payload: bytes.get(place.payload.clone()).unwrap_or_default(),
-            place,
-            shard: self.shards.get(place.shard).map_or(Path::new(""), PathBuf::as_path),
-            region,
+        let row = |place: &'a RowPlace| {
+            let payload = bytes.get(place.payload.clone())?;
+            let shard = self.shards.get(place.shard)?;
+            Some(PlacedRow { payload, place, shard, region })
         };
-        self.rows.iter().map(row).collect()
+        self.rows.iter().filter_map(row).collect()
     }
 }
 

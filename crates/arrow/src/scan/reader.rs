@@ -186,7 +186,7 @@ impl ScanReader {
                     None => self.work = ScanWork::Ended,
                     Some(step) => {
                         let number = loaded.returned;
-                        loaded.returned = number.saturating_add(1);
+                        loaded.returned = number + 1;
                         if number == 0 {
                             self.warnings.extend_from_slice(loaded.loader.warnings());
                         }
@@ -235,7 +235,7 @@ impl ScanReader {
 /// while a record is in the cache: a string of each record in turn, as a column reads them, is a cache miss
 /// each.
 fn is_small(bytes: u64, records: u64) -> bool {
-    bytes < records.saturating_mul(MIN_SHARED as u64)
+    bytes / (MIN_SHARED as u64) < records
 }
 
 /// Returns the records that meet a condition, and adds the warnings of the search.
@@ -312,10 +312,11 @@ impl ReadBatches {
                         break;
                     }
                     let window = window.get(..limits.rows_left(&rows).min(*together)).unwrap_or(window);
-                    *next = next.saturating_add(window.len());
-                    let mut number = window.iter();
-                    dataset.read_many(window, |record| {
-                        limits.add(record, number.next().copied().unwrap_or_default(), &mut rows)
+                    *next += window.len();
+                    let mut left = window.iter();
+                    dataset.read_many(window, |record| match left.next() {
+                        Some(&number) => limits.add(record, number, &mut rows),
+                        None => Ok(()),
                     })?;
                 }
             }
@@ -327,15 +328,17 @@ impl ReadBatches {
 impl LoadedBatches {
     /// Reads the records of a batch again.
     fn read_again(&self, batch: usize) -> Result<ReadRows> {
-        let start = batch.saturating_mul(self.rows);
+        let start = batch * self.rows;
         let numbers: Vec<u64> = match &self.subset {
             Some(subset) => subset.iter().skip(start).take(self.rows).collect(),
             None => (start as u64..self.dataset.len()).take(self.rows).collect(),
         };
         let mut read = ReadRows::new(Vec::new());
         let mut next = numbers.iter();
-        self.dataset
-            .read_many(&numbers, |record| read.push(record, next.next().copied().unwrap_or_default()))?;
+        self.dataset.read_many(&numbers, |record| match next.next() {
+            Some(&number) => read.push(record, number),
+            None => Ok(()),
+        })?;
         Ok(read)
     }
 }

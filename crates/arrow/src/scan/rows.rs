@@ -22,8 +22,8 @@ const MAX_BATCHES: u64 = 1 << 20;
 /// together, there are fewer.
 pub(super) fn batch_rows(dataset: &Dataset) -> usize {
     let Some(bytes) = dataset.known_bytes() else { return ROWS_OF_UNKNOWN };
-    let fitting = BATCH_BYTES.saturating_mul(dataset.len()).checked_div(bytes).unwrap_or(u64::MAX);
-    let mut rows = usize::try_from(fitting).unwrap_or(MAX_ROWS).clamp(1, MAX_ROWS);
+    let fitting = BATCH_BYTES.saturating_mul(dataset.len()).checked_div(bytes);
+    let mut rows = fitting.map_or(MAX_ROWS, |rows| rows.clamp(1, MAX_ROWS as u64) as usize);
     while rows > FEW_ROWS && largest_batch(dataset, rows).is_some_and(|bytes| bytes > LARGE_BATCH) {
         rows = (rows / 2).max(FEW_ROWS);
     }
@@ -60,7 +60,7 @@ fn largest_batch(dataset: &Dataset, rows: usize) -> Option<u64> {
             border = border.checked_add(step)?;
         }
         let last = index.locate(shard.first.checked_add(shard.len.checked_sub(1)?)?).ok()?;
-        batch = batch.saturating_add(last.offset.saturating_add(last.payload_len).saturating_sub(from));
+        batch = batch.saturating_add((last.offset + last.payload_len).saturating_sub(from));
     }
     Some(largest.max(batch))
 }

@@ -27,12 +27,12 @@ impl Iterator for RecordNumbers {
             RecordNumbers::Range(range) => range.next(),
             RecordNumbers::Subset { subset, next } => {
                 let number = subset.select(*next)?;
-                *next = next.saturating_add(1);
+                *next += 1;
                 Some(number)
             }
             RecordNumbers::Listed { numbers, next } => {
                 let number = *numbers.get(*next)?;
-                *next = next.saturating_add(1);
+                *next += 1;
                 Some(number)
             }
         }
@@ -67,7 +67,7 @@ impl Scan {
             (ScanSource::Parts(parts), ..) => {
                 parts.iter().map(|part| part.records).try_fold(0u64, |sum, part| sum.checked_add(part?))
             }
-            _ => self.range.as_ref().map(|range| range.end.saturating_sub(range.start)),
+            _ => self.range.as_ref().map(|range| range.end - range.start),
         }
     }
 
@@ -79,14 +79,16 @@ impl Scan {
     pub fn slice(&self, positions: Range<u64>) -> Result<Scan> {
         let mut scan = self.clone();
         if let Some(numbers) = &self.listed {
-            let at = |position| usize::try_from(position).unwrap_or(usize::MAX).min(numbers.len());
-            let chosen = numbers.get(at(positions.start)..at(positions.end).max(at(positions.start)));
-            scan.listed = Some(chosen.unwrap_or_default().into());
+            let at = |position: u64| position.min(numbers.len() as u64) as usize;
+            let start = at(positions.start);
+            if let Some(chosen) = numbers.get(start..at(positions.end).max(start)) {
+                scan.listed = Some(chosen.into());
+            }
         } else if let Some(subset) = &self.subset {
             let chosen: Vec<u64> = positions.map_while(|position| subset.select(position)).collect();
             scan.subset = Some(Subset::from_ids(chosen)?);
         } else if let Some(range) = &self.range {
-            let at = |position| range.start.saturating_add(position).min(range.end);
+            let at = |position: u64| range.start + position.min(range.end - range.start);
             scan.range = Some(at(positions.start)..at(positions.end).max(at(positions.start)));
         }
         Ok(scan)

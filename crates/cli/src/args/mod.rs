@@ -101,6 +101,7 @@ pub(crate) struct WhereArgs {
 pub(crate) struct StepsArgs {
     /// Print the steps of episodes as records of their own, of data sets with a features.json (RLDS); options
     /// that count records count steps. FEATURE names the feature with the steps, if there are several
+    // The name follows an equals sign, so that the path after it stays a path.
     #[arg(long, value_name = "FEATURE", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     steps: Option<String>,
 }

@@ -93,7 +93,7 @@ pub(crate) fn run(args: &EpochArgs, global: &GlobalArgs, console: &mut Console) 
         state_bytes: loader.state()?.to_json().len() as u64,
     };
     let max_steps = args.steps.map(NonZeroU64::get);
-    let bar = progress::steps(global, "epoch", steps.min(max_steps.unwrap_or(u64::MAX)));
+    let bar = progress::steps(global, "epoch", max_steps.map_or(steps, |most| steps.min(most)));
     let mut stats = RunStats::new();
     let outcome = stats.run(&mut loader, max_steps, &bar);
     bar.finish_and_clear();

@@ -45,10 +45,8 @@ pub(super) fn run(args: &FollowArgs<'_>, global: &GlobalArgs, console: &mut Cons
     let saved = state.as_ref().and_then(StateFile::position).cloned();
     let (start, resumed) = match (saved, args.n) {
         (Some(saved), _) => (saved, true),
-        (None, TailCount::After(_)) => (Position::first(&files.list, 0), false),
-        (None, TailCount::Last(_)) => {
-            (Position::first(&files.list, files.list.len().saturating_sub(1)), false)
-        }
+        (None, TailCount::After(_)) => (Position::first(files.list.first()), false),
+        (None, TailCount::Last(_)) => (Position::first(files.list.last()), false),
     };
     let mut numbers = RecordNumbers::new(args.print.payload.read);
     for path in files.list.iter().take_while(|path| **path != start.path) {
@@ -276,7 +274,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Reports a record whose end will not be written, because a later file exists.
+    /// Reports a record whose end will not be written, because a later file exists. Otherwise a writer that
+    /// crashed and began a new file would stop the reader forever.
     fn torn(&self, bytes: u64, next: &Path, console: &mut Console) -> Outcome {
         let Position { path, record, offset } = self.records.position();
         let path = path.display();

@@ -45,17 +45,17 @@ fn print(args: &GetArgs, global: &GlobalArgs, console: &mut Console) -> Outcome 
     // Paths precede numbers. The last word that is not a number is a path, and so are all words before it.
     let numbers: Vec<_> = words.iter().map(|word| word.to_str().and_then(RecordRange::parse_list)).collect();
     let count = numbers.iter().rev().take_while(|ranges| ranges.is_some()).count();
-    let (paths, texts) = words.split_at_checked(words.len() - count).unwrap_or_default();
-    if paths.is_empty() {
+    let (paths, texts) = words.split_at(words.len() - count);
+    let Some(last) = paths.last() else {
         return Err(Failure::usage(
             "expected a path before the record numbers; a file whose name is a number is `./7`",
         ));
-    }
+    };
     check_paths(paths, &numbers)?;
     if texts.is_empty() {
-        let last = paths.last().map(|word| word.display().to_string()).unwrap_or_default();
         return Err(Failure::usage(format!(
-            "expected record numbers after the paths: {NUMBERS}; found `{last}`"
+            "expected record numbers after the paths: {NUMBERS}; found `{}`",
+            last.display()
         )));
     }
     let printer = Printer::new(&args.print, global)?;
@@ -105,7 +105,7 @@ fn print(args: &GetArgs, global: &GlobalArgs, console: &mut Console) -> Outcome 
 const NUMBERS: &str = "`7`, `-1` for the last, `3,7`, `10:20`, `10:`, `:10`";
 
 /// Checks the paths for misspelt record numbers. `numbers` has the record numbers of each word, if it has
-/// that form.
+/// that form. A word that resembles a number is never a path by accident.
 fn check_paths(paths: &[OsString], numbers: &[Option<Vec<RecordRange>>]) -> Outcome {
     let mut after_number = false;
     for (word, ranges) in paths.iter().zip(numbers).skip(1) {
@@ -182,7 +182,7 @@ impl fmt::Display for RecordRange {
         match self {
             RecordRange::Single(i) => i.fmt(f),
             RecordRange::Range(from, to) => {
-                let end = |end: &Option<i64>| end.map(|i| i.to_string()).unwrap_or_default();
+                let end = |end: &Option<i64>| end.map_or_else(String::new, |i| i.to_string());
                 write!(f, "{}:{}", end(from), end(to))
             }
         }

@@ -184,7 +184,7 @@ impl GrepReport<'_> {
         }
         let name = self.paths.get(unit.shard).map(|path| records::name(path)).unwrap_or_default();
         let matches = unit.result.matches.as_slice();
-        let left = self.args.limit.map_or(u64::MAX, |limit| limit.saturating_sub(self.found));
+        let left = self.args.limit.map_or(u64::MAX, |limit| limit - self.found);
         let taken = usize::try_from(left).map_or(matches, |left| matches.get(..left).unwrap_or(matches));
         self.found += taken.len() as u64;
         self.file.records += unit.records;

@@ -354,7 +354,7 @@ fn read_first(records: &mut Records, seen: &mut PayloadSummary) -> tfseek::Resul
     while seen.records() < MAX_PAYLOADS && bytes < MAX_PAYLOAD_BYTES {
         let Some(item) = records.next()? else { break };
         seen.add(item.record.payload());
-        bytes = bytes.saturating_add(item.record.payload().len());
+        bytes += item.record.payload().len();
     }
     Ok(())
 }
@@ -573,7 +573,7 @@ fn print_table(all: &[FileSummary], global: &GlobalArgs, console: &mut Console) 
     };
     // The state of an index, without its path.
     let state = |f: &FileSummary| match f.index.as_deref() {
-        Some(state) => state.split([' ', ':']).next().unwrap_or_default().to_owned(),
+        Some(state) => state.split_once([' ', ':']).map_or(state, |(first, _)| first).to_owned(),
         None => "-".to_owned(),
     };
     let mut rows = vec![["records", "size", "compression", "index", "kind", "file"].map(str::to_owned)];

@@ -111,12 +111,7 @@ fn steps(
     let end = range.end;
     let table = NumberTable::new(
         ["epoch", "step", "position", "record"],
-        &[
-            order.epoch(),
-            end.min(share.steps().max(first.saturating_add(1))) - 1,
-            order.len(),
-            order.records(),
-        ],
+        &[order.epoch(), end.min(share.steps().max(first + 1)) - 1, order.len(), order.records()],
     );
     if !args.json && !args.ids {
         table.head(console)?;

@@ -156,7 +156,8 @@ impl BatchOutput<'_> {
     }
 }
 
-/// Maximum memory of the records of one archive. Its arrays take about as much again.
+/// Maximum memory of the records of one archive. Its arrays take about as much again. Nothing joins batches,
+/// and a larger archive would be loaded into memory anyway.
 const MAX_JOINED: u64 = 1 << 30;
 
 /// A record of the next batch.
@@ -199,8 +200,8 @@ fn check_joined(memory: u64, limit: u64) -> Outcome {
 fn leave_out(parser: &BatchParser, rows: &mut [PendingRow], skipped: &mut SkippedErrors) -> Outcome<usize> {
     let mut kept = 0;
     for k in 0..rows.len() {
-        let alone = rows.get(k..=k).unwrap_or_default();
-        match parser.parse(alone) {
+        let Some(row) = rows.get(k) else { break };
+        match parser.parse(std::slice::from_ref(row)) {
             Ok(_) => {
                 rows.swap(kept, k);
                 kept += 1;
@@ -243,7 +244,7 @@ fn parse_all(
         let all = rows.len();
         let mut kept = all;
         loop {
-            let rows = rows.get_mut(..kept).unwrap_or_default();
+            let (rows, _) = rows.split_at_mut(kept);
             if !args.single {
                 parser.unknown_names(rows)?.iter().for_each(kept::of_stream);
             }
@@ -282,7 +283,7 @@ fn parse_all(
         {
             seen += 1;
             let end = record.payload().len() as u64 + OVERHEAD as u64;
-            progress.read_to(record.at().offset.unwrap_or(0).saturating_add(end));
+            progress.read_to(record.at().offset.unwrap_or(0) + end);
             if seen <= args.skip {
                 continue;
             }
@@ -313,7 +314,7 @@ fn parse_all(
         progress.finish();
     }
     if pending > 0 {
-        taken -= flush(rows.get_mut(..pending).unwrap_or_default(), true)?.1;
+        taken -= flush(rows.split_at_mut(pending).0, true)?.1;
     }
     // Without records, joined arrays are an empty batch's arrays.
     if is_joined && taken == 0 {

@@ -194,7 +194,7 @@ pub(super) fn print_sets(
     if !json {
         return print_lines(sets, global, console);
     }
-    let records = sets.iter().fold(0u64, |sum, set| sum.saturating_add(set.records));
+    let records = sets.iter().map(|set| set.records).sum::<u64>();
     let line = json!({"records": records, "sets": sets.iter().map(set_json).collect::<Vec<_>>()});
     console.print(format_args!("{line}\n"))
 }

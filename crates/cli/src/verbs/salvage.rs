@@ -115,7 +115,7 @@ pub(super) fn check_regular(input: &Path) -> Outcome {
 /// Prints the damaged ranges of a file.
 pub(crate) fn print(path: &Path, gaps: &[Gap], console: &mut Console) -> Outcome {
     for gap in gaps {
-        let end = gap.offset.saturating_add(gap.len);
+        let end = gap.offset + gap.len;
         let name = records::name(path);
         let size = count(gap.len, "byte");
         let reason = gap.reason.name();

@@ -103,8 +103,8 @@ fn by_number(
             skipped.catch(read, accepted.map(|accepted| matching.extend(accepted.then_some(i))))?;
         }
         for k in random.draw(args.n, matching.len() as u64) {
-            let i = usize::try_from(k).ok().and_then(|k| matching.get(k));
-            skipped.catch(read, printer.record(console, records.get(i.copied().unwrap_or_default())?))?;
+            let Some(i) = matching.get(k as usize) else { continue };
+            skipped.catch(read, printer.record(console, records.get(*i)?))?;
         }
     }
     condition.finish(console);
@@ -165,7 +165,8 @@ fn in_one_pass(
     }
     bar.finish_and_clear();
     for drawn in sample.into_items() {
-        let name = paths.get(drawn.file).map(|path| records::name(path)).unwrap_or_default();
+        let Some(path) = paths.get(drawn.file) else { continue };
+        let name = records::name(path);
         skipped.catch(read, printer.record(console, drawn.record.numbered(&name)))?;
     }
     condition.finish(console);

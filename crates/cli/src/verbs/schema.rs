@@ -217,7 +217,7 @@ fn file(
         let Some(item) = records.next()? else { break };
         let at = item.record.at();
         let end = item.record.payload().len() as u64 + OVERHEAD as u64;
-        progress.read_to(at.offset.unwrap_or(0).saturating_add(end));
+        progress.read_to(at.offset.unwrap_or(0) + end);
         let added = seen.add(item.record.payload()).map_err(|e| e.at(at).into());
         skipped.catch(read, added)?;
     }

@@ -26,6 +26,7 @@ pub(crate) struct StatsArgs {
     pub(crate) payload: PayloadArgs,
     /// Only records that meet this condition, for example 'label in 3, 5..9'; `tfseek help grep` has the
     /// grammar
+    // A sample of the matches would need a first pass; `tfseek.stats(ds.filter(..), sample=N)` makes it.
     #[arg(long = "where", value_name = "EXPR", value_parser = args::filter, conflicts_with_all = ["sample", "merge"])]
     pub(crate) condition: Option<Filter>,
     /// Only the features of these names: `label,image/*` (`*` and `?` are wildcards; repeatable). With

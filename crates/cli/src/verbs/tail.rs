@@ -46,6 +46,7 @@ pub(crate) struct TailArgs {
 
 pub(crate) fn run(args: &TailArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     if args.follow {
+        // The state of `--state` counts all records, not those that meet a condition.
         if args.select.condition.is_some() {
             return Err(Failure::usage("--where and --follow cannot be combined"));
         }

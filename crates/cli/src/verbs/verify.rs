@@ -241,7 +241,7 @@ impl FaultReport {
     /// Prints how many faults were not named.
     fn print_more(&self, console: &mut Console) {
         for ((kind, key), count) in &self.more {
-            let named = self.named.get(&(*kind, key.clone())).copied().unwrap_or_default();
+            let named = self.named.get(&(*kind, key.clone())).copied().unwrap_or(0);
             let more = count.saturating_sub(named);
             if more > 0 {
                 console

@@ -223,7 +223,7 @@ impl SegmentTables {
 /// Moves `at` behind the next marker, and returns it. Fill bytes and other bytes before it are skipped.
 pub(super) fn next_marker(data: &[u8], at: &mut usize) -> Result<u8, PictureFault> {
     loop {
-        let rest = data.get(*at..).unwrap_or_default();
+        let rest = data.get(*at..).ok_or(PictureFault::Truncated)?;
         let found = rest.iter().position(|&byte| byte == 0xff).ok_or(PictureFault::Truncated)?;
         let code =
             rest[found..].iter().position(|&byte| byte != 0xff).ok_or(PictureFault::Truncated)? + found;

@@ -80,8 +80,8 @@ impl<R: BufRead> BareReader<R> {
         if found < len {
             return Err(ToolsError::BareTruncated { at, expected: Some(len), found });
         }
-        self.offset = self.offset.saturating_add(len_bytes).saturating_add(len);
-        self.records = self.records.saturating_add(1);
+        self.offset += len_bytes + len;
+        self.records += 1;
         Ok(Some(&self.payload))
     }
 

@@ -7,8 +7,9 @@
 //! {"index":40,"record":2,"episode":7,"step":4,"features":{"action":[0.5,1.5]}}
 //! ```
 //!
-//! `index` is the record's number over all files, as `get` takes it, or null if it is not known. `record` is
-//! the number in its file, as in error messages. A step of an episode has the number of its episode over all
+//! `index` is the record's number over all files, as `get` takes it, or null if it is not known: verbs that
+//! read in order build no index, so it is null after a file that was not read to its end. `record` is the
+//! number in its file, as in error messages. A step of an episode has the number of its episode over all
 //! files and its own in the episode; `index` counts steps. With several files each line also has `"file"`. A
 //! byte string is a JSON string if it is UTF-8, otherwise an object with `base64`. Integers are exact. Floats
 //! have the shortest form that reads back as the same 32 bits, or are `"NaN"`, `"Infinity"`, `"-Infinity"`. A

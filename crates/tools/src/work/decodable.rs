@@ -34,9 +34,8 @@ pub fn decodable(
         let kind = records.kind();
         loop {
             let accepted = match records.next() {
-                Ok(None) => break,
-                Ok(Some((record, number))) => {
-                    let number = number.unwrap_or_default();
+                Ok(None | Some((_, None))) => break,
+                Ok(Some((record, Some(number)))) => {
                     let accepted = match &mut filter {
                         Some(filter) => filter.accepts(number, record.payload(), kind),
                         None => Ok(true),

@@ -15,7 +15,8 @@ pub(super) struct StepChecks {
     steps: EpisodeWindows,
     /// Sorted by name.
     leaves: Vec<CheckedLeaf>,
-    /// The paths of the parts of a step that are actions.
+    /// The paths of the parts of a step that are actions. An action is constant if all features below its
+    /// name are: a gripper alone often stays as it is.
     actions: Vec<String>,
 }
 
@@ -58,12 +59,12 @@ impl StepChecks {
                 "is_last" => LeafCheck::Flag { of_last: true },
                 _ => LeafCheck::of(leaf),
             };
-            let part = stored.path.split('/').next().unwrap_or_default();
+            let part = stored.path.split_once('/').map_or(&*stored.path, |(part, _)| part);
             let action = (part.starts_with("action") && leaf.dtype != TensorDType::String).then(|| {
                 let name = format!("{path}/{part}");
                 actions.iter().position(|known| *known == name).unwrap_or_else(|| {
                     actions.push(name);
-                    actions.len().saturating_sub(1)
+                    actions.len() - 1
                 })
             });
             let is_known = !matches!(leaf.class, LeafClass::Unknown(_) | LeafClass::Video);

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use tfseek::{At, Error, ErrorKind};
 
-/// Number of faults of a kind and a feature that are kept of each file. Others are counted.
+/// Number of faults of a kind and a feature that are kept of each file. Others are counted. A wrong
+/// conversion has the same fault in millions of steps.
 pub(super) const MAX_KEPT: usize = 10;
 
 /// A kind of fault in a record.
@@ -28,7 +29,8 @@ pub enum FaultKind {
 }
 
 impl FaultKind {
-    /// Returns true if data that is as it should be may have it.
+    /// Returns true if data that is as it should be may have it. As faults, notes would fail most published
+    /// data sets, and scripts would stop looking.
     pub fn is_note(self) -> bool {
         use FaultKind::{ConstantAction, MissingFlag, NotANumber};
         matches!(self, MissingFlag | NotANumber | ConstantAction)

@@ -171,7 +171,7 @@ impl<W: FoldWork> FoldRun<'_, W> {
         loop {
             let RunState { shards, first, stop, .. } = &mut *state;
             let from = *first;
-            let to = (*stop).min(first.saturating_add(2 * self.threads));
+            let to = (*stop).min(from + 2 * self.threads);
             let left = shards.iter().skip(from).filter(|shard| !shard.is_ended).count();
             if from >= *stop {
                 return None;
@@ -248,7 +248,7 @@ impl<W: FoldWork> FoldRun<'_, W> {
             match source.next() {
                 Ok(Some((record, number))) => {
                     records += 1;
-                    bytes = bytes.saturating_add(record.payload().len());
+                    bytes += record.payload().len();
                     add(unit, UnitRecord { record, number, kind })?;
                 }
                 Ok(None) => {

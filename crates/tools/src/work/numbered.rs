@@ -53,7 +53,7 @@ impl RequestedRecords {
     fn add(&mut self, dataset: &Dataset, mut next: impl FnMut() -> Option<u64>) {
         let (number, ordinal) = self.first;
         let len = |i: u64| {
-            let at = ordinal.saturating_add(i.saturating_sub(number));
+            let at = ordinal + (i - number);
             // A record that cannot be located is an error when it is read.
             dataset.index(self.shard).and_then(|index| index.locate(at)).map_or(0, |span| span.payload_len)
         };
@@ -72,11 +72,11 @@ impl RequestedRecords {
         let ids: Vec<u64> = pending.iter().copied().collect();
         let mut numbers = ids.iter().copied();
         let add = |record: Record<'_>| {
+            let Some(number) = numbers.next() else { return Ok(()) };
             let at = record.at();
             let start = bytes.len();
             bytes.try_reserve(record.payload().len())?;
             bytes.extend_from_slice(record.payload());
-            let number = numbers.next().unwrap_or_default();
             let ordinal = at.record.unwrap_or(0);
             let offset = at.offset.unwrap_or(0);
             ready.push_back(ReadRecord { payload: start..bytes.len(), number, ordinal, offset });
@@ -94,7 +94,7 @@ impl NumberedRecords {
     pub(crate) fn shard(dataset: &Dataset, s: usize, kind: Option<MessageKind>) -> NumberedRecords {
         let entry = dataset.shards().nth(s);
         let (range, path) = entry.map_or((0..0, PathBuf::new()), |shard| {
-            (shard.start..shard.start.saturating_add(shard.len), shard.path.to_path_buf())
+            (shard.start..shard.start + shard.len, shard.path.to_path_buf())
         });
         let is_object = dataset.store().is_some() && path.to_str().is_some_and(|path| path.contains("://"));
         let ahead = entry.filter(|_| is_object).map(|entry| {
@@ -111,9 +111,9 @@ impl NumberedRecords {
     /// Leaves out the records that are not in `ids`, which must be in ascending order.
     #[must_use]
     pub(crate) fn only(mut self, ids: &[u64]) -> NumberedRecords {
-        let from = ids.partition_point(|i| *i < self.range.start);
-        let to = ids.partition_point(|i| *i < self.range.end);
-        self.only = Some(ids.get(from..to).unwrap_or_default().to_vec().into_iter());
+        let range = self.range.clone();
+        let ids: Vec<u64> = ids.iter().copied().filter(|i| range.contains(i)).collect();
+        self.only = Some(ids.into_iter());
         self
     }
 }
@@ -177,7 +177,7 @@ pub fn guess_kind(dataset: &Dataset, range: Range<u64>) -> MessageKind {
     let mut many = 1u64;
     // Some together: of an object, each takes as long as all of them.
     while next < range.end && !guess.is_complete() {
-        let end = next.saturating_add(many).min(range.end);
+        let end = (next + many).min(range.end);
         let add = |record: Record<'_>| {
             guess.add(record.payload());
             if guess.is_complete() { Err(ErrorKind::Cancelled.into()) } else { Ok(()) }
@@ -185,7 +185,8 @@ pub fn guess_kind(dataset: &Dataset, range: Range<u64>) -> MessageKind {
         if dataset.read_many(&(next..end).collect::<Vec<_>>(), add).is_err() {
             break;
         }
-        (next, many) = (end, many.saturating_mul(2));
+        next = end;
+        many *= 2;
     }
     guess.kind()
 }

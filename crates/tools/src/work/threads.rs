@@ -109,7 +109,7 @@ impl Window {
     /// Waits until an item may begin. Returns false if the work is stopped.
     fn begin(&self) -> bool {
         let mut state = self.lock();
-        while !state.stopped && state.begun.saturating_sub(state.returned) >= self.width {
+        while !state.stopped && state.begun - state.returned >= self.width {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         state.begun += 1;

@@ -219,7 +219,7 @@ fn on_threads<S: UnitSource, W: UnitWork, E: Send + From<Error>>(
         lock().push(copies);
         Ok(unit.end(end))
     };
-    in_order(threads, threads.saturating_mul(2), units, add, merge)
+    in_order(threads, 2 * threads, units, add, merge)
 }
 
 /// A unit while records are added.
@@ -331,7 +331,7 @@ impl<S: UnitSource, O: FnMut(usize, Option<u64>) -> Result<S>> UnitCutter<S, O> 
                     match source.next() {
                         Ok(Some((record, number))) => {
                             records += 1;
-                            bytes = bytes.saturating_add(record.payload().len());
+                            bytes += record.payload().len();
                             if let Err(e) = each(UnitRecord { record, number, kind }) {
                                 end.error = Some(e);
                                 break;
@@ -401,11 +401,11 @@ impl UnitCopies {
     /// Returns the records. `name` is the shard's.
     pub(crate) fn iter<'c>(&'c self, name: &'c Path) -> impl Iterator<Item = UnitRecord<'c>> {
         let mut start = 0;
-        self.records.iter().map(move |copied| {
-            let payload = self.bytes.get(start..copied.end).unwrap_or_default();
+        self.records.iter().filter_map(move |copied| {
+            let payload = self.bytes.get(start..copied.end)?;
             start = copied.end;
             let record = Record::new(payload, At::new(name, copied.record, copied.offset));
-            UnitRecord { record, number: copied.number, kind: copied.kind }
+            Some(UnitRecord { record, number: copied.number, kind: copied.kind })
         })
     }
 }

@@ -59,7 +59,7 @@ impl Verification {
         // The file could be read before, so the damage found then is the result if this fails.
         let Ok(report) = scan(file, name, max_record) else { return };
         self.records = report.records;
-        self.payload_bytes = report.bytes.saturating_sub(report.records.saturating_mul(OVERHEAD as u64));
+        self.payload_bytes = report.bytes - report.records * OVERHEAD as u64;
         self.gaps = report.gaps;
     }
 }

@@ -20,7 +20,8 @@ pub enum Destination<'a> {
 impl Destination<'_> {
     /// Returns the path of the plain file: the given path, or the input's name without the suffix of its
     /// compression. In another folder a file without such a suffix keeps its name, and a name that does not
-    /// count as a shard's name there gets the extension `.tfrecord`. `None` if the file needs a name.
+    /// count as a shard's name there gets the extension `.tfrecord`. `None` if the file needs a name. Next to
+    /// its input a file keeps the name that `gunzip` gives it.
     pub fn target(self, input: &Path) -> Option<PathBuf> {
         if let Destination::File(out) = self {
             return Some(out.to_path_buf());

@@ -66,7 +66,7 @@ impl From<Error> for CompareError {
 
 /// Returns the records of equal content that were found so far, and starts the comparison if it does not run.
 pub(super) fn common([a, b]: [&Arc<ViewSet>; 2], jobs: &Jobs<CommonState>) -> Outcome {
-    let records = a.dataset().len().saturating_add(b.dataset().len());
+    let records = a.dataset().len() + b.dataset().len();
     let first = Arc::clone(a);
     let second = Arc::clone(b);
     let run = move |job: &Arc<Job<CommonState>>| {
@@ -120,12 +120,12 @@ fn each_digest(
     let mut buf = Vec::new();
     for (s, shard) in set.dataset().shards().enumerate() {
         let kind = set.kind_of(s);
-        for i in shard.start..shard.start.saturating_add(shard.len) {
+        for i in shard.start..shard.start + shard.len {
             if i.is_multiple_of(REPORT) {
                 if job.is_stopped() {
                     return Err(CompareError::Stopped);
                 }
-                job.shared.change(|state| state.read += REPORT.min(set.dataset().len().saturating_sub(i)));
+                job.shared.change(|state| state.read += REPORT.min(set.dataset().len() - i));
             }
             let record = set.dataset().read(i, &mut buf)?;
             let content = set.content(record, kind)?;

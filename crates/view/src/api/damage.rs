@@ -96,7 +96,7 @@ fn add((path, size): (&Path, u64), found: Verification, job: &Job<DamageState>) 
     }
     let Some(e) = found.damage else { return Ok(()) };
     let gaps = found.gaps.iter().take(MAX_LISTED);
-    let ranges: Vec<[u64; 2]> = gaps.map(|gap| [gap.offset, gap.offset.saturating_add(gap.len)]).collect();
+    let ranges: Vec<[u64; 2]> = gaps.map(|gap| [gap.offset, gap.offset + gap.len]).collect();
     let entry = json!({ "name": file_name(path), "path": path.to_string_lossy(), "bytes": size, "error": e.to_string(), "ranges": ranges });
     job.shared.change(|state| {
         if state.shards.len() < MAX_LISTED {

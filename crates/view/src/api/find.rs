@@ -1,4 +1,4 @@
-//! Search for records that meet a condition.
+//! Search for records that meet a condition. Columns would be written, and the viewer only reads.
 
 use super::refusal::{Outcome, Refusal, condition, number};
 use crate::http::{Request, Response};
@@ -53,9 +53,9 @@ pub(super) fn find(set: &Arc<ViewSet>, jobs: &Jobs<FindState>, request: &Request
     if let Some(message) = &found.refused {
         return Err(Refusal::bad(message.clone()));
     }
-    let end = found.matches.len().min(after.saturating_add(MAX_ANSWER));
+    let matches: Vec<_> = found.matches.iter().skip(after).take(MAX_ANSWER).collect();
     Ok(Response::json(&json!({
-        "matches": found.matches.get(after..end).unwrap_or_default(),
+        "matches": matches,
         "found": found.matches.len(),
         "searched": found.searched,
         "records": set.dataset().len(),
@@ -84,11 +84,11 @@ fn search(set: &ViewSet, filter: &Filter, threads: usize, job: &Job<FindState>) 
         Grep::filter(filter, options).run_dataset(set.dataset(), &|s| set.kind_of(s), &mut |unit| {
             job.shared.change(|state| {
                 state.searched += unit.records;
-                let left = MAX_MATCHES.saturating_sub(state.matches.len());
+                let left = MAX_MATCHES - state.matches.len();
                 let numbers = unit.result.matches.iter().filter_map(|found| found.number);
                 state.matches.extend(numbers.take(left));
                 let errors = unit.skipped.iter().map(ToString::to_string);
-                let room = MAX_ERRORS.saturating_sub(state.errors.len());
+                let room = MAX_ERRORS - state.errors.len();
                 state.errors.extend(errors.take(room));
                 is_limited = state.matches.len() >= MAX_MATCHES;
             });

@@ -299,7 +299,7 @@ pub(super) fn values(set: &ViewSet, request: &Request, i: u64) -> Outcome {
     set.with_record(i, |record, kind| -> Outcome {
         let mut array = Vec::new();
         for feature in address.features(record.payload(), kind)? {
-            array.try_reserve(feature.len().saturating_mul(8)).map_err(Error::from)?;
+            array.try_reserve(feature.len() * 8).map_err(Error::from)?;
             match feature {
                 Feature::Float(list) => list.iter().for_each(|v| array.extend_from_slice(&v.to_le_bytes())),
                 Feature::Int64(list) => {

@@ -46,10 +46,10 @@ pub(super) fn dataset(
     let kinds: BTreeSet<_> = (0..shards.min(KIND_SHARDS))
         .map(|k| set.kind_of(k * shards / shards.min(KIND_SHARDS)).name())
         .collect();
-    let kind = match kinds.len() {
-        0 => "bytes",
-        1 => kinds.first().copied().unwrap_or_default(),
-        _ => "mixed",
+    let kind = match kinds.first() {
+        None => "bytes",
+        Some(kind) if kinds.len() == 1 => *kind,
+        Some(_) => "mixed",
     };
     let (ranges, bytes) = set.damage();
     // The words of each command before and after the argument that the page adds.

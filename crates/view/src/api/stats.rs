@@ -37,7 +37,7 @@ fn asked(
     threads: usize,
 ) -> Result<Arc<Job<StatsState>>, Refusal> {
     let filter = condition(set, request)?;
-    let key = filter.as_ref().map(Filter::to_string).unwrap_or_default();
+    let key = filter.as_ref().map_or_else(String::new, Filter::to_string);
     let counted = Arc::clone(set);
     let run = move |job: &Arc<Job<StatsState>>| compute(&counted, filter, threads, job);
     Ok(jobs.ask(&key, run, |state, message| {

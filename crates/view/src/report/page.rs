@@ -138,7 +138,7 @@ fn matches(set: &ViewSet, filter: &Filter, threads: usize) -> tfseek::Result<Vec
     let options = GrepOptions { damage: Damage::Skip, threads: Some(threads), ..GrepOptions::default() };
     let mut numbers = Vec::new();
     Grep::filter(filter, options).run_dataset(set.dataset(), &|s| set.kind_of(s), &mut |unit| {
-        let left = MAX_MATCHES.saturating_sub(numbers.len());
+        let left = MAX_MATCHES - numbers.len();
         numbers.extend(unit.result.matches.iter().filter_map(|found| found.number).take(left));
         if numbers.len() < MAX_MATCHES { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     })?;

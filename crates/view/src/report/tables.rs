@@ -15,7 +15,7 @@ const HEIGHT: f64 = 56.0;
 
 /// Writes the features of statistics, each with its distribution.
 pub(super) fn features(page: &mut Html, stats: &Value) {
-    let list = |name: &str| stats[name].as_array().map(Vec::as_slice).unwrap_or_default();
+    let list = |name: &str| stats[name].as_array().map_or(&[][..], Vec::as_slice);
     let features: Vec<_> = list("features").iter().chain(list("feature_lists")).collect();
     if features.is_empty() {
         if list("fields").is_empty() {
@@ -127,7 +127,7 @@ fn row(page: &mut Html, feature: &Value) {
 /// Writes the distribution of values, and their figures.
 fn values(page: &mut Html, values: &Value, (name, kind): (&str, &str)) {
     let count = values["values"].as_f64().unwrap_or(0.0);
-    let top = values["top"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let top = values["top"].as_array().map_or(&[][..], Vec::as_slice);
     let differ = at(values, "/distinct/count").as_f64().unwrap_or(0.0) > count / 2.0 && count > TOP as f64;
     page.nested("div", |page| match kind {
         "bytes" if differ || values["images"].is_object() => {
@@ -198,7 +198,7 @@ fn frequent(page: &mut Html, entry: &Value, all: f64) {
 
 /// Writes the bars of numbers with their scale and axis. `top` has the names of values.
 fn histogram(page: &mut Html, values: &Value, (name, kind): (&str, &str), top: &[Value]) {
-    let buckets = at(values, "/bars/buckets").as_array().map(Vec::as_slice).unwrap_or_default();
+    let buckets = at(values, "/bars/buckets").as_array().map_or(&[][..], Vec::as_slice);
     let counts: Vec<f64> = buckets.iter().map(|bucket| bucket["count"].as_f64().unwrap_or(0.0)).collect();
     let most = counts.iter().copied().fold(1.0, f64::max);
     let all = counts.iter().sum::<f64>();
@@ -316,7 +316,7 @@ pub(super) fn percent(part: f64, all: f64) -> String {
 
 /// Writes an inferred schema.
 pub(super) fn schema(page: &mut Html, schema: &Value) {
-    let conflicts = schema["features"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let conflicts = schema["features"].as_array().map_or(&[][..], Vec::as_slice);
     for conflict in conflicts.iter().filter_map(|feature| feature["conflict"].as_str()) {
         page.element("p", format_args!("Left out: {conflict}"));
     }

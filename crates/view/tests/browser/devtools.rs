@@ -1,5 +1,5 @@
 //! A browser process and its DevTools protocol: JSON messages over descriptors 3 and 4, each ended by a zero
-//! byte.
+//! byte. This takes 700 lines, and no driver, no WebSocket and no npm.
 
 use command_fds::{CommandFdExt, FdMapping};
 use serde_json::{Value, json};

@@ -27,8 +27,8 @@ pub(super) struct Position {
 
 impl Position {
     /// Returns the position of the first record of a file.
-    pub(super) fn first(files: &[PathBuf], k: usize) -> Position {
-        Position { path: files.get(k).cloned().unwrap_or_default(), record: 0, offset: 0 }
+    pub(super) fn first(file: Option<&PathBuf>) -> Position {
+        Position { path: file.cloned().unwrap_or_default(), record: 0, offset: 0 }
     }
 }
 
@@ -72,7 +72,8 @@ impl StateFile {
         self.written.is_none_or(|at| at.elapsed() >= INTERVAL)
     }
 
-    /// Writes the position if it is another one. All records before it must have been flushed.
+    /// Writes the position if it is another one. All records before it must have been flushed. A kill between
+    /// the two repeats records and loses none.
     pub(super) fn save(&mut self, position: Position) -> Outcome {
         if self.saved.as_ref() == Some(&position) {
             return Ok(());
@@ -116,7 +117,8 @@ fn parse(text: &str) -> Result<Position, String> {
     }
 }
 
-/// Replaces the path of a position by the same file's path in the list.
+/// Replaces the path of a position by the same file's path in the list. A state that fits none of them is an
+/// error: to begin anew would repeat records, and to begin at the end would lose some.
 fn find(saved: Position, files: &[PathBuf]) -> Result<Position, String> {
     let same = |path: &&PathBuf| absolute(path).is_ok_and(|path| path == saved.path);
     match files.iter().find(same) {

@@ -18,7 +18,8 @@ use tfseek::{Dataset, IndexMode};
 use tfseek_tfds::{Episodes, Features, FoundFeatures, LeafClass};
 use tfseek_tools::thousands;
 
-/// Episodes without tables are counted if all files together have at most this number of bytes.
+/// Episodes without tables are counted if all files together have at most this number of bytes. Counting
+/// reads the heads of lists, or whole records if a list is stored in an unusual form.
 const MAX_COUNTED: u64 = 1 << 30;
 
 /// What is known of the steps of all files, for each feature with steps.
@@ -137,9 +138,10 @@ impl FileSteps {
         }
         let episodes = Episodes::new(&dataset, features, Some(feature), &EpisodeOptions::default())?;
         let first = input.first();
-        let len = input.records().unwrap_or(u64::MAX);
+        let all = episodes.steps().len();
+        let end = input.records().map_or(all, |len| all.min(first + len));
         let mut lengths = Vec::new();
-        for episode in first..episodes.steps().len().min(first.saturating_add(len)) {
+        for episode in first..end {
             lengths.push(episodes.steps().length(episode)?);
         }
         lengths.sort_unstable();
@@ -175,8 +177,9 @@ impl FileSteps {
 /// Returns the first number, the median and the last of ascending numbers. Of an even number of them the
 /// lower median.
 fn range_of(lengths: &[u64]) -> Option<[u64; 3]> {
-    let median = lengths.get(lengths.len().saturating_sub(1) / 2)?;
-    Some([*lengths.first()?, *median, *lengths.last()?])
+    let first = lengths.first()?;
+    let median = lengths.get((lengths.len() - 1) / 2)?;
+    Some([*first, *median, *lengths.last()?])
 }
 
 impl StepFeature {
@@ -208,7 +211,7 @@ impl StepFeature {
     /// Returns the state of the tables. `named`: the command that builds them names the feature.
     fn tables(&self, named: bool, exact: bool) -> String {
         let built = self.files.iter().filter_map(|file| file.tables.as_ref());
-        let (n, bytes) = built.fold((0u64, 0u64), |(n, sum), (_, bytes)| (n + 1, sum.saturating_add(*bytes)));
+        let (n, bytes) = built.fold((0u64, 0u64), |(n, sum), (_, bytes)| (n + 1, sum + bytes));
         let all = self.files.len() as u64;
         let size = Size { bytes, exact };
         if n == all {

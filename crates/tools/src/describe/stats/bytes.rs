@@ -77,7 +77,7 @@ impl ByteStats {
         let pictures = images.formats.values().sum::<u64>();
         // The counts may come from a file.
         let others = self.lengths.n.checked_sub(pictures).filter(|others| *others <= pictures);
-        images.undecodable.saturating_add(others.unwrap_or_default())
+        others.map_or(images.undecodable, |others| images.undecodable.saturating_add(others))
     }
 
     pub(crate) fn flush(&mut self) {

@@ -2,7 +2,9 @@
 //!
 //! Numbers are counted in the same parts on both sides: by value where both sets have few values, else in
 //! parts with about equal shares of both sets. So a distance does not depend on the kind of the numbers, nor
-//! on the ranges of the sets. Each comes with the distance that chance makes.
+//! on the ranges of the sets. Each comes with the distance that chance makes. Parts of equal width would hide
+//! differences of distributions with long tails. Values of one record may depend on each other, so a record
+//! counts once.
 
 use super::bytes::ByteStats;
 use super::chart::{BARS, Bars, LINEAR, NumberAxis};

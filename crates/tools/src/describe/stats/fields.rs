@@ -112,7 +112,7 @@ impl PayloadFields {
         let mut not_counted = 0;
         for (number, n) in numbers.into_iter().filter(|(number, _)| selects(*number)) {
             match self.field(number, is_full) {
-                Some(field) => field.values.add(usize::try_from(n).unwrap_or(usize::MAX)),
+                Some(field) => field.values.add(n as usize),
                 None => not_counted += 1,
             }
         }
@@ -165,7 +165,8 @@ impl PayloadFields {
     }
 
     /// Returns the fields with their numbers, in ascending order, and their names if they are known. There
-    /// are none if the payloads are no messages.
+    /// are none if the payloads are no messages. The type has to fit all payloads: a message may be a text by
+    /// accident, and the reverse.
     pub(crate) fn messages(&self) -> Vec<(u32, Option<&'static str>, &FieldStats)> {
         let Some(of) = self.types.payload_type().filter(|payload_type| payload_type.is_message()) else {
             return Vec::new();

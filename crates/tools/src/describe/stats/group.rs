@@ -219,7 +219,7 @@ impl UnitStats {
         self.records += 1;
         let number = self.records;
         let payload = record.payload();
-        self.unensured = self.unensured.saturating_add(payload.len() as u64);
+        self.unensured += payload.len() as u64;
         if self.unensured >= ENSURED_EVERY {
             self.unensured = 0;
             memory::ensure(HEADROOM).map_err(|e| Error::from(e).at(record.at()))?;
@@ -282,7 +282,7 @@ impl UnitStats {
         }
         self.found = recycled(found);
         self.found_lists = recycled(lists);
-        self.unchecked = self.unchecked.saturating_add(payload.len() as u64);
+        self.unchecked += payload.len() as u64;
         if self.unchecked >= (limit / CHECK_PART).clamp(CHECK_BOUNDS.0, CHECK_BOUNDS.1) {
             self.unchecked = 0;
             self.limit(limit);
@@ -381,7 +381,7 @@ impl UnitStats {
         selection: &Selection,
         limit: u64,
     ) -> std::result::Result<(), ToolsError> {
-        self.records = self.records.saturating_add(other.records);
+        self.records += other.records;
         self.not_counted = self.not_counted.saturating_add(other.not_counted);
         let places = [(&mut self.features, &other.features), (&mut self.lists, &other.lists)].map(
             |(own, other): (&mut FeatureCollector, &FeatureCollector)| -> Vec<u32> {

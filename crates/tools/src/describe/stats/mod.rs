@@ -3,7 +3,8 @@
 //! The result depends on the records and the options alone, not on threads or compression. Counters, bounds
 //! and presence are exact. Quantiles, histograms, distinct and frequent values are exact up to 65,536
 //! different values of a feature; `docs/statistics.md` has the bounds beyond. [`Statistics::json`] has all of
-//! them, [`Statistics::table`] prints some.
+//! them, [`Statistics::table`] prints some. Published sketch libraries draw random numbers, and two runs
+//! would differ.
 //!
 //! ```
 //! use tfseek::ExampleBuilder;

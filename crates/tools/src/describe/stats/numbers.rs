@@ -47,7 +47,9 @@ impl<T: Copy + Ord + Into<u64>> NumberBlock<T> {
             for (float, &bits) in floats.iter_mut().zip(values) {
                 *float = each(bits);
             }
-            moments.merge(&Moments::of(floats.get(..values.len()).unwrap_or_default()));
+            if let Some(floats) = floats.get(..values.len()) {
+                moments.merge(&Moments::of(floats));
+            }
         }
         self.bits.sort_unstable();
         frequencies.add_sorted(self.bits.drain(..).map(Into::into));

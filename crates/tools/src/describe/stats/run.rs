@@ -16,7 +16,8 @@ use tfseek::{Damage, Dataset, Error, Filter, Record, Warning};
 
 /// The default limit on the memory of the sketches in bytes.
 const MEMORY: u64 = 2 << 30;
-/// The limit of a unit is this part of the limit of the result.
+/// The limit of a unit is this part of the limit of the result. One limit for all threads together would make
+/// the result depend on their number.
 const UNIT_PART: u64 = 4;
 
 /// Options of [`Statistics`].

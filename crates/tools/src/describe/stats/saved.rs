@@ -133,7 +133,7 @@ fn read(state: &Value) -> Option<Statistics> {
         first_skipped: optional("first_skipped"),
         left_out: ["damaged_ranges", "damaged_bytes"].map(|key| number(state, key).unwrap_or(0)).into(),
         warnings: Vec::new(),
-        unseen: texts("unseen").unwrap_or_default().into_iter().map(str::to_owned).collect(),
+        unseen: texts("unseen").into_iter().flatten().map(str::to_owned).collect(),
         value_names: BTreeMap::new(),
     })
 }

@@ -44,8 +44,8 @@ impl SizeCounters {
     pub(crate) fn add_many(&mut self, size: usize, n: u64) {
         let size = size as u64;
         self.counters.add(int_key(i64::try_from(size).unwrap_or(i64::MAX)), n);
-        self.n = self.n.saturating_add(n);
-        self.sum = self.sum.saturating_add(u128::from(size) * u128::from(n));
+        self.n += n;
+        self.sum += u128::from(size) * u128::from(n);
         (self.min, self.max) = (self.min.min(size), self.max.max(size));
     }
 

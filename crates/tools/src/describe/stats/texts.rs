@@ -190,7 +190,9 @@ impl TextFrequencies {
         let start = self.bytes.len();
         let copied = |counter: TextCounter| {
             let place = start + new.len();
-            new.extend_from_slice(counter.text(bytes).unwrap_or_default());
+            if let Some(text) = counter.text(bytes) {
+                new.extend_from_slice(text);
+            }
             TextCounter { start: place, ..counter }
         };
         let order = |a: &TextCounter, b: &TextCounter| a.order(&self.bytes, b, bytes);

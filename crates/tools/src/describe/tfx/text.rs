@@ -258,8 +258,7 @@ impl TextParser<'_> {
         loop {
             match self.text.get(self.at)? {
                 b'#' => {
-                    let rest = self.text.get(self.at..).unwrap_or_default();
-                    self.at += rest.iter().position(|&c| c == b'\n').unwrap_or(rest.len());
+                    self.at += self.text.iter().skip(self.at).take_while(|&&c| c != b'\n').count();
                 }
                 c if c.is_ascii_whitespace() || *c == 11 => self.at += 1,
                 &c => return Some(c),

@@ -78,7 +78,8 @@ fn aligned(a: &[Bucket], b: &[Bucket]) -> Vec<(f64, f64)> {
         _ => false,
     };
     match (is_point(a), is_point(b)) {
-        // The same point, or a point in the range of the other side: it is in one of its parts.
+        // The same point, or a point in the range of the other side: it is in one of its parts. A part of its
+        // own would have nothing in common with nearly constant values.
         (true, true) if within(a, b) => return vec![(sum(a), sum(b))],
         (true, false) if within(a, b) => {}
         (false, true) if within(b, a) => {}

@@ -48,7 +48,7 @@ impl FeatureChecks {
 
     fn begin(&mut self, record: u64) {
         self.count_absent(record);
-        self.counted = record.saturating_add(1);
+        self.counted = record + 1;
         self.seen += 1;
     }
 
@@ -207,7 +207,7 @@ impl FeatureChecks {
     pub(super) fn append(&mut self, mut later: FeatureChecks, before: u64, records: u64) {
         self.count_absent(before);
         later.count_absent(records);
-        self.counted = before.saturating_add(records);
+        self.counted = before + records;
         self.seen += later.seen;
         self.present += later.present;
         self.compared += later.compared;

@@ -226,7 +226,7 @@ impl FeatureReport<'_> {
         };
         Some(match (anomaly, &rule.domain) {
             (AnomalyKind::UnexpectedDataType, _) => {
-                let kind = rule.kind.map(|kind| kind.list_name()).unwrap_or_default();
+                let kind = rule.kind.map_or("", |kind| kind.list_name());
                 format!("expected values of {kind}")
             }
             (AnomalyKind::InvalidFeatureShape, _) => {

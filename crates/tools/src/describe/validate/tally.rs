@@ -54,7 +54,7 @@ impl Tally {
         }
         self.last = Some(records.end - 1);
         self.records += records.end - records.start;
-        let free = FIRST.saturating_sub(self.first.len());
+        let free = FIRST - self.first.len();
         self.first.extend(records.take(free));
     }
 
@@ -62,8 +62,8 @@ impl Tally {
     pub(super) fn append(&mut self, later: Tally, before: u64) {
         self.values += later.values;
         self.records += later.records;
-        let free = FIRST.saturating_sub(self.first.len());
-        self.first.extend(later.first.iter().take(free).map(|record| record.saturating_add(before)));
+        let free = FIRST - self.first.len();
+        self.first.extend(later.first.iter().take(free).map(|record| record + before));
         for text in later.examples {
             if self.examples.len() < EXAMPLES && !self.examples.contains(&text) {
                 self.examples.push(text);

@@ -350,8 +350,9 @@ impl RecordReader<'_> {
                     parts.lists.insert(name.to_owned(), steps);
                     Ok(())
                 }),
-                Some(&dtype) => values::feature(value, dtype)
-                    .map(|feature| drop(parts.features.insert(name.to_owned(), feature.unwrap_or_default()))),
+                Some(&dtype) => values::feature(value, dtype).map(|feature| {
+                    drop(parts.features.insert(name.to_owned(), feature.unwrap_or(FeatureBuf::None)))
+                }),
                 // A feature without a kind needs no schema, and neither does a list of such steps.
                 None if value.is_null() && !lists => {
                     parts.features.insert(name.to_owned(), FeatureBuf::None);
@@ -405,7 +406,7 @@ fn steps(list: JsonValue<'_>, dtype: DType) -> Result<Option<Vec<FeatureBuf>>, V
     }
     let mut steps = Vec::new();
     list.elements("a list of steps", |step| {
-        steps.push(values::feature(step, dtype)?.unwrap_or_default());
+        steps.push(values::feature(step, dtype)?.unwrap_or(FeatureBuf::None));
         Ok(())
     })?;
     Ok(Some(steps))

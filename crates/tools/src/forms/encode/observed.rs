@@ -117,7 +117,7 @@ impl ObservedKinds {
         list: bool,
         value: JsonValue<'a>,
     ) -> Result<&mut ObservedKind, ValueError<'a>> {
-        let keys = self.features.len().saturating_add(self.lists.len());
+        let keys = self.features.len() + self.lists.len();
         let map = if list { &mut self.lists } else { &mut self.features };
         if keys >= Inference::MAX_KEYS && !map.contains_key(name) {
             let max = Inference::MAX_KEYS;

@@ -58,9 +58,10 @@ impl<R: Read> RecordSource<R> {
                 bytes => bytes?,
             };
             let space = bytes.iter().take_while(|c| matches!(c, b' ' | b'\t' | b'\r' | b'\n')).count();
-            let first = bytes.get(space).copied();
+            let (before, record) = bytes.split_at(space);
+            let first = record.first().copied();
             let is_end = bytes.is_empty();
-            self.start = self.start.after(bytes.get(..space).unwrap_or_default());
+            self.start = self.start.after(before);
             self.text.input.consume(space);
             if first.is_some() || is_end {
                 return Ok(first);
@@ -77,15 +78,16 @@ impl<R: Read> RecordSource<R> {
             }
         }
         let mut kept = &self.text.kept[..];
-        if let Some(b'-' | b'0'..=b'9') = kept.first() {
+        if let Some(b'-' | b'0'..=b'9') = kept.first()
+            && let Some(last) = kept.iter().rposition(u8::is_ascii_digit)
+        {
             // A number ends at the byte after it, which has been read too.
-            let end = kept.iter().rposition(u8::is_ascii_digit).unwrap_or_default();
-            kept = kept.get(..=end).unwrap_or_default();
+            kept = kept.split_at(last + 1).0;
         }
         match std::str::from_utf8(kept) {
             Ok(text) => Ok(RecordText { text, start: self.start }),
             Err(e) => {
-                let (before, after) = kept.split_at_checked(e.valid_up_to()).unwrap_or_default();
+                let (before, after) = kept.split_at(e.valid_up_to());
                 let found = found(after.first().copied());
                 let reason = format!(
                     "expected a string in UTF-8, found {found} (write other bytes as {{\"base64\": ..}})"
@@ -137,10 +139,11 @@ impl<R: Read> RecordBytes<R> {
         if !matches!(values.next(), Some(Ok(_))) {
             return false;
         }
-        let len = values.byte_offset();
+        let (record, _) = bytes.split_at(values.byte_offset());
+        let len = record.len();
         let is_within = len as u64 <= self.max_record && self.kept.try_reserve(len).is_ok();
         if is_within {
-            self.kept.extend_from_slice(bytes.get(..len).unwrap_or_default());
+            self.kept.extend_from_slice(record);
             self.input.consume(len);
         }
         is_within

@@ -221,8 +221,8 @@ impl<'de, F: FnMut(JsonValue<'de>) -> Result<(), ValueError<'de>>> Visitor<'de> 
 impl fmt::Display for Token<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const MAX: usize = 40;
-        let cut = |text: &str| match text.char_indices().nth(MAX) {
-            Some((end, _)) => (text.get(..end).unwrap_or_default().to_owned(), ".."),
+        let cut = |text: &str| match text.chars().nth(MAX) {
+            Some(_) => (text.chars().take(MAX).collect(), ".."),
             None => (text.to_owned(), ""),
         };
         match self {

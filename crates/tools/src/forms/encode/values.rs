@@ -77,6 +77,7 @@ pub(super) fn bytes<'a>(value: JsonValue<'a>, text: Cow<'a, str>) -> Result<Vec<
     }
 }
 
+// Protobuf takes `1.0` for an int64, which is more often a mistake of the writer.
 fn int64(value: JsonValue<'_>, manner: Manner) -> Result<i64, ValueError<'_>> {
     let digits = match value.token()? {
         Token::Number(digits) => Cow::Borrowed(digits),

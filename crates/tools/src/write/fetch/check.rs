@@ -194,7 +194,7 @@ fn select(
             }
             _ => is_in,
         };
-        number = number.saturating_add(1);
+        number += 1;
         if !accepted {
             continue;
         }
@@ -210,7 +210,7 @@ fn select(
             }
         };
         writer.write(record.payload())?;
-        selected = selected.saturating_add(1);
+        selected += 1;
     }
     let mut bytes = 0;
     if let Some((mut writer, file)) = writer {
@@ -223,7 +223,7 @@ fn select(
 }
 
 /// Ends a file whose bytes are all here. Returns what is wrong with its number of records: it then stays as
-/// it is.
+/// it is. It counts as damaged, because either of the two numbers may be right.
 fn complete(worker: &mut Worker, options: &CheckOptions, mut done: Done) -> Result<Option<ToolsError>> {
     let run = worker.run.clone();
     let Some(job) = worker.current() else { return Ok(None) };

@@ -100,7 +100,7 @@ impl DataSet {
         let mut info = Vec::new();
         if is_whole {
             let url = format!("{folder}/{}", DatasetInfo::FILE_NAME);
-            info = listed.small(&url, MAX_INFO)?.map(|(bytes, _)| bytes.to_vec()).unwrap_or_default();
+            info = listed.small(&url, MAX_INFO)?.map_or_else(Vec::new, |(bytes, _)| bytes.to_vec());
         }
         Ok(Some((DataSet { source, splits, is_whole, is_new_set, info }, files)))
     }

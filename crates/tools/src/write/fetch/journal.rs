@@ -12,7 +12,8 @@ use tfseek::crc::crc32c;
 use tfseek::io::{HiddenFolder, Stamp};
 use tfseek::{Error, ErrorKind, Result};
 
-/// The hidden folder of files that are not complete, and of the journal.
+/// The hidden folder of files that are not complete, and of the journal. It is inside the target, so that
+/// files get their names by a rename.
 pub(super) const HIDDEN: &str = ".tfseek-fetch";
 
 /// The journal in it.
@@ -81,7 +82,7 @@ pub(super) struct Left {
 fn to_json(request: &FetchRequest) -> Map<String, Value> {
     let FetchRequest { url, key, split, filter } = request;
     let value = json!({MARK.0: MARK.1, "url": url, "split": split, "where": filter});
-    let mut members = value.as_object().cloned().unwrap_or_default();
+    let Value::Object(mut members) = value else { return Map::new() };
     members.extend(key.as_ref().map(|key| ("key".to_owned(), Value::from(&**key))));
     members
 }
@@ -226,6 +227,9 @@ fn line(text: &str) -> String {
 }
 
 /// A journal that is written.
+///
+/// A file system does not tell which bytes of a file with holes arrived. A line has the checksum of its
+/// piece, so nothing is synced for it: pieces that a loss of power took are seen, and requested again.
 pub(super) struct Journal {
     path: PathBuf,
     file: Mutex<Option<File>>,

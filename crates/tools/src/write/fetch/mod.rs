@@ -124,7 +124,9 @@ impl FetchPlan {
         }
     }
 
-    /// Fetches what is not here. A shard that is damaged stays incomplete, and the others go on.
+    /// Fetches what is not here. A shard that is damaged stays incomplete, and the others go on. Damage is
+    /// the same after any number of attempts. An error of the network ends the run, after the attempts of the
+    /// store.
     ///
     /// # Errors
     /// A folder with other files, or of another fetch; another process that fetches into it; no space; errors
@@ -311,7 +313,7 @@ fn bytes_of(file: &WantedFile, earlier: &Earlier) -> u64 {
     let size = file.object.stamp.size;
     let bytes = earlier.pieces.keys().map(|piece| {
         let start = piece.saturating_mul(PIECE).min(size);
-        start.saturating_add(PIECE).min(size).saturating_sub(start)
+        PIECE.min(size - start)
     });
     bytes.fold(0, u64::saturating_add)
 }

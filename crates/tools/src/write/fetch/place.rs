@@ -18,7 +18,8 @@ use tfseek::Error;
 use tfseek::io::HiddenFolder;
 use tfseek::paths::set_of;
 
-/// Refuses a folder that has files of something else, or of another fetch.
+/// Refuses a folder that has files of something else, or of another fetch. Two fetches in one folder could
+/// not tell which file belongs to which.
 ///
 /// # Errors
 /// [`FetchReason::OtherFetch`], [`FetchReason::Foreign`], I/O errors.
@@ -45,7 +46,7 @@ pub(super) fn check_folder(folder: &Path, request: &FetchRequest, left: &Left) -
         for entry in entries {
             let entry = entry.map_err(|e| Error::from(e).in_file(&at))?;
             let path = entry.path();
-            let name = path.file_name().unwrap_or_default();
+            let name = entry.file_name();
             // Indexes may have been made of the files.
             let is_own = name == HIDDEN && at == folder || name == ".tfseek" && !known.is_empty();
             if is_own || known.contains(&path) {
@@ -222,7 +223,8 @@ fn describe(
     Ok(place(run, &ready, &file.name)?)
 }
 
-/// Returns the names of a new set. `None` for shards without a selected record.
+/// Returns the names of a new set. `None` for shards without a selected record. Empty shards are legal, and
+/// surprise readers.
 fn new_names(wanted: &Wanted, files: &[Earlier]) -> Vec<Option<String>> {
     let selected = |k: usize| files.get(k).and_then(|file| file.done).map_or(0, |done| done.selected);
     let mut names = Vec::new();

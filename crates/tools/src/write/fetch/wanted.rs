@@ -48,7 +48,8 @@ impl WantedFile {
         let (WantedPart::Records(Some(ranges)), Some(records)) = (&self.part, self.records) else {
             return size;
         };
-        // Records after the last selected one are not read.
+        // Records after the last selected one are not read. Those before the first one are: ranges by an
+        // index would save bytes of two shards at most for each range of a split.
         let end = ranges.last().map_or(0, |range| range.end).min(records);
         let bytes = u128::from(size) * u128::from(end) / u128::from(records.max(1));
         u64::try_from(bytes).unwrap_or(size)

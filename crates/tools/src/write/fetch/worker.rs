@@ -106,7 +106,7 @@ impl FileJob {
     fn range(&self, piece: u64) -> Option<Range<u64>> {
         let size = self.object.stamp.size;
         let start = piece.checked_mul(PIECE).filter(|start| *start < size)?;
-        Some(start..start.saturating_add(PIECE).min(size))
+        Some(start..start + PIECE.min(size - start))
     }
 
     /// Returns the next piece to announce.
@@ -117,7 +117,7 @@ impl FileJob {
         loop {
             let piece = self.cursor;
             let range = self.range(piece).filter(|range| range.start < end)?;
-            self.cursor = piece.saturating_add(1);
+            self.cursor = piece + 1;
             if !self.earlier.pieces.contains_key(&piece) {
                 return Some((piece, range));
             }
@@ -164,14 +164,16 @@ impl FileJob {
         Ok(self.part.insert(opened))
     }
 
-    /// Reads a piece that an earlier run wrote. `None` if its bytes are others.
+    /// Reads a piece that an earlier run wrote. `None` if its bytes are others. Earlier pieces are read
+    /// again, because records are checked in order. A state of the check in the journal would save this, and
+    /// trust the disk.
     fn kept(&mut self, run: &FetchRun, piece: u64, range: &Range<u64>) -> Result<Option<Region>> {
         let Some(&crc) = self.earlier.pieces.get(&piece) else { return Ok(None) };
         let name = hidden(&self.wanted.name, "part");
         let part = self.part(run)?;
         let mut bytes = Vec::new();
         let read = part.seek(SeekFrom::Start(range.start));
-        let len = range.end.saturating_sub(range.start);
+        let len = range.end - range.start;
         let read = read.and_then(|_| part.take(len).read_to_end(&mut bytes));
         read.map_err(|e| run.in_hidden(e, &name))?;
         if bytes.len() as u64 == len && crc32c(&bytes) == crc {
@@ -190,7 +192,7 @@ impl FileJob {
         };
         run.check()?;
         let len = <[u8]>::len(&region) as u64;
-        let expected = range.end.saturating_sub(range.start);
+        let expected = range.end - range.start;
         if len != expected {
             let text = format!("expected {expected} bytes of the store, found {len}");
             return Err(io::Error::other(text).into());
@@ -219,7 +221,7 @@ impl FileJob {
         self.earlier.pieces.retain(|piece, _| *piece < first || *piece >= read);
         self.cursor = self.cursor.min(first);
         if let Some(source) = &self.source {
-            source.distrust(&(first.saturating_mul(PIECE)..source.len()));
+            source.distrust(&(first * PIECE..source.len()));
         }
     }
 
@@ -302,7 +304,7 @@ impl Worker {
         let announced = std::mem::take(&mut job.announced);
         let ranges: Vec<_> = announced.iter().filter_map(|piece| job.range(*piece)).collect();
         for range in &ranges {
-            self.ahead = self.ahead.saturating_sub(range.end.saturating_sub(range.start));
+            self.ahead = self.ahead.saturating_sub(range.end - range.start);
         }
         if let Some(source) = &job.source {
             source.forget(&ranges);
@@ -332,7 +334,7 @@ impl Worker {
             };
             job.source(&run)?.want(std::slice::from_ref(&range));
             job.announced.insert(piece);
-            self.ahead = self.ahead.saturating_add(range.end.saturating_sub(range.start));
+            self.ahead += range.end - range.start;
         }
         Ok(())
     }
@@ -356,12 +358,12 @@ impl Worker {
             Some(region) => (region, false),
             None => (job.fetch(&run, piece, &range)?, true),
         };
-        job.next = piece.saturating_add(1);
+        job.next = piece + 1;
         if filled && !fetched {
             return Ok(Some(region));
         }
         if !fetched {
-            run.found.fetch_add(range.end.saturating_sub(range.start), Relaxed);
+            run.found.fetch_add(range.end - range.start, Relaxed);
         }
         self.arrived(piece, &range)?;
         Ok(Some(region))
@@ -369,7 +371,7 @@ impl Worker {
 
     /// Counts a piece of the first file that is here now.
     fn arrived(&mut self, piece: u64, range: &Range<u64>) -> Result<()> {
-        let len = range.end.saturating_sub(range.start);
+        let len = range.end - range.start;
         if self.queue.front_mut().is_some_and(|job| job.announced.remove(&piece)) {
             self.ahead = self.ahead.saturating_sub(len);
         }
@@ -416,11 +418,8 @@ impl Read for PieceReader {
                 }
             }
         }
-        let rest = self.piece.get(self.at..).unwrap_or_default();
-        let n = rest.len().min(buf.len());
-        if let (Some(to), Some(from)) = (buf.get_mut(..n), rest.get(..n)) {
-            to.copy_from_slice(from);
-        }
+        let Some(mut rest) = self.piece.get(self.at..) else { return Ok(0) };
+        let n = rest.read(buf)?;
         self.at += n;
         Ok(n)
     }

@@ -72,7 +72,7 @@ fn fill(gather: &Gather<'_>, members: &Members<'_>, buckets: &mut Buckets<'_>) -
     let mut tally = gather.report.tally();
     while start < n {
         ids.clear();
-        let end = n.min(start.saturating_add(BATCH));
+        let end = start + BATCH.min(n - start);
         ids.extend((start..end).filter(|&i| members.split_of(i).is_some()));
         let mut positions = ids.iter().map(|&i| {
             let s = members.split_of(i).unwrap_or(0);
@@ -109,7 +109,7 @@ fn drain(gather: &Gather<'_>, buckets: Buckets<'_>, limit: Option<u64>) -> Resul
     let mut tally = gather.report.tally();
     for (b, bucket) in (0u64..).zip(buckets.each) {
         let start = b * width;
-        let records = width.min(buckets.n.saturating_sub(start));
+        let records = width.min(buckets.n - start);
         let mut put = |position: u64, payload: &[u8]| -> Result<()> {
             outputs.at(position)?.write(payload)?;
             tally.record(payload.len())
@@ -117,7 +117,7 @@ fn drain(gather: &Gather<'_>, buckets: Buckets<'_>, limit: Option<u64>) -> Resul
         let place = |e: Error| {
             folder.map_or(e.to_string(), |folder| format!("a temporary file in {}: {e}", folder.display()))
         };
-        let drained = match limit.filter(|&limit| bucket.len.saturating_add(records * PER_RECORD) > limit) {
+        let drained = match limit.filter(|&limit| bucket.len + records * PER_RECORD > limit) {
             None => bucket.in_memory().and_then(|bytes| ordered(&bytes, start, records, &mut put)),
             Some(_) => bucket.in_file(start, records, &mut put),
         };
@@ -201,9 +201,7 @@ impl<'a> Buckets<'a> {
     fn new(n: u64, count: u64, files: Option<(&'a Path, u64)>) -> Buckets<'a> {
         let width = n.div_ceil(count).max(1);
         let each = (0..n.div_ceil(width)).map(|_| Bucket::default()).collect();
-        let buffer = files.map_or(usize::MAX, |(_, buffer)| {
-            usize::try_from(buffer).unwrap_or(usize::MAX).clamp(4096, 4 << 20)
-        });
+        let buffer = files.map_or(usize::MAX, |(_, buffer)| buffer.clamp(4096, 4 << 20) as usize);
         Buckets { each, n, width, folder: files.map(|(folder, _)| folder), buffer }
     }
 
@@ -234,7 +232,7 @@ impl Bucket {
         file.write_all(&self.buffer)?;
         // A long record does not keep its memory.
         self.buffer.clear();
-        self.buffer.shrink_to(capacity.saturating_mul(2));
+        self.buffer.shrink_to(2 * capacity);
         Ok(())
     }
 

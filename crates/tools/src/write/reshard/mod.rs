@@ -13,7 +13,8 @@
 //!
 //! **Files.** All files of all sets are complete before the first gets its name. A run that is killed while
 //! they get their names leaves sets with missing shards, which [`paths::resolve`](tfseek::paths::resolve)
-//! refuses, and complete ones.
+//! refuses, and complete ones. Finished files in a hidden folder would need no descriptors, but an interrupt
+//! would leave gigabytes there. So all files stay open, and the process raises its limit.
 //!
 //! **Prepared data sets.** A copy of a data set of TensorFlow Datasets ([`prepared`](prepared())) is one,
 //! too. Its folder gets its name when all its files are complete.
@@ -112,7 +113,7 @@ pub fn reshard(
     let fits = fits(total, memory);
     let way = match options.order {
         OrderOptions::Stored => ReshardWay::Direct,
-        // A record of a compressed file takes the inflation of those before it.
+        // A record of a compressed file takes the inflation of half a MiB before it.
         _ if fits && inputs.iter().any(|path| is_compressed(path)) => ReshardWay::Memory,
         _ if fits => ReshardWay::Direct,
         _ => ReshardWay::Files,
@@ -169,7 +170,7 @@ pub fn reshard(
         let index = IndexOptions::new().threads(options.threads);
         tfseek::index::build_beside(&shards, &index)?.into_iter().try_for_each(|built| built.map(drop))?;
     }
-    Ok(ReshardReport { sets, left_out: ds.len().saturating_sub(plan.records()), way })
+    Ok(ReshardReport { sets, left_out: ds.len() - plan.records(), way })
 }
 
 /// Returns true if this number of bytes fits into 60 % of the memory. Larger files should be read without

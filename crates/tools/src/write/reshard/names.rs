@@ -30,9 +30,9 @@ impl OutPattern {
         outputs::check_local(out)?;
         let refused = |reason| ToolsError::Path { path: out.to_path_buf(), reason };
         let text = out.to_str().ok_or_else(|| refused(PathReason::NotUtf8))?;
-        let name = out.file_name().and_then(|name| name.to_str()).filter(|name| text.ends_with(name));
-        let name = name.ok_or_else(|| refused(PathReason::Folder))?;
-        let folder = text.strip_suffix(name).unwrap_or_default();
+        let name = out.file_name().and_then(|name| name.to_str());
+        let named = name.and_then(|name| Some((text.strip_suffix(name)?, name)));
+        let (folder, name) = named.ok_or_else(|| refused(PathReason::Folder))?;
         if text.contains(SPLIT) != has_splits {
             return Err(refused(if has_splits { PathReason::NoSplit } else { PathReason::Split }));
         }
@@ -214,7 +214,7 @@ fn split_extension(name: &str) -> (&str, &str) {
         _ if !plain.is_empty() => plain,
         _ => name,
     };
-    (stem, name.strip_prefix(stem).unwrap_or_default())
+    name.split_at(stem.len())
 }
 
 #[cfg(test)]

@@ -79,7 +79,7 @@ impl NewFolder {
         let written = |(shard_lengths, set): (Vec<u64>, &ReshardSet)| WrittenSplit {
             name: set.split.clone().unwrap_or_default(),
             shard_lengths,
-            num_bytes: set.bytes.saturating_sub(set.records.saturating_mul(OVERHEAD as u64)),
+            num_bytes: set.bytes.saturating_sub(set.records * OVERHEAD as u64),
         };
         let splits: Vec<WrittenSplit> = lengths.into_iter().zip(&*sets).map(written).collect();
         let info_text = info_text(&splits);
@@ -127,7 +127,8 @@ impl NewFolder {
 }
 
 /// Returns the folder of an output, and the number or size of the shards of each split, which the path or the
-/// option has.
+/// option has. It is the folder of the version, and no name and version are added: `--out` always names what
+/// is written.
 pub(crate) fn folder_of(
     out: &Path,
     shards: Option<ShardCount>,
@@ -168,6 +169,7 @@ pub(crate) fn check_plain(
     if compression.is_some_and(|found| found != Compression::None) || members.is_some() {
         return refused("compression", "because TensorFlow Datasets reads plain files");
     }
+    // To remove a folder with all that is in it is the decision of the user.
     if force {
         return refused("force", "which is never replaced: remove it before");
     }

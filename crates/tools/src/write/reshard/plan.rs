@@ -157,7 +157,7 @@ impl<'a> Plan<'a> {
                 })?,
             };
             let count = starts.len() as u64 - 1;
-            files = files.saturating_add(count);
+            files += count;
             if way != ReshardWay::Direct {
                 sequence.invert(ds.len());
             }
@@ -171,14 +171,14 @@ impl<'a> Plan<'a> {
     /// Returns the number of records of each shard of each set.
     pub(super) fn lengths(&self) -> Vec<Vec<u64>> {
         let lengths = |starts: &[u64]| {
-            starts.iter().zip(starts.iter().skip(1)).map(|(start, end)| end.saturating_sub(*start)).collect()
+            starts.iter().zip(starts.iter().skip(1)).map(|(start, end)| end - start).collect()
         };
         self.sets.iter().map(|set| lengths(&set.starts)).collect()
     }
 
     /// Returns the number of records that are written.
     pub(super) fn records(&self) -> u64 {
-        self.sets.iter().fold(0, |sum, set| sum.saturating_add(set.sequence.len()))
+        self.sets.iter().map(|set| set.sequence.len()).sum()
     }
 
     /// Returns all shards, as numbers of a set and of a shard in it.
@@ -253,8 +253,8 @@ fn cut_by_size(
     };
     let mut total = 0u128;
     each(&mut |_, bytes| total += bytes)?;
-    let count = u64::try_from(total.div_ceil(size.into())).unwrap_or(u64::MAX).clamp(1, len.max(1));
-    check_count(files.saturating_add(count))?;
+    let count = total.div_ceil(size.into()).clamp(1, len.max(1).into()) as u64;
+    check_count(files + count)?;
     let mut starts = Vec::new();
     let mut before = 0u128;
     each(&mut |position, bytes| {

@@ -11,7 +11,8 @@ use tfseek::{Compression, Dataset};
 use tfseek_tfds::{CopySource, WrittenSplit};
 
 /// Returns the prepared data set that an output is a copy of: if the only path is the folder of one, and the
-/// output has not the name of a TFRecord file.
+/// output has not the name of a TFRecord file. Another option would have to be known, and a name without a
+/// TFRecord extension is no good name for plain files.
 ///
 /// # Errors
 /// [`ToolsError::Tfds`] for a data set that cannot be copied, for example if shards are missing.
@@ -55,6 +56,7 @@ impl<'a> PreparedCopy<'a> {
         if options.split.is_some() {
             return refused("split", "which has splits of its own");
         }
+        // A rewritten `features.json` would have to be right for three generations of that file.
         if !options.keep.is_empty() || !options.drop.is_empty() {
             return refused("features to keep or to drop", "because its features.json describes all");
         }

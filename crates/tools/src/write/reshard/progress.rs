@@ -32,7 +32,7 @@ impl Report {
 impl Tally<'_> {
     /// Counts a record, and reports about each MiB.
     pub(super) fn record(&mut self, payload: usize) -> Result<()> {
-        self.bytes = self.bytes.saturating_add((payload + OVERHEAD) as u64);
+        self.bytes += (payload + OVERHEAD) as u64;
         if self.bytes < 1 << 20 {
             return Ok(());
         }

@@ -33,7 +33,7 @@ impl SplitOrder {
             SplitOrder::Order(order) => order.fill(start, out),
             SplitOrder::Sorted(ids, _) => {
                 let from = usize::try_from(start).ok().and_then(|start| ids.get(start..));
-                for (to, &id) in out.iter_mut().zip(from.unwrap_or_default()) {
+                for (to, &id) in out.iter_mut().zip(from.into_iter().flatten()) {
                     *to = id.into();
                 }
                 Ok(())

@@ -137,8 +137,8 @@ pub(super) fn scan(
         let mut scanned = Scanned::default();
         let mut refused = None;
         let mut tally = report.tally();
-        let start = unit.saturating_mul(UNIT);
-        let end = start.saturating_add(UNIT).min(n);
+        let start = unit * UNIT;
+        let end = start + UNIT.min(n - start);
         let written = |i: &u64| records.is_none_or(|records| records.rank(*i).is_some());
         let ids: Vec<u64> = (start..end).filter(written).collect();
         let mut numbers = ids.iter();

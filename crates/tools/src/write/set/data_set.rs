@@ -94,7 +94,7 @@ impl DataSetWriter {
             return Err(ToolsError::Split(SplitReason::Twice { name: name.to_owned() }).into());
         }
         if self.sets.len() >= MAX_SPLITS {
-            let found = self.sets.len().saturating_add(1);
+            let found = self.sets.len() + 1;
             return Err(ToolsError::Split(SplitReason::Count { limit: MAX_SPLITS, found }).into());
         }
         let stem = self.metadata.shard_stem(name).map_err(ToolsError::from)?;

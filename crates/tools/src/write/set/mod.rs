@@ -5,6 +5,8 @@
 //! shards have a size, the records are first copied to a temporary file without a name in the folder of the
 //! set. Its checksums are verified when the shards are cut.
 //!
+//! A reader of a table expects its order. Rotation would need no temporary file, and mix the rows.
+//!
 //! A [`DataSetWriter`] writes a data set of TensorFlow Datasets: a set for each split, in a folder with its
 //! description.
 //!

@@ -25,7 +25,7 @@ impl Shards {
 
     /// Writes a record to a shard. Numbers of shards ascend.
     pub(super) fn write(&mut self, shard: u64, payload: &[u8]) -> tfseek::Result<()> {
-        self.records = self.records.saturating_add(1);
+        self.records += 1;
         self.at(shard)?.write(payload)
     }
 

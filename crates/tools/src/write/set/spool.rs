@@ -29,8 +29,8 @@ impl Spool {
 
     pub(super) fn write(&mut self, payload: &[u8]) -> tfseek::Result<()> {
         put_record(&mut self.file, payload).map_err(|e| in_folder(e, &self.folder))?;
-        self.records = self.records.saturating_add(1);
-        self.bytes = self.bytes.saturating_add((payload.len() + OVERHEAD) as u64);
+        self.records += 1;
+        self.bytes += (payload.len() + OVERHEAD) as u64;
         Ok(())
     }
 
@@ -59,7 +59,9 @@ impl Spool {
             let payload = found.payload();
             f(record, offset, payload)?;
             let len = (payload.len() + OVERHEAD) as u64;
-            (record, offset, tally) = (record + 1, offset.saturating_add(len), tally.saturating_add(len));
+            record += 1;
+            offset += len;
+            tally += len;
             if tally >= BUFFER as u64 {
                 if advance(tally).is_break() {
                     return Err(Error::from(ErrorKind::Cancelled).into());

@@ -196,7 +196,9 @@ fn names_of(out: &Path, count: u64) -> Result<SetNames, ToolsError> {
 /// `out` is the path of the set: `out/train.tfrecord` or `out/train@*.tfrecord`. Its folder is the files'
 /// folder. Files without records are left out, unless there are no others; without any file an empty one is
 /// written. The last shard gets its name last, so a set is refused until it is complete. `force` replaces
-/// sets of that name, also of other numbers of shards. A commit that was interrupted can be repeated.
+/// sets of that name, also of other numbers of shards. A commit that was interrupted can be repeated. A
+/// commit compares names and sizes and reads no record, because frames have checksums. Engines decide about
+/// the number of tasks, hence the files and sets of any number.
 ///
 /// # Errors
 /// [`ToolsError`]: two files of one task, a file that is missing or has another size, and existing outputs

@@ -126,7 +126,7 @@ impl SetWriter {
     /// I/O errors, which end the set.
     pub fn write(&mut self, payload: &[u8]) -> tfseek::Result<()> {
         let record = self.records;
-        self.records = record.saturating_add(1);
+        self.records = record + 1;
         match &mut self.state {
             WriterState::Spooled(spool) => spool.write(payload),
             WriterState::Cut { shards, count } => {
@@ -193,7 +193,7 @@ impl SetWriter {
 /// Returns the one of `count` equal parts of `total` that contains a position.
 fn part_of(position: u64, total: u64, count: u64) -> u64 {
     let part = u128::from(position) * u128::from(count) / u128::from(total.max(1));
-    u64::try_from(part).unwrap_or(u64::MAX).min(count.saturating_sub(1))
+    part.min(count.saturating_sub(1).into()) as u64
 }
 
 /// Returns the shard of a record: shard s has the records from s * n / N to (s + 1) * n / N, rounded down.
@@ -201,5 +201,5 @@ fn shard_of(record: u64, records: u64, count: u64) -> u64 {
     // The largest s with s * n / N <= record, rounded down, so s * n < (record + 1) * N.
     let end = (u128::from(record) + 1) * u128::from(count);
     let shard = end.saturating_sub(1) / u128::from(records.max(1));
-    u64::try_from(shard).unwrap_or(u64::MAX).min(count.saturating_sub(1))
+    shard.min(count.saturating_sub(1).into()) as u64
 }
