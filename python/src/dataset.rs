@@ -212,7 +212,7 @@ impl PyDataset {
     /// Dataset in the same order. The first comparison of a feature's value builds its column. Tests of
     /// lists, of parts of strings, of images and of payloads, such as ``"any(scores) > 0.5"`` or ``'caption
     /// contains "dog"'``, read the records that columns leave undecided. ``docs/filters.md`` has the grammar.
-    /// Record numbers are those of the dataset that was opened.
+    /// Records keep the numbers that they have in the dataset that was opened.
     ///
     /// With ``damage="skip"`` of :func:`tfseek.open` records that do not decode are left out, with a warning
     /// of kind ``"payloads_skipped"``.
@@ -360,7 +360,7 @@ impl PyDataset {
     ///
     /// PyArrow, Polars, DuckDB, pandas, DataFusion and nanoarrow accept it: ``pa.table(scan)``,
     /// ``pl.DataFrame(scan)``, ``duckdb.sql("select count(*) from scan")``. :func:`tfseek.scan` describes the
-    /// arguments. Without ``spec`` the columns are those of :attr:`schema`.
+    /// arguments. Without ``spec`` :attr:`schema` has the columns.
     #[pyo3(
         signature = (*args, **options),
         text_signature = "($self, columns=None, spec=None, *, where=None, text=(), record=None, rename=None, bytes='auto', tensors='lists', batch_rows=None, threads=None, verify=None)"
@@ -375,7 +375,7 @@ impl PyDataset {
         Ok(hooks::scan_dataset(py)?.call(PyTuple::new(py, arguments)?, options)?)
     }
 
-    /// Returns a ``pyarrow.Table`` of all records. The arguments are those of :meth:`scan`.
+    /// Returns a ``pyarrow.Table`` of all records. Arguments as for :meth:`scan`.
     #[pyo3(signature = (*args, **options), text_signature = "($self, columns=None, spec=None, **options)")]
     fn to_arrow<'py>(
         slf: &Bound<'py, Self>,
@@ -385,8 +385,8 @@ impl PyDataset {
         Ok(Self::scan(slf, args, options)?.call_method0(intern!(slf.py(), "to_arrow"))?)
     }
 
-    /// Returns a ``pandas.DataFrame`` of all records, as :meth:`tfseek.Scan.to_pandas`. The arguments are
-    /// those of :meth:`scan`.
+    /// Returns a ``pandas.DataFrame`` of all records, as :meth:`tfseek.Scan.to_pandas`. Arguments as for
+    /// :meth:`scan`.
     #[pyo3(signature = (*args, **options), text_signature = "($self, columns=None, spec=None, **options)")]
     fn to_pandas<'py>(
         slf: &Bound<'py, Self>,
@@ -396,7 +396,7 @@ impl PyDataset {
         Ok(Self::scan(slf, args, options)?.call_method0(intern!(slf.py(), "to_pandas"))?)
     }
 
-    /// Returns a ``polars.DataFrame`` of all records. The arguments are those of :meth:`scan`.
+    /// Returns a ``polars.DataFrame`` of all records. Arguments as for :meth:`scan`.
     #[pyo3(signature = (*args, **options), text_signature = "($self, columns=None, spec=None, **options)")]
     fn to_polars<'py>(
         slf: &Bound<'py, Self>,

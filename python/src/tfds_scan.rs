@@ -146,7 +146,7 @@ impl NestedSpec {
         NestedSpec::read(py, (folder, None), select, (labels.0, text))
     }
 
-    /// Names of the columns, which are those of the outermost features.
+    /// Names of the columns: of the outermost features.
     #[getter]
     fn features(&self) -> Vec<String> {
         self.columns.clone()

@@ -1,6 +1,10 @@
 //! The CRC32C of the eight length bytes of a header, and of the payload that follows it.
 
-use super::long::{LONG, long};
+use crc_fast::{CrcAlgorithm, Digest};
+
+/// Bytes from which `crc-fast` is faster than the `crc32` instruction. At 384 bytes it takes 1.2 to 1.7 of
+/// the time, at 512 bytes 0.8 to 1 (Xeon with AMX).
+const LONG: usize = 512;
 
 /// An implementation of the CRC32C of headers and payloads. It is `Copy`, so that a loop can carry it.
 pub(crate) trait LenCrc: Copy {
@@ -13,12 +17,18 @@ pub(crate) trait LenCrc: Copy {
     /// Returns the CRC of two slices joined: `crc` is the first one's, `bytes` is the second.
     #[inline(always)]
     fn append(self, crc: u32, bytes: &[u8]) -> u32 {
-        let long = if bytes.len() < LONG { None } else { long(crc, bytes) };
-        match long {
-            Some(crc) => crc,
-            None => self.append_short(crc, bytes),
-        }
+        if bytes.len() < LONG { self.append_short(crc, bytes) } else { append_long(crc, bytes) }
     }
+}
+
+/// Returns the CRC32C of two slices joined, by carry-less multiplications: `crc` is the first one's, `bytes` is
+/// the second. The safe twin is the crate `crc32c`.
+#[inline(never)]
+pub(super) fn append_long(crc: u32, bytes: &[u8]) -> u32 {
+    // The state of a digest is the CRC before its last inversion.
+    let mut digest = Digest::new_with_init_state(CrcAlgorithm::Crc32Iscsi, u64::from(!crc));
+    digest.update(bytes);
+    digest.finalize() as u32
 }
 
 /// A loop that checks many records. Its `run` must be `#[inline(always)]`: it is then compiled once per

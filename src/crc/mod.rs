@@ -6,15 +6,12 @@
 //!
 //! On x86-64 the checks of headers and of short payloads are inlined into the loops over records: with two
 //! calls of the `crc32c` crate per record, a pass over records of 90 bytes takes twice as long
-//! (`benches/crc.rs`). On other processors, short payloads are checked with that crate. Long payloads are
-//! checked by carry-less multiplications: own code for AVX-512 below 8 KiB, and the crate `crc-fast`.
+//! (`benches/crc.rs`). On other processors, short payloads are checked with that crate. The crate `crc-fast`
+//! checks long payloads, by carry-less multiplications.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
-#[cfg(target_arch = "x86_64")]
-mod avx512;
 mod header;
-mod long;
 #[cfg(target_arch = "x86_64")]
 mod sse42;
 

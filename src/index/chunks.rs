@@ -54,7 +54,7 @@ impl ChunkPlan {
         let (chunk, time) = if payloads {
             (mean.saturating_mul(32), left / 8)
         } else if mean <= MAX_MEAN {
-            (mean * mean / 8, left / mean * (mean / 12).clamp(6, 40))
+            (mean * mean / 8, (left / mean).saturating_mul((mean / 12).clamp(6, 40)))
         } else {
             return None;
         };

@@ -32,8 +32,8 @@ pub(super) struct MixSource {
 
 impl MixSources {
     /// Creates the sources of a mix, and one dataset of all their records. Their shards are opened again, so
-    /// a source and its mix may both hold maps and descriptors. In return planning, prefetching and reading
-    /// are those of one dataset, and a loader of one source is as fast as before.
+    /// a source and its mix may both hold maps and descriptors. In return a mix plans,
+    /// prefetches and reads as one dataset, and a loader of one source is as fast as before.
     ///
     /// # Errors
     /// [`ErrorKind::Spec`] if batches of rows cannot have the same columns for all sources, or if only some

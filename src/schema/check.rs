@@ -57,7 +57,7 @@ fn is_below_limit(size: usize) -> bool {
 }
 
 /// Returns the number of elements of a shape.
-pub(crate) fn elements(shape: &[usize]) -> Result<usize> {
+fn elements(shape: &[usize]) -> Result<usize> {
     if let Some(dim) = shape.iter().find(|&&dim| !is_below_limit(dim)) {
         return Err(spec_error(format!("shape: expected dimensions below 2^62, found {dim}")));
     }

@@ -131,28 +131,11 @@ fn an_open_first_dimension_makes_a_ragged_column() {
         assert_eq!(ragged.shape, [4, 2]);
         assert_eq!(ragged.row_splits, [RowSplits::Int64(vec![0, 3, 3, 4].into())]);
         assert_eq!(values(&batch).as_slice::<u8>().unwrap(), [1, 2, 3, 4, 5, 6, 7, 8]);
-        let (padded, mask) = ragged.to_padded(Some(2), [9i64]).unwrap();
-        assert_eq!((&padded.shape[..], &mask[..]), (&[3, 2, 2][..], &[1, 1, 0, 0, 1, 0][..]));
-        let Values::Array(padded) = padded.values else { panic!("{padded:?}") };
-        assert_eq!(padded.as_slice::<u8>().unwrap(), [1, 2, 3, 4, 9, 9, 9, 9, 7, 8, 9, 9]);
-        let refused = ragged.to_padded(None, [256i64]).unwrap_err();
-        assert!(refused.to_string().contains("uint8"), "{refused}");
 
         let single = BatchParser::new(&schema(spec)).parse_single(&row(&strings[0])).unwrap();
         let Some(Column::Dense(dense)) = single.get("x") else { panic!("{single:?}") };
         assert_eq!(dense.shape, [3, 2]);
     }
-}
-
-#[test]
-fn padding_of_complex_numbers_and_floats() {
-    let spec = FeatureSpec::raw(&[None], TensorDType::Complex64);
-    let complex = [1.0f32, 2.0, 3.0, 4.0].iter().flat_map(|value| value.to_le_bytes()).collect();
-    let batch = parse(spec, &[complex, vec![]]).unwrap();
-    let Some(Column::Ragged(ragged)) = batch.get("x") else { panic!("{batch:?}") };
-    let (padded, _) = ragged.to_padded(None, [0.5f32]).unwrap();
-    let Values::Array(padded) = padded.values else { panic!("{padded:?}") };
-    assert_eq!(padded.as_slice::<[f32; 2]>().unwrap(), [[1.0, 2.0], [3.0, 4.0], [0.5, 0.0], [0.5, 0.0]]);
 }
 
 /// Every prefix of a tensor is refused, or is a tensor with all of its values.

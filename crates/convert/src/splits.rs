@@ -18,7 +18,7 @@ use tfseek_tools::set::{DataSetWriter, SetOptions};
 /// features. A file is a split, or a part of one, by its name: `train.parquet`,
 /// `train-00000-of-00004.parquet`. `out` is new, and may end in `@` and the number of shards of each split.
 /// `progress` is called with numbers of bytes of the inputs. A schema of Arrow does not say whether bytes are
-/// a picture or text, or integers a label, so the features are those of another data set.
+/// a picture or text, or integers a label, so they have the features of another data set.
 ///
 /// # Errors
 /// [`ConvertError`].

@@ -134,7 +134,7 @@ pub(crate) fn run(args: &GrepArgs, global: &GlobalArgs, console: &mut Console) -
         Err(GrepEnd::Limit) => None,
         Err(GrepEnd::Failure(e)) => return Err(e),
     };
-    report.finish(totals.map(|totals| totals.unseen).unwrap_or_default())
+    report.finish(totals.map_or_else(Vec::new, |totals| totals.unseen))
 }
 
 /// The end of a search before its last record.

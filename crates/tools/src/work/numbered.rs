@@ -111,8 +111,7 @@ impl NumberedRecords {
     /// Leaves out the records that are not in `ids`, which must be in ascending order.
     #[must_use]
     pub(crate) fn only(mut self, ids: &[u64]) -> NumberedRecords {
-        let range = self.range.clone();
-        let ids: Vec<u64> = ids.iter().copied().filter(|i| range.contains(i)).collect();
+        let ids: Vec<u64> = ids.iter().copied().filter(|i| self.range.contains(i)).collect();
         self.only = Some(ids.into_iter());
         self
     }
