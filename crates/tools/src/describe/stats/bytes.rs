@@ -74,8 +74,8 @@ impl ByteStats {
     /// other values than pictures if there are no more of them than of pictures.
     pub(crate) fn without_header(&self) -> u64 {
         let Some(images) = &self.images else { return 0 };
-        let pictures = images.formats.values().sum::<u64>();
         // The counts may come from a file.
+        let pictures = images.formats.values().fold(0u64, |sum, n| sum.saturating_add(*n));
         let others = self.lengths.n.checked_sub(pictures).filter(|others| *others <= pictures);
         others.map_or(images.undecodable, |others| images.undecodable.saturating_add(others))
     }
@@ -126,5 +126,18 @@ impl ByteStats {
         let images =
             images.map_or(0, |images| images.widths.counters.bytes() + images.heights.counters.bytes());
         self.frequencies.memory() + self.lengths.counters.bytes() + images
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_of_a_file_may_be_any() {
+        let formats = [("gif", u64::MAX), ("png", 1)].map(|(format, n)| (format.to_owned(), n)).into();
+        let images = ImageStats { formats, undecodable: 3, ..ImageStats::default() };
+        let stats = ByteStats { images: Some(Box::new(images)), ..ByteStats::default() };
+        assert_eq!(stats.without_header(), 3);
     }
 }
