@@ -60,7 +60,7 @@ def import_keras(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Imports Keras with PyTorch or JAX, or skips the test. Keras without a backend would import TensorFlow."""
     backends = [name for name in ("torch", "jax") if importlib.util.find_spec(name)]
     if not backends:
-        pytest.skip("Keras needs PyTorch or JAX")
+        pytest.skip("requires PyTorch or JAX, for Keras")
     if "KERAS_BACKEND" not in os.environ:
         monkeypatch.setenv("KERAS_BACKEND", backends[0])
     pytest.importorskip("grain")
