@@ -111,8 +111,9 @@ impl NumberedRecords {
     /// Leaves out the records that are not in `ids`, which must be in ascending order.
     #[must_use]
     pub(crate) fn only(mut self, ids: &[u64]) -> NumberedRecords {
-        let ids: Vec<u64> = ids.iter().copied().filter(|i| self.range.contains(i)).collect();
-        self.only = Some(ids.into_iter());
+        let (ids, _) = ids.split_at(ids.partition_point(|i| *i < self.range.end));
+        let (_, ids) = ids.split_at(ids.partition_point(|i| *i < self.range.start));
+        self.only = Some(Vec::from(ids).into_iter());
         self
     }
 }
