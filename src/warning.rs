@@ -193,7 +193,8 @@ impl Gap {
 impl Warning {
     /// Returns a warning about these gaps. `records` is the number of sound records.
     pub(crate) fn damage_skipped(path: &Path, gaps: Vec<Gap>, records: u64) -> Warning {
-        let bytes = gaps.iter().map(Gap::bytes).sum();
+        // An index may declare any number of inflated bytes before its last gap.
+        let bytes = gaps.iter().fold(0u64, |sum, gap| sum.saturating_add(gap.bytes()));
         Warning::DamageSkipped { path: path.into(), gaps, bytes, records }
     }
 
@@ -421,6 +422,13 @@ impl fmt::Display for StepsCommand<'_> {
 mod tests {
     use super::*;
     use crate::error::ErrorKind;
+
+    #[test]
+    fn gaps_of_a_forged_index_have_a_sum() {
+        let gap = |end| Gap { start: 0, end, records: 0, compressed: false };
+        let warning = Warning::damage_skipped(Path::new("x"), vec![gap(2), gap(u64::MAX)], 0);
+        assert!(matches!(warning, Warning::DamageSkipped { bytes: u64::MAX, .. }), "{warning:?}");
+    }
 
     #[test]
     fn messages_and_fields() {
