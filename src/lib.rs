@@ -153,7 +153,6 @@ pub mod stream;
 pub mod tensor;
 #[cfg(feature = "dataset")]
 mod warning;
-mod wire;
 #[cfg(feature = "dataset")]
 pub mod writer;
 

@@ -4,10 +4,10 @@ use crate::error::At;
 use crate::example::{Example, SequenceExample};
 use crate::frame::HEADER_LEN;
 use crate::io::Region;
-use crate::wire::MAX_LEN;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use tfseek_wire::MAX_LEN;
 
 /// Default of the maximum payload length in bytes: the longest protobuf message. A corrupt length must not
 /// cause a large allocation.

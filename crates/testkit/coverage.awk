@@ -1,6 +1,6 @@
 # Sums the line coverage of modules from an lcov file: `awk -f coverage.awk target/coverage.lcov`.
 #
-# The variable `modules` has the names of folders in src/, separated by `|`. Unit tests are not counted: files that end in `tests.rs`, and
+# The variable `modules` has the names of folders in src/ or crates/, separated by `|`. Unit tests are not counted: files that end in `tests.rs`, and
 # the lines of a file from `mod tests {` on. With `lines` set, the lines that are not covered are printed. With `least` set, a lower
 # percentage of all modules together is an error.
 
@@ -16,10 +16,11 @@ function first_test_line(path,    line, number, found) {
 
 /^SF:/ {
     path = substr($0, 4)
-    counted = match(path, "/src/(" modules ")/") && path !~ /\/crates\// && path !~ /tests\.rs$/
+    counted = match(path, path ~ /\/crates\// ? "/crates/(" modules ")/src/" : "/src/(" modules ")/") && path !~ /tests\.rs$/
     if (counted) {
-        module = substr(path, RSTART + 5, RLENGTH - 6)
         short = substr(path, RSTART + 1)
+        split(short, parts, "/")
+        module = parts[2]
         tests = first_test_line(path)
     }
 }
@@ -37,7 +38,7 @@ END {
     count = split(modules, names, "|")
     for (k = 1; k <= count; k++) {
         name = names[k]
-        if (!all[name]) { print "no lines of src/" name; exit 1 }
+        if (!all[name]) { print "no lines of " name; exit 1 }
         printf "%-10s %6d of %6d lines, %.2f %%\n", name, covered[name], all[name], 100 * covered[name] / all[name]
         sum += all[name]
         hit += covered[name]

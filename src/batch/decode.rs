@@ -11,8 +11,8 @@ use super::unpack::{ArrayLimits, SlotArrays};
 use super::value_type::{RowBytes, ValueType, content, message_content};
 use crate::error::{Error, FeatureError};
 use crate::example::{Feature, FeatureList, VALUE_DEPTH, ValueMessage};
-use crate::wire::{Fault, WireValue};
 use std::slice;
+use tfseek_wire::{Fault, WireValue};
 
 /// The values of one slot, for all rows so far.
 #[derive(Default)]

@@ -3,7 +3,7 @@
 use super::compile::{MapField, Need, PlanSlot};
 use super::span::{RowSpans, ValueSpan, first_span};
 use crate::example::{DType, EntryForm, EntryValue, MapEntries, Taken, entry_head};
-use crate::wire::keys_equal;
+use tfseek_wire::keys_equal;
 
 /// The slot of a key that the schema does not name.
 pub(super) const NO_SLOT: u32 = u32::MAX;

@@ -6,7 +6,7 @@ use super::compile::MapField;
 use super::keys::KeyPredictor;
 use super::span::{RowSpans, SpanTable, ValueSpan};
 use crate::example::{Feature, FeatureList, MapEntries, MapEntry, VALUE_DEPTH, ValueMessage};
-use crate::wire::Fault;
+use tfseek_wire::Fault;
 
 impl MapField {
     /// Validates a whole value.

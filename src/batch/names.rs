@@ -8,8 +8,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::example::{KindGuess, MapEntries, MessageKind, SequenceExample};
 use crate::filter::nearest;
 use crate::warning::Warning;
-use crate::wire::WireReader;
 use std::collections::BTreeSet;
+use tfseek_wire::WireReader;
 
 /// Maximum number of rows whose names are compared, and of their different names.
 const MAX_ROWS: usize = 1000;

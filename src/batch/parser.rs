@@ -43,11 +43,11 @@ use super::span::{BLOCK_ROWS, SpanTable};
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::Region;
 use crate::schema::Schema;
-use crate::wire::MAX_LEN;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
+use tfseek_wire::MAX_LEN;
 
 /// A parser of records into columns by a schema, as in `tf.io.parse_example` and
 /// `tf.io.parse_sequence_example`.

@@ -6,8 +6,8 @@ use super::compile::{MapField, PlanSlot};
 use super::keys::taken;
 use super::span::first_span;
 use crate::example::{DType, MapEntries, Taken, packed, string};
-use crate::wire::varint::put_varint;
 use std::collections::HashSet;
+use tfseek_wire::put_varint;
 
 /// Maximum number of entries of a record that is predicted.
 const MAX_ENTRIES: usize = 4096;

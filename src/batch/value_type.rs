@@ -8,7 +8,7 @@ use super::pool::BufMut;
 use super::span::{ListContent, ValueSpan};
 use crate::error::FeatureError;
 use crate::example::{DType, Feature, List, ValueMessage, packed, string};
-use crate::wire::{count_floats, varint};
+use tfseek_wire::{count_floats, varint};
 
 /// A value type: finds, counts and decodes lists of its values.
 ///

@@ -6,11 +6,12 @@ use super::io::IoMessage;
 use super::options::OptionsError;
 use super::order::OrderError;
 use super::part::PartError;
-use super::payload::{EncodeError, FeatureError, TensorError, WireError};
+use super::payload::{EncodeError, FeatureError, TensorError};
 use super::remedy::Remedy;
 use super::text::Count;
 use std::fmt;
 use std::io;
+use tfseek_wire::WireError;
 
 /// The kind of an [`Error`](super::Error), with the facts that its message states.
 #[non_exhaustive]

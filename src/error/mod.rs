@@ -23,15 +23,18 @@ pub use options::OptionsError;
 pub use order::OrderError;
 pub use panic::catch_panic;
 pub use part::PartError;
-pub use payload::{EncodeError, FeatureError, TensorError, WireError};
+pub use payload::{EncodeError, FeatureError, TensorError};
 pub use remedy::Remedy;
 pub use text::printable;
 pub(crate) use text::{Count, FileNames};
+#[doc(inline)]
+pub use tfseek_wire::WireError;
 
 use std::collections::TryReserveError;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
+use tfseek_wire::Fault;
 
 /// `Result` with tfseek's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -247,6 +250,15 @@ impl From<ErrorKind> for Error {
     #[cold]
     fn from(kind: ErrorKind) -> Error {
         Error::new(kind)
+    }
+}
+
+// Faults are internal, and so is this.
+#[doc(hidden)]
+impl From<Fault> for Error {
+    #[cold]
+    fn from(fault: Fault) -> Error {
+        ErrorKind::Wire { reason: fault.kind, offset: fault.offset as usize }.into()
     }
 }
 

@@ -435,7 +435,7 @@ mod tests {
         // Zeroed memory that is never touched: only its length is read.
         let big = || FeatureBuf::Float(vec![0.0; 1 << 29]);
         let e = builder().feature("a", big()).encode().unwrap_err();
-        let limit = crate::wire::MAX_LEN;
+        let limit = tfseek_wire::MAX_LEN;
         // Features, entry, value, list and chunk have lengths of five bytes. The key takes three bytes.
         assert!(
             matches!(e.kind(), ErrorKind::TooLarge { len, limit: l } if *len == (1 << 31) + 5 * 6 + 3 && *l == limit),

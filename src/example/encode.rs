@@ -21,12 +21,12 @@ use super::feature_buf::FeatureBuf;
 use super::feature_slice::FeatureSlice;
 use crate::error::{Error, ErrorKind, Result};
 use crate::memory::room;
-use crate::wire::MAX_LEN;
 use quick_protobuf::Writer;
 use quick_protobuf::sizeofs::sizeof_varint;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::io;
+use tfseek_wire::{MAX_LEN, field_len};
 
 // Tags of fields 1, 2 and 3, all length-delimited: `number << 3 | 2`.
 const FIELD_1: u32 = 0x0a;
@@ -123,11 +123,6 @@ fn put_message(
     put(&mut Writer::new(out)).map_err(|e| Error::from(io::Error::other(e)))?;
     debug_assert_eq!(out.len().saturating_sub(start) as u64, len, "the computed length is wrong");
     Ok(())
-}
-
-/// Returns the bytes of a length-delimited field with a one-byte tag.
-fn field_len(body: u64) -> u64 {
-    body.saturating_add(sizeof_varint(body) as u64).saturating_add(1)
 }
 
 /// A value of a map entry that can be encoded.

@@ -2,7 +2,7 @@
 //! as a few words.
 
 use super::kind::DType;
-use crate::wire::{WireReader, keys_equal};
+use tfseek_wire::{WireReader, keys_equal};
 
 /// The high bit of each byte of a word.
 const HIGH: u64 = 0x8080_8080_8080_8080;

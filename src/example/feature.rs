@@ -4,8 +4,8 @@ use super::kind::DType;
 use super::list::{List, ListBody};
 use super::source::{ListSlice, ScatteredList, ValueMessage};
 use crate::error::FeatureError;
-use crate::wire::{Fault, WireReader, WireValue, count_floats, varint};
 use std::fmt;
+use tfseek_wire::{Fault, WireReader, WireValue, count_floats, varint};
 
 /// A feature of an example, validated and counted. It is `Copy`.
 ///

@@ -3,7 +3,7 @@
 use super::sequence::SequenceExample;
 use super::view::Example;
 use crate::error::{ErrorKind, Result, WireError};
-use crate::wire::{Fault, WireReader, WireValue};
+use tfseek_wire::{Fault, WireReader, WireValue};
 
 /// The kind of a message, or of all messages in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

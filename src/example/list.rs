@@ -3,10 +3,10 @@
 use super::source::{ListFields, ListSlice, ScatteredList};
 use crate::error::{ErrorKind, Result};
 use crate::memory::room;
-use crate::wire::{WireReader, WireValue, varint};
 use std::fmt;
 use std::iter::FusedIterator;
 use std::marker::PhantomData;
+use tfseek_wire::{WireReader, WireValue, varint};
 
 /// The bytes of a list's values, borrowed from the payload.
 #[derive(Clone, Copy)]

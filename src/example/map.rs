@@ -4,7 +4,7 @@ use super::entry_form::{EntryForm, EntryValue, take_long};
 use super::kind::DType;
 use super::source::ValueMessage;
 use crate::error::WireError;
-use crate::wire::{Fault, WireReader, WireValue};
+use tfseek_wire::{Fault, WireReader, WireValue};
 
 /// Number of levels from the payload down to the value of a map entry.
 pub(crate) const VALUE_DEPTH: u8 = 3;

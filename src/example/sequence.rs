@@ -5,9 +5,9 @@ use super::map::{MapEntries, VALUE_DEPTH, has_map};
 use super::source::{Messages, ValueMessage};
 use super::view::{Example, debug_entries};
 use crate::error::{At, Error, Result};
-use crate::wire::{Fault, WireReader, WireValue};
 use std::fmt;
 use std::iter::FusedIterator;
+use tfseek_wire::{Fault, WireReader, WireValue};
 
 /// A `tf.train.SequenceExample` that borrows its payload. Like [`Example`], it is `Copy`, and each lookup
 /// walks the payload.

@@ -1,6 +1,6 @@
 //! Messages that protobuf allows to be split into parts: the value of a map entry, and the lists in it.
 
-use crate::wire::{WireReader, WireValue};
+use tfseek_wire::{WireReader, WireValue};
 
 /// The part of a payload that the bytes of a message are. An enum that contains it keeps its tag in the same
 /// four bytes, which can be copied as a whole. With a `bool`, copies of features would store one byte and

@@ -5,10 +5,10 @@ use super::list::List;
 use super::map::{MapEntries, VALUE_DEPTH, has_map};
 use super::source::ValueMessage;
 use crate::error::{At, Error, ErrorKind, FeatureError, Result};
-use crate::wire::{Fault, MAX_LEN};
 use std::fmt;
 use std::iter::FusedIterator;
 use std::ops::Deref;
+use tfseek_wire::{Fault, MAX_LEN};
 
 /// A `tf.train.Example` that borrows its payload. It is `Copy`. Creating one is free, and each lookup walks
 /// the payload.

@@ -12,10 +12,10 @@ use crate::io::{
 };
 use crate::policy::{Damage, Tail};
 use crate::warning::Warning;
-use crate::wire::MAX_LEN;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use tfseek_wire::MAX_LEN;
 
 /// File name extension of a file with damaged bytes.
 const REST: &str = ".rest";

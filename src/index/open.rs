@@ -25,13 +25,13 @@ use crate::io::{
 use crate::paths;
 use crate::policy::{Damage, IndexMode};
 use crate::warning::Warning;
-use crate::wire::MAX_LEN;
 use std::collections::HashMap;
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
+use tfseek_wire::MAX_LEN;
 
 /// The indexes of a set of shards, in the order of the set. Collecting several of these joins them.
 #[non_exhaustive]

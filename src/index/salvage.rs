@@ -9,7 +9,7 @@ use crate::error::{At, Error, ErrorKind, Result};
 use crate::frame::{OVERHEAD, Salvage, Torn};
 use crate::io::inflate::Checkpoints;
 use crate::io::{CompressedFormat, SalvageItem, SalvageReader, Source};
-use crate::wire::MAX_LEN;
+use tfseek_wire::MAX_LEN;
 
 /// The result of a scan that continues after damage.
 pub(super) struct SalvagedScan {

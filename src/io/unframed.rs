@@ -5,6 +5,7 @@ use crate::crc::mask;
 use crate::error::Remedy;
 use crate::frame::{FOOTER_LEN, HEADER_LEN, OVERHEAD, frames, split_header, starts_with_record};
 use flate2::{Decompress, FlushDecompress};
+use tfseek_wire::varint;
 
 /// The likely format of a file that is not a TFRecord file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,7 +136,7 @@ fn deflated(first: &[u8]) -> Option<Vec<u8>> {
 fn snappy(first: &[u8]) -> Option<Vec<u8>> {
     let (len, block) = first.split_first_chunk::<4>()?;
     let len = u64::from(u32::from_be_bytes(*len));
-    let (size, mut rest) = varint(block)?;
+    let (size, mut rest) = varint::first::<5>(block)?;
     if len == 0 || size < OVERHEAD as u64 {
         return None;
     }
@@ -172,13 +173,13 @@ fn snappy(first: &[u8]) -> Option<Vec<u8>> {
 /// Returns true for an Example or a SequenceExample after its length, and for another one after it, as far as
 /// there are bytes.
 fn begins_delimited(first: &[u8]) -> bool {
-    let Some((len, message)) = varint(first) else { return false };
+    let Some((len, message)) = varint::first::<5>(first) else { return false };
     let Some(need) = begins_message(message) else { return false };
     let next = usize::try_from(len).ok().and_then(|len| message.get(len..));
     // A second part of a SequenceExample may follow the first.
     need <= len
         && next.is_none_or(|next| {
-            next.len() < 8 || varint(next).is_some_and(|(_, m)| begins_message(m).is_some())
+            next.len() < 8 || varint::first::<5>(next).is_some_and(|(_, m)| begins_message(m).is_some())
         })
 }
 
@@ -187,7 +188,7 @@ fn begins_delimited(first: &[u8]) -> bool {
 fn begins_message(first: &[u8]) -> Option<u64> {
     let field = |bytes: &[u8], tags: &[u8]| {
         let (tag, rest) = bytes.split_first()?;
-        let (len, body) = varint(rest)?;
+        let (len, body) = varint::first::<5>(rest)?;
         let head = bytes.len().checked_sub(body.len())?;
         tags.contains(tag).then(|| (len, head, body.to_vec()))
     };
@@ -197,18 +198,6 @@ fn begins_message(first: &[u8]) -> Option<u64> {
     let key = std::str::from_utf8(body.get(..usize::try_from(name).ok()?)?).ok()?;
     let is_named = !key.is_empty() && !key.chars().any(char::is_control);
     (is_named && name < entry && entry < outer && outer < MAX_PAYLOAD).then_some(outer + head as u64)
-}
-
-/// Reads a varint of up to five bytes. Returns the bytes after it, too.
-fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
-    let mut value = 0;
-    for (k, &byte) in bytes.iter().enumerate().take(5) {
-        value |= u64::from(byte & 0x7f) << (7 * k);
-        if byte < 0x80 {
-            return Some((value, bytes.get(k + 1..)?));
-        }
-    }
-    None
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::example::{DType, Feature, MapEntries, VALUE_DEPTH, ValueMessage, packed};
 use crate::io::Region;
 use crate::memory::room;
-use crate::wire::{MAX_LEN, WireReader};
+use tfseek_wire::{MAX_LEN, WireReader};
 
 /// The list of a key that was found.
 #[derive(Clone, Copy, Default)]

@@ -3,8 +3,7 @@
 
 use crate::error::{ErrorKind, Result};
 use crate::example::DType;
-use crate::wire::varint::put_varint;
-use crate::wire::{MAX_LEN, WireReader};
+use tfseek_wire::{MAX_LEN, WireReader, field_len, put_field, put_head};
 
 /// The head of an entry whose list has a number of bytes: packed numbers, or encoded byte strings.
 pub(super) struct EntryHead<'a> {
@@ -14,27 +13,6 @@ pub(super) struct EntryHead<'a> {
     list: u64,
     feature: u64,
     entry: u64,
-}
-
-/// Returns the bytes of a varint.
-fn varint_len(value: u64) -> u64 {
-    u64::from(64 - (value | 1).leading_zeros()).div_ceil(7)
-}
-
-/// Returns the bytes of a field with a tag of one byte.
-fn field_len(len: u64) -> u64 {
-    len.saturating_add(varint_len(len)).saturating_add(1)
-}
-
-/// Appends a field with a length: its tag, the length, and the bytes.
-fn put_field(tag: u8, bytes: &[u8], out: &mut Vec<u8>) {
-    put_head(tag, bytes.len() as u64, out);
-    out.extend_from_slice(bytes);
-}
-
-fn put_head(tag: u8, len: u64, out: &mut Vec<u8>) {
-    out.push(tag);
-    put_varint(len, out);
 }
 
 /// Appends a byte string of a list.

@@ -6,7 +6,7 @@
 use super::keys::{EpisodeKeys, ResolvedKey};
 use crate::error::Result;
 use crate::example::DType;
-use crate::wire::WireReader;
+use tfseek_wire::WireReader;
 
 /// Bytes that are read of an entry: its key, and the lengths after it.
 const HEAD: usize = 320;

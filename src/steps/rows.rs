@@ -8,8 +8,8 @@ use super::payload::{PayloadParts, PayloadView};
 use super::table::{EpisodeTable, ListForm};
 use crate::error::{Error, ErrorKind, FeatureError, Result};
 use crate::example::{DType, Example, Feature};
-use crate::wire::{WireReader, varint};
 use std::borrow::Cow;
+use tfseek_wire::{WireReader, varint};
 
 /// The rows of one episode's lists. Those whose borders the table does not have are found by reading the list
 /// once.
@@ -121,7 +121,7 @@ impl<'t> StepRows<'t> {
                 list.iter().for_each(|value| made.extend(value.to_bits().to_le_bytes()));
             }
             (Feature::Int64(list), DType::Int64) => {
-                list.iter().for_each(|value| varint::put_varint(value as u64, &mut made));
+                list.iter().for_each(|value| tfseek_wire::put_varint(value as u64, &mut made));
             }
             (Feature::Bytes(list), DType::Bytes) => {
                 list.iter().for_each(|value| put_string(value, &mut made));

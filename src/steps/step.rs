@@ -8,10 +8,10 @@ use super::table::EpisodeTable;
 use crate::dataset::RecordLocation;
 use crate::error::{Error, FeatureError, Result};
 use crate::example::DType;
-use crate::wire::WireReader;
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
+use tfseek_wire::WireReader;
 
 impl Episodes {
     /// Returns a step of an episode. Its values are read, and verified, when they are asked for.

@@ -13,12 +13,12 @@ use crate::example::DType;
 use crate::index::hex128;
 use crate::io::Traffic;
 use crate::policy::Verify;
-use crate::wire::varint::put_varint;
 use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use tfseek_wire::put_varint;
 
 /// Values in place of those before the first step of an episode and after its last one.
 #[non_exhaustive]

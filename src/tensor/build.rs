@@ -14,9 +14,8 @@ use super::dtype::check_bools;
 use super::shape::elements;
 use super::{Element, TensorDType};
 use crate::error::{ErrorKind, Result, TensorError};
-use crate::wire::MAX_LEN;
-use crate::wire::varint::put_varint;
 use quick_protobuf::sizeofs::sizeof_varint;
+use tfseek_wire::{MAX_LEN, field_len, put_field, put_head, put_varint};
 
 const DTYPE: u8 = 0x08;
 const SHAPE: u8 = 0x12;
@@ -55,7 +54,7 @@ pub fn serialize_tensor(dtype: TensorDType, shape: &[u64], bytes: &[u8]) -> Resu
     let values = if bytes.is_empty() { 0 } else { field_len(bytes.len() as u64) };
     let mut out = header(dtype, shape, values)?;
     if !bytes.is_empty() {
-        put_bytes(CONTENT, bytes, &mut out);
+        put_field(CONTENT, bytes, &mut out);
     }
     Ok(out)
 }
@@ -79,8 +78,7 @@ pub fn serialize_values<T: Element>(shape: &[u64], values: &[T]) -> Result<Vec<u
     }
     let len = size_of_val(values) as u64;
     let mut out = header(T::DTYPE, shape, field_len(len))?;
-    out.push(CONTENT);
-    put_varint(len, &mut out);
+    put_head(CONTENT, len, &mut out);
     for &value in values {
         value.put(&mut out);
     }
@@ -115,7 +113,7 @@ pub(super) fn put_strings<'s>(
     }
     let len = values.clone().map(|value| field_len(value.len() as u64)).fold(0, u64::saturating_add);
     let mut out = header(TensorDType::String, shape, len)?;
-    values.for_each(|value| put_bytes(STRING, value, &mut out));
+    values.for_each(|value| put_field(STRING, value, &mut out));
     Ok(out)
 }
 
@@ -139,11 +137,9 @@ fn header(dtype: TensorDType, shape: &[u64], values: u64) -> Result<Vec<u8>> {
     out.push(DTYPE);
     // All dtype numbers are below 128, so each is a varint of one byte.
     out.push(dtype.number() as u8);
-    out.push(SHAPE);
-    put_varint(shape_len, &mut out);
+    put_head(SHAPE, shape_len, &mut out);
     for &dim in shape {
-        out.push(DIM);
-        put_varint(dim_len(dim), &mut out);
+        put_head(DIM, dim_len(dim), &mut out);
         if dim != 0 {
             out.push(SIZE);
             put_varint(dim, &mut out);
@@ -151,15 +147,4 @@ fn header(dtype: TensorDType, shape: &[u64], values: u64) -> Result<Vec<u8>> {
     }
     debug_assert_eq!((out.len() as u64).saturating_add(values), len, "the computed length is wrong");
     Ok(out)
-}
-
-/// Returns the bytes of a length-delimited field with a one-byte tag.
-fn field_len(body: u64) -> u64 {
-    body.saturating_add(sizeof_varint(body) as u64).saturating_add(1)
-}
-
-fn put_bytes(tag: u8, bytes: &[u8], out: &mut Vec<u8>) {
-    out.push(tag);
-    put_varint(bytes.len() as u64, out);
-    out.extend_from_slice(bytes);
 }

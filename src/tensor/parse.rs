@@ -11,8 +11,8 @@ use super::value::Tensor;
 use super::value::{STRING_COST, TensorData};
 use crate::error::{ErrorKind, Result, TensorError, WireError, no_memory};
 use crate::memory::room;
-use crate::wire::{Fault, MAX_LEN, WireReader, WireValue, varint};
 use std::borrow::Cow;
+use tfseek_wire::{Fault, MAX_LEN, WireReader, WireValue, varint};
 
 /// The fields of a `TensorProto`, as found by the first pass.
 #[derive(Default)]

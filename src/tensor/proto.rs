@@ -9,7 +9,7 @@
 //! ```
 
 use super::TensorDType;
-use crate::wire::{Fault, WireReader, WireValue, count_doubles, count_floats, varint};
+use tfseek_wire::{Fault, WireReader, WireValue, count_doubles, count_floats, varint};
 
 pub(super) const DTYPE: u32 = 1;
 pub(super) const SHAPE: u32 = 2;

@@ -3,7 +3,7 @@
 
 use crate::source::{code, files, pages, root};
 
-/// The published crates: the core first.
+/// The published crates: the core first. `crates/wire` is internal, and has limits of its own.
 const PUBLISHED: [&str; 9] = [
     "src",
     "crates/arrow/src",
@@ -17,8 +17,10 @@ const PUBLISHED: [&str; 9] = [
 ];
 
 /// Limits of public functions and types: of the core, and of all published crates.
-const CORE: [usize; 2] = [522, 155];
-const ALL: [usize; 2] = [858, 316];
+const CORE: [usize; 2] = [522, 154];
+const ALL: [usize; 2] = [858, 315];
+/// The same of `crates/wire`.
+const WIRE: [usize; 2] = [29, 4];
 
 /// Limits of words: of the README, of a page, and of all pages.
 const README_WORDS: usize = 650;
@@ -57,7 +59,10 @@ fn public_items_stay_within_their_limits() {
     };
     let counts: Vec<[usize; 2]> = PUBLISHED.iter().map(count).collect();
     let all = counts.iter().fold([0; 2], |[a, b], [c, d]| [a + c, b + d]);
-    for (what, found, limit) in [("the core", counts[0], CORE), ("all crates", all, ALL)] {
+    let wire = count(&"crates/wire/src");
+    for (what, found, limit) in
+        [("the core", counts[0], CORE), ("all crates", all, ALL), ("wire", wire, WIRE)]
+    {
         assert!(
             found[0] <= limit[0] && found[1] <= limit[1],
             "{what}: {found:?} functions and types, limits {limit:?}"

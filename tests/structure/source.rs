@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 /// The folders of Rust source in the workspace. A packaged crate contains only the first.
-pub(crate) const CRATES: [&str; 11] = [
+pub(crate) const CRATES: [&str; 12] = [
     "src",
     "crates/arrow/src",
     "crates/cli/src",
@@ -15,6 +15,7 @@ pub(crate) const CRATES: [&str; 11] = [
     "crates/tfds/src",
     "crates/tools/src",
     "crates/view/src",
+    "crates/wire/src",
     "crates/testkit/src",
     "python/src",
 ];

@@ -10,9 +10,8 @@
 
 use crate::error::ToolsError;
 use std::io::{self, BufRead, Read, Write};
-
-/// Maximum number of bytes of a length.
-const MAX_LEN_BYTES: u64 = 10;
+use tfseek_wire::put_varint;
+use tfseek_wire::varint::MAX_VARINT;
 
 /// Writes a payload after its length.
 ///
@@ -26,12 +25,9 @@ const MAX_LEN_BYTES: u64 = 10;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub fn put(out: &mut impl Write, payload: &[u8]) -> io::Result<()> {
-    let mut len = payload.len() as u64;
-    while len > 0x7f {
-        out.write_all(&[len as u8 | 0x80])?;
-        len >>= 7;
-    }
-    out.write_all(&[len as u8])?;
+    let mut len = Vec::with_capacity(MAX_VARINT);
+    put_varint(payload.len() as u64, &mut len);
+    out.write_all(&len)?;
     out.write_all(payload)
 }
 
@@ -88,7 +84,7 @@ impl<R: BufRead> BareReader<R> {
     /// Reads a length. Returns it with the number of its bytes, or `None` at the end.
     fn len(&mut self, at: (u64, u64)) -> Result<Option<(u64, u64)>, ToolsError> {
         let mut len = 0;
-        for k in 0..MAX_LEN_BYTES {
+        for k in 0..MAX_VARINT as u64 {
             let mut byte = [0];
             // `read` returns 0 only at the end, and interrupted calls are repeated by `read_exact` alone.
             match self.input.read_exact(&mut byte) {
@@ -100,7 +96,7 @@ impl<R: BufRead> BareReader<R> {
                 Err(e) => return Err(e.into()),
             }
             let [byte] = byte;
-            if k + 1 == MAX_LEN_BYTES && byte > 1 {
+            if k + 1 == MAX_VARINT as u64 && byte > 1 {
                 break;
             }
             len |= u64::from(byte & 0x7f) << (7 * k);

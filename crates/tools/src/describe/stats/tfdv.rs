@@ -14,6 +14,7 @@ use super::moments::Moments;
 use super::report::{TOP, sorted};
 use super::sizes::SizeCounters;
 use super::statistics::Statistics;
+use tfseek_wire::{put_field, put_varint};
 
 const BUCKETS: usize = 10;
 const RANKS: usize = 1_000;
@@ -29,61 +30,47 @@ enum FeatureType {
     Bytes = 3,
 }
 
-/// An encoder of one message. Fields that are 0 or empty are left out.
+/// An encoder of one message with field numbers up to 15. Fields that are 0 or empty are left out.
 #[derive(Default)]
 struct Message(Vec<u8>);
 
 impl Message {
-    fn varint(&mut self, mut value: u64) {
-        while value >= 0x80 {
-            self.0.push(value as u8 | 0x80);
-            value >>= 7;
-        }
-        self.0.push(value as u8);
-    }
-
-    fn int(&mut self, field: u64, value: u64) -> &mut Message {
+    fn int(&mut self, field: u8, value: u64) -> &mut Message {
         if value > 0 {
-            self.varint(field << 3);
-            self.varint(value);
+            self.0.push(field << 3);
+            put_varint(value, &mut self.0);
         }
         self
     }
 
-    fn double(&mut self, field: u64, value: f64) -> &mut Message {
+    fn double(&mut self, field: u8, value: f64) -> &mut Message {
         if value != 0.0 {
-            self.varint(field << 3 | 1);
+            self.0.push(field << 3 | 1);
             self.0.extend_from_slice(&value.to_le_bytes());
         }
         self
     }
 
-    fn float(&mut self, field: u64, value: f32) -> &mut Message {
+    fn float(&mut self, field: u8, value: f32) -> &mut Message {
         if value != 0.0 {
-            self.varint(field << 3 | 5);
+            self.0.push(field << 3 | 5);
             self.0.extend_from_slice(&value.to_le_bytes());
         }
         self
     }
 
-    fn text(&mut self, field: u64, value: &str) -> &mut Message {
+    fn text(&mut self, field: u8, value: &str) -> &mut Message {
         if !value.is_empty() {
-            self.bytes(field, value.as_bytes());
+            put_field(field << 3 | 2, value.as_bytes(), &mut self.0);
         }
         self
-    }
-
-    fn bytes(&mut self, field: u64, value: &[u8]) {
-        self.varint(field << 3 | 2);
-        self.varint(value.len() as u64);
-        self.0.extend_from_slice(value);
     }
 
     /// Adds a message, even an empty one.
-    fn message(&mut self, field: u64, content: impl FnOnce(&mut Message)) -> &mut Message {
+    fn message(&mut self, field: u8, content: impl FnOnce(&mut Message)) -> &mut Message {
         let mut inner = Message::default();
         content(&mut inner);
-        self.bytes(field, &inner.0);
+        put_field(field << 3 | 2, &inner.0, &mut self.0);
         self
     }
 }

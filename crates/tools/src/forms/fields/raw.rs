@@ -1,5 +1,7 @@
 //! The fields of one message, without the fields of the messages in it.
 
+use tfseek_wire::varint::{MAX_VARINT, first};
+
 /// A value on the wire.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum RawValue<'a> {
@@ -46,20 +48,14 @@ impl<'a> RawFields<'a> {
     }
 }
 
+/// Reads a varint of at most 64 bits, so that a tenth byte is 1 at most.
 fn varint(bytes: &mut &[u8]) -> Option<u64> {
-    let mut value = 0u64;
-    for k in 0..10 {
-        let (&byte, rest) = bytes.split_first()?;
-        *bytes = rest;
-        if k == 9 && byte > 1 {
-            return None;
-        }
-        value |= u64::from(byte & 0x7f) << (7 * k);
-        if byte < 0x80 {
-            return Some(value);
-        }
+    let (value, rest) = first::<MAX_VARINT>(bytes)?;
+    if bytes.len() - rest.len() == MAX_VARINT && bytes.get(MAX_VARINT - 1) > Some(&1) {
+        return None;
     }
-    None
+    *bytes = rest;
+    Some(value)
 }
 
 fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {

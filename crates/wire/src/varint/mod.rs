@@ -17,15 +17,15 @@ mod avx512;
 mod short;
 mod slow;
 
-pub(crate) use short::{decode_few, decode_one, join_sevens};
-pub(crate) use slow::{MAX_VARINT, first};
+pub use short::{decode_few, decode_one, join_sevens};
+pub use slow::{MAX_VARINT, first};
 
 #[cfg(target_arch = "x86_64")]
 use self::avx2::Avx2;
 #[cfg(target_arch = "x86_64")]
 use self::avx512::Avx512;
 use self::slow::{count_slow, decode_slow};
-use super::fault::Fault;
+use crate::fault::Fault;
 
 /// Shortest chunks for which the AVX2 forms are faster (`benches/varint.rs`). For shorter chunks their set-up
 /// dominates.
@@ -34,19 +34,10 @@ const AVX2_MIN_COUNT: usize = 32;
 #[cfg(target_arch = "x86_64")]
 const AVX2_MIN_DECODE: usize = 16;
 
-/// Appends a varint.
-pub(crate) fn put_varint(mut value: u64, out: &mut Vec<u8>) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
-}
-
 /// Counts the varints of a packed chunk. All must be whole and have at most ten bytes. The offset of a fault
 /// is relative to the chunk.
 #[inline]
-pub(crate) fn count(chunk: &[u8]) -> Result<usize, Fault> {
+pub fn count(chunk: &[u8]) -> Result<usize, Fault> {
     #[cfg(target_arch = "x86_64")]
     if chunk.len() >= AVX2_MIN_COUNT
         && let Some(avx2) = Avx2::detect()
@@ -64,7 +55,7 @@ pub(crate) fn count(chunk: &[u8]) -> Result<usize, Fault> {
 /// If the bytes have changed since then, decoding ends at the first value that is cut off or too long. The
 /// elements of `out` after the decoded values are then unspecified.
 #[inline]
-pub(crate) fn decode(chunk: &[u8], out: &mut [i64]) -> usize {
+pub fn decode(chunk: &[u8], out: &mut [i64]) -> usize {
     #[cfg(target_arch = "x86_64")]
     if chunk.len() >= AVX2_MIN_DECODE {
         if let Some(avx512) = Avx512::detect() {
@@ -158,7 +149,7 @@ mod tests {
     /// beyond 64.
     #[test]
     fn first_value() {
-        use crate::wire::WireReader;
+        use crate::WireReader;
         for len in 0..14 {
             for last in [0, 1, 0x7f, 0x80, 0xff] {
                 for fill in [0x80, 0xff, 0xa5] {

@@ -8,7 +8,7 @@ use super::slow::{HIGH, MAX_VARINT, first};
 
 /// Decodes the chunk `payload[start..start + len]`, if it is exactly one varint. `None` if it is not.
 #[inline]
-pub(crate) fn decode_one(payload: &[u8], start: usize, len: usize) -> Option<u64> {
+pub fn decode_one(payload: &[u8], start: usize, len: usize) -> Option<u64> {
     let from = payload.get(start..)?;
     match from.first_chunk() {
         Some(word) if matches!(len, 1..=8) => {
@@ -31,7 +31,7 @@ fn decode_one_slow(chunk: &[u8]) -> Option<u64> {
     clippy::arithmetic_side_effects,
     reason = "`at` and `value_len` are inside of `from`, and `rest` is a suffix of its first `len` bytes"
 )]
-pub(crate) fn decode_few(payload: &[u8], start: usize, len: usize, out: &mut [i64]) -> Option<()> {
+pub fn decode_few(payload: &[u8], start: usize, len: usize, out: &mut [i64]) -> Option<()> {
     let from = payload.get(start..)?;
     let mut at = 0;
     for out in out {
@@ -66,7 +66,7 @@ fn leading(word: u64) -> Option<(u64, usize)> {
 
 /// Joins the low seven bits of each byte.
 #[inline]
-pub(crate) fn join_sevens(word: u64) -> u64 {
+pub fn join_sevens(word: u64) -> u64 {
     let x = word & 0x7f7f_7f7f_7f7f_7f7f;
     let x = (x & 0x007f_007f_007f_007f) | (x & 0x7f00_7f00_7f00_7f00) >> 1;
     let x = (x & 0x0000_3fff_0000_3fff) | (x & 0x3fff_0000_3fff_0000) >> 2;

@@ -1,10 +1,10 @@
 //! General varint decoders, which read a byte or a word at a time.
 
 use crate::error::WireError;
-use crate::wire::fault::Fault;
+use crate::fault::Fault;
 
 /// Bytes of the longest varint (W1).
-pub(crate) const MAX_VARINT: usize = 10;
+pub const MAX_VARINT: usize = 10;
 /// The high bits of eight bytes. The high bit of a varint's last byte is clear.
 pub(super) const HIGH: u64 = 0x8080_8080_8080_8080;
 
@@ -41,7 +41,7 @@ pub(super) fn decode_slow(mut chunk: &[u8], out: &mut [i64]) -> usize {
     clippy::arithmetic_side_effects,
     reason = "`k` is at most 9, so the value is shifted by at most 63 bits"
 )]
-pub(crate) fn first<const MAX: usize>(mut bytes: &[u8]) -> Option<(u64, &[u8])> {
+pub fn first<const MAX: usize>(mut bytes: &[u8]) -> Option<(u64, &[u8])> {
     let mut value = 0;
     for k in 0..MAX {
         let (&byte, rest) = bytes.split_first()?;

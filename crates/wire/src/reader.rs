@@ -1,19 +1,19 @@
 //! A cursor over one message.
 
-use super::fault::Fault;
-use super::varint::{self, MAX_VARINT};
 use crate::error::WireError;
+use crate::fault::Fault;
+use crate::varint::{self, MAX_VARINT};
 
 /// Most levels of messages and groups below the payload (W4).
 const MAX_DEPTH: u8 = 100;
 /// Bytes of the longest tag or length (W2, W3).
 const MAX_SHORT: usize = 5;
 /// The largest length of a field, and of a whole payload (W3, W13).
-pub(crate) const MAX_LEN: u64 = i32::MAX as u64;
+pub const MAX_LEN: u64 = i32::MAX as u64;
 
 /// Returns true if two keys are equal. Keys of 8 to 32 bytes take two overlapping loads and no call.
 #[inline(always)]
-pub(crate) fn keys_equal(a: &[u8], b: &[u8]) -> bool {
+pub fn keys_equal(a: &[u8], b: &[u8]) -> bool {
     fn ends<const N: usize>(key: &[u8]) -> Option<([u8; N], [u8; N])> {
         Some((*key.first_chunk()?, *key.last_chunk()?))
     }
@@ -32,7 +32,7 @@ fn keys_equal_slow(a: &[u8], b: &[u8]) -> bool {
 
 /// Counts the floats of a packed chunk. The offset of a fault is relative to the chunk.
 #[inline]
-pub(crate) fn count_floats(chunk: &[u8]) -> Result<usize, Fault> {
+pub fn count_floats(chunk: &[u8]) -> Result<usize, Fault> {
     if !chunk.len().is_multiple_of(4) {
         return Err(Fault::new(WireError::PackedFloatLength, 0));
     }
@@ -41,7 +41,7 @@ pub(crate) fn count_floats(chunk: &[u8]) -> Result<usize, Fault> {
 
 /// Counts the doubles of a packed chunk. The offset of a fault is relative to the chunk.
 #[inline]
-pub(crate) fn count_doubles(chunk: &[u8]) -> Result<usize, Fault> {
+pub fn count_doubles(chunk: &[u8]) -> Result<usize, Fault> {
     if !chunk.len().is_multiple_of(8) {
         return Err(Fault::new(WireError::PackedDoubleLength, 0));
     }
@@ -50,18 +50,22 @@ pub(crate) fn count_doubles(chunk: &[u8]) -> Result<usize, Fault> {
 
 /// The value of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum WireValue<'a> {
+pub enum WireValue<'a> {
+    /// Wire type 0.
     Varint(u64),
+    /// Wire type 1, little-endian.
     Fixed64([u8; 8]),
+    /// Wire type 2: bytes after their length.
     Len(&'a [u8]),
     /// A group, whose content was skipped.
     Group,
+    /// Wire type 5, little-endian.
     Fixed32([u8; 4]),
 }
 
-/// A cursor over the bytes of one message.
+/// A cursor over the bytes of one message. A [`Fault`] is the first violation of the wire format.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct WireReader<'a> {
+pub struct WireReader<'a> {
     rest: &'a [u8],
     /// Offset of the message's end in the payload. It does not change while `rest` shrinks, so reading need
     /// not update a position.
@@ -76,43 +80,44 @@ impl<'a> WireReader<'a> {
     /// Creates a reader of a payload, or of bytes whose offsets are not used. The caller must reject payloads
     /// longer than [`MAX_LEN`] first, since their offsets do not fit.
     #[inline]
-    pub(crate) fn new(payload: &'a [u8]) -> WireReader<'a> {
+    pub fn new(payload: &'a [u8]) -> WireReader<'a> {
         WireReader::at(payload, 0, 0)
     }
 
     /// Creates a reader of a message that starts at byte `start` of the payload, `depth` levels below it.
     #[inline]
-    pub(crate) fn at(message: &'a [u8], start: usize, depth: u8) -> WireReader<'a> {
+    pub fn at(message: &'a [u8], start: usize, depth: u8) -> WireReader<'a> {
         WireReader { rest: message, end: start.wrapping_add(message.len()) as u32, depth }
     }
 
+    /// Returns true at the end of the message.
     #[inline]
-    pub(crate) fn is_empty(self) -> bool {
+    pub fn is_empty(self) -> bool {
         self.rest.is_empty()
     }
 
     /// Returns the bytes that are left.
     #[inline]
-    pub(crate) fn rest(self) -> &'a [u8] {
+    pub fn rest(self) -> &'a [u8] {
         self.rest
     }
 
     /// Skips to `rest`, a suffix of the bytes that are left.
     #[inline(always)]
-    pub(crate) fn skip_to(&mut self, rest: &'a [u8]) {
+    pub fn skip_to(&mut self, rest: &'a [u8]) {
         debug_assert!(self.rest.as_ptr_range().end == rest.as_ptr_range().end, "expected a suffix");
         self.rest = rest;
     }
 
     /// Returns the offset of the next byte in the payload.
     #[inline]
-    pub(crate) fn position(self) -> usize {
+    pub fn position(self) -> usize {
         self.end.wrapping_sub(self.rest.len() as u32) as usize
     }
 
     /// Returns the offset in the payload of the bytes that were read last.
     #[inline]
-    pub(crate) fn start_of(self, last: &[u8]) -> usize {
+    pub fn start_of(self, last: &[u8]) -> usize {
         self.position().wrapping_sub(last.len())
     }
 
@@ -122,7 +127,7 @@ impl<'a> WireReader<'a> {
         clippy::arithmetic_side_effects,
         reason = "messages are nested only as deep as their schema, at most 5 levels below the payload"
     )]
-    pub(crate) fn nested(self, last: &'a [u8]) -> WireReader<'a> {
+    pub fn nested(self, last: &'a [u8]) -> WireReader<'a> {
         WireReader { rest: last, end: self.position() as u32, depth: self.depth + 1 }
     }
 
@@ -133,7 +138,7 @@ impl<'a> WireReader<'a> {
 
     /// Consumes a tag of one byte, if it comes next. Returns true if it did.
     #[inline]
-    pub(crate) fn take_tag(&mut self, tag: u8) -> bool {
+    pub fn take_tag(&mut self, tag: u8) -> bool {
         match self.rest {
             [first, rest @ ..] if *first == tag => {
                 self.rest = rest;
@@ -148,7 +153,7 @@ impl<'a> WireReader<'a> {
     /// `Option` and not a `Result`: a slice in two registers costs the innermost loops a third as much as an
     /// error in memory.
     #[inline(always)]
-    pub(crate) fn take_field(&mut self, tag: u8) -> Option<&'a [u8]> {
+    pub fn take_field(&mut self, tag: u8) -> Option<&'a [u8]> {
         let (len, body) = match self.rest {
             [first, len @ 0..0x80, body @ ..] if *first == tag => (usize::from(*len), body),
             [first, low, high @ 0..0x80, body @ ..] if *first == tag => {
@@ -165,7 +170,7 @@ impl<'a> WireReader<'a> {
     /// Returns the bytes of fields 1 and 2 of the next field, if that is a message of field number 1 that
     /// consists of these two, and all three lengths are one byte. Otherwise nothing is consumed.
     #[inline(always)]
-    pub(crate) fn take_short_pair(&mut self) -> Option<(&'a [u8], &'a [u8])> {
+    pub fn take_short_pair(&mut self) -> Option<(&'a [u8], &'a [u8])> {
         let (head, body) = self.rest.split_first_chunk()?;
         let [_, len, _, first_len] = *head;
         // `0a len 0a len`, compared as one word.
@@ -192,7 +197,11 @@ impl<'a> WireReader<'a> {
 
     /// Returns the next field of the message, or `None` at its end. Skips the content of groups.
     #[inline(always)]
-    pub(crate) fn next(&mut self) -> Result<Option<(u32, WireValue<'a>)>, Fault> {
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "it returns faults, and is called for one field at a time"
+    )]
+    pub fn next(&mut self) -> Result<Option<(u32, WireValue<'a>)>, Fault> {
         if self.rest.is_empty() {
             return Ok(None);
         }
@@ -242,7 +251,7 @@ impl<'a> WireReader<'a> {
 
     /// Reads a varint of at most ten bytes. Bits beyond 64 in the tenth byte are dropped.
     #[inline]
-    pub(crate) fn varint(&mut self) -> Result<u64, Fault> {
+    pub fn varint(&mut self) -> Result<u64, Fault> {
         match *self.rest {
             [a, ref rest @ ..] if a < 0x80 => {
                 self.rest = rest;
@@ -276,7 +285,7 @@ impl<'a> WireReader<'a> {
 
     /// Reads a length, and returns that many bytes.
     #[inline]
-    pub(crate) fn len_delimited(&mut self) -> Result<&'a [u8], Fault> {
+    pub fn len_delimited(&mut self) -> Result<&'a [u8], Fault> {
         let before = *self;
         let len = self.short(WireError::BadLength)?;
         if len > MAX_LEN {
