@@ -150,6 +150,8 @@ mod sound;
 pub mod steps;
 #[cfg(feature = "dataset")]
 pub mod stream;
+#[cfg(feature = "dataset")]
+pub mod tables;
 pub mod tensor;
 #[cfg(feature = "dataset")]
 mod warning;

@@ -131,24 +131,15 @@ pub enum Warning {
         /// Number of windows.
         windows: u64,
     },
-    /// The tables of steps were not built, because more bytes would have to be scanned than the limit. The
-    /// tables of an episode are made at its first use.
-    StepsNotIndexed {
-        /// Path of the first shard.
+    /// Of a layer above about its [tables of records](crate::tables), or about records that are
+    /// [made of others](crate::dataset::DerivedRecords).
+    Derived {
+        /// The [`kind`](Warning::kind).
+        kind: &'static str,
+        /// Path of the shard that it is about.
         path: PathBuf,
-        /// Number of bytes to scan.
-        bytes: u64,
-    },
-    /// A global order is used with windows over the steps of objects without tables of steps, so the first
-    /// use of an episode reads it whole.
-    ScatteredEpisodes {
-        /// URL of the first such object.
-        path: PathBuf,
-    },
-    /// Compressed shards have no files of tables of steps, so episodes are decompressed to count their steps.
-    CompressedSteps {
-        /// Path of the first such shard.
-        path: PathBuf,
+        /// The message.
+        message: Box<str>,
     },
     /// None of the first records has a feature of the schema, and one has a feature of a similar name.
     UnknownFeature {
@@ -223,9 +214,7 @@ impl Warning {
             Warning::ScatteredInflation { .. } => "scattered_inflation",
             Warning::BlockStarts { .. } => "block_starts",
             Warning::ScatteredRequests { .. } => "scattered_requests",
-            Warning::StepsNotIndexed { .. } => "steps_not_indexed",
-            Warning::ScatteredEpisodes { .. } => "scattered_episodes",
-            Warning::CompressedSteps { .. } => "compressed_steps",
+            Warning::Derived { kind, .. } => kind,
             Warning::RareClass { .. } => "rare_class",
             Warning::UnknownFeature { .. } | Warning::AbsentFeature { .. } => "unknown_feature",
         }
@@ -242,9 +231,7 @@ impl Warning {
             | Warning::TornTail { path, .. }
             | Warning::OtherNames { path, .. }
             | Warning::LongBlocks { path, .. }
-            | Warning::StepsNotIndexed { path, .. }
-            | Warning::ScatteredEpisodes { path }
-            | Warning::CompressedSteps { path } => Some(path),
+            | Warning::Derived { path, .. } => Some(path),
             Warning::ScatteredReads { .. }
             | Warning::ScatteredInflation { .. }
             | Warning::BlockStarts { .. }
@@ -358,29 +345,7 @@ impl fmt::Display for Warning {
                 Count(*blocks, "block"),
                 Count(*windows, "window")
             ),
-            Warning::StepsNotIndexed { path, bytes } => {
-                let (rate, text) = match folder_of_url(path) {
-                    Some(_) => (100_000_000, "100 MB/s"),
-                    None => (1_000_000_000, "1 GB/s"),
-                };
-                write!(
-                    f,
-                    "the tables of steps are not built, because that scans {bytes} bytes: each episode is read whole at its first use; `{}` \
-                     scans them once, which takes about {} at {text}",
-                    StepsCommand(path),
-                    Count((*bytes / rate).max(1), "second")
-                )
-            }
-            Warning::ScatteredEpisodes { path } => write!(
-                f,
-                "a global order over the steps of objects without step tables: the first use of each episode reads it whole; `{}` writes the \
-                 tables once for all readers, and a block order reads near steps together",
-                StepsCommand(path)
-            ),
-            Warning::CompressedSteps { .. } => f.write_str(
-                "a compressed shard has no file of step tables, so all episodes are decompressed to count their steps; `tfseek unpack` makes \
-                 files that need none",
-            ),
+            Warning::Derived { message, .. } => f.write_str(message),
             Warning::UnknownFeature { feature, nearest } => write!(
                 f,
                 "none of the first records has a feature \"{}\"; the nearest name is \"{}\"",
@@ -394,26 +359,6 @@ impl fmt::Display for Warning {
                     None => f.write_str(": its values are the default, or none"),
                 }
             }
-        }
-    }
-}
-
-/// Returns the folder of an object. `None` for a path.
-fn folder_of_url(name: &Path) -> Option<&str> {
-    let (folder, _) = name.to_str()?.rsplit_once('/')?;
-    folder.contains("://").then_some(folder)
-}
-
-/// The command that builds the tables of steps: of objects, the tables of their folder.
-struct StepsCommand<'a>(&'a Path);
-
-impl fmt::Display for StepsCommand<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match folder_of_url(self.0) {
-            Some(folder) => {
-                write!(f, "tfseek index --steps {} --pack NAME", crate::error::printable(folder))
-            }
-            None => f.write_str("tfseek index --steps"),
         }
     }
 }

@@ -7,7 +7,7 @@ use super::prefetch;
 use super::shard::ShardFile;
 use super::shards::ShardSet;
 use crate::error::{ErrorKind, Result};
-use crate::index::{Index, IndexOptions};
+use crate::index::{Index, IndexOptions, hex128};
 use crate::io::{Compression, Promise, Store, Traffic};
 use crate::order::joined_fingerprint;
 use crate::policy::{Damage, Verify};
@@ -98,7 +98,7 @@ impl Dataset {
     ///
     /// # Errors
     /// [`ErrorKind::TooMany`] for 2^64 records.
-    pub(crate) fn derived(records: Arc<dyn DerivedRecords>, of: &Dataset) -> Result<Dataset> {
+    pub fn derived(records: Arc<dyn DerivedRecords>, of: &Dataset) -> Result<Dataset> {
         let set = ShardSet::new(vec![ShardFile::derived(records)], of.set().verify())?;
         Ok(Dataset::new(set, of.warnings().to_vec(), of.index_options().clone()))
     }
@@ -239,7 +239,7 @@ impl Dataset {
     /// For a dataset opened from a pack, the errors of opening each shard.
     pub fn fingerprint(&self) -> Result<String> {
         let all = match self.files().iter().find_map(ShardFile::as_derived) {
-            Some(records) => records.fingerprint()?,
+            Some(records) => hex128(&records.identity()?),
             None => {
                 let indexes = self.files().iter().map(|file| file.index().cloned());
                 crate::index::dataset_fingerprint(&indexes.collect::<Result<Vec<_>>>()?)

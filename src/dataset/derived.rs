@@ -1,16 +1,19 @@
-//! Records that are made when they are read, as windows over the steps of episodes are.
+//! Records that are made when they are read, of records that are stored.
 
 use crate::error::{At, ErrorKind, Result};
 use crate::io::Traffic;
 use crate::policy::Verify;
+use crate::warning::Warning;
 use std::fmt;
-use std::path::Path;
 
 /// A sequence of records that are made when they are read. They have no file and no index.
 ///
 /// A dataset of them has one shard. Loaders, mixes and readers treat it like one that is read with positional
 /// reads.
-pub(crate) trait DerivedRecords: fmt::Debug + Send + Sync {
+pub trait DerivedRecords: fmt::Debug + Send + Sync {
+    /// Returns what they are, in the plural, for errors.
+    fn noun(&self) -> &'static str;
+
     /// Returns the number of records.
     fn len(&self) -> u64;
 
@@ -38,20 +41,21 @@ pub(crate) trait DerivedRecords: fmt::Debug + Send + Sync {
     /// Returns what the store of the objects has read so far.
     fn traffic(&self) -> Option<Traffic>;
 
-    /// Returns the path of an object whose records are read whole, because it has no table of their parts.
-    /// `None` if there is no such object.
-    fn without_tables(&self) -> Option<&Path>;
+    /// Returns the warning about an order of scattered records over them. `None` if it costs no more than
+    /// others.
+    fn scattered(&self) -> Option<Warning>;
 
-    /// Returns an identifier of the records, 32 hex digits.
+    /// Returns the bytes whose digest is the fingerprint of the records.
     ///
     /// # Errors
     /// Errors of the fingerprint of a dataset.
-    fn fingerprint(&self) -> Result<String>;
+    fn identity(&self) -> Result<Vec<u8>>;
 }
 
 /// Returns the error of derived records where files are needed.
 #[cold]
-pub(super) fn without_files<T>() -> Result<T> {
-    let reason = "expected records of files, found windows over steps, which have no index and no columns";
+pub(super) fn without_files<T>(records: Option<&dyn DerivedRecords>) -> Result<T> {
+    let found = records.map_or("others", |records| records.noun());
+    let reason = format!("expected records of files, found {found}, which have no index and no columns");
     Err(ErrorKind::Spec(reason.into()).into())
 }

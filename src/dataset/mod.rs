@@ -17,12 +17,14 @@ mod segments;
 pub(crate) mod shard;
 mod shards;
 mod shares;
+mod stored;
 mod touch;
 
 pub use dataset::{Dataset, ShardEntry};
-pub(crate) use derived::DerivedRecords;
+pub use derived::DerivedRecords;
 pub use mapped::Mapped;
 pub use options::DatasetOptions;
 pub(crate) use scan::{LeftOut, for_each_record};
 pub(crate) use segments::INFLATED_BYTES;
 pub(crate) use shards::{OrderBlocks, RecordLocation, ShardSet};
+pub use stored::StoredRecord;

@@ -346,7 +346,7 @@ impl ShardFile {
                 IndexSource::Pack { pack, slot, compression, .. } => {
                     (pack.index(*slot, *compression, source)?, source.stamp()?)
                 }
-                IndexSource::Nothing => return without_files(),
+                IndexSource::Nothing => return without_files(self.as_derived()),
             };
             Ok((index, Some(stamp)))
         };
@@ -393,7 +393,7 @@ impl ShardFile {
                 };
                 (index, bytes, stamp)
             }
-            Access::Derived(_) => return without_files(),
+            Access::Derived(_) => return without_files(self.as_derived()),
         };
         // Two threads may open the shard at the same time. The map of the first one is kept.
         let opened = self.opened.get_or_init(|| Opened { index, bytes, stamp });
@@ -416,7 +416,7 @@ impl ShardFile {
         match &self.index {
             IndexSource::Index(index) => Ok(*index.header()),
             IndexSource::Pack { pack, slot, .. } => pack.header(*slot),
-            IndexSource::Nothing => without_files(),
+            IndexSource::Nothing => without_files(self.as_derived()),
         }
     }
 

@@ -13,9 +13,9 @@ use crate::frame::{self, HEADER_LEN};
 use crate::index::Span;
 use crate::policy::Verify;
 use crate::record::Record;
+use crate::warning::Warning;
 use std::fmt;
 use std::ops::Range;
-use std::path::Path;
 
 /// The shards of a dataset in order, with the record number of each first record.
 pub(crate) struct ShardSet {
@@ -102,10 +102,9 @@ impl ShardSet {
         self.has_objects
     }
 
-    /// Returns the path of an object whose records are read whole, because derived records are made of them
-    /// without tables of their parts.
-    pub(crate) fn without_tables(&self) -> Option<&Path> {
-        self.files.iter().find_map(|file| file.as_derived()?.without_tables())
+    /// Returns the warning of derived records about an order of scattered records.
+    pub(crate) fn scattered(&self) -> Option<Warning> {
+        self.files.iter().find_map(|file| file.as_derived()?.scattered())
     }
 
     /// Returns true if no shard is compressed.

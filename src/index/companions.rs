@@ -1,4 +1,4 @@
-//! Files about the records of a shard besides its index: columns, and tables of steps. Their headers identify
+//! Files about the records of a shard besides its index: columns, and tables of records. Their headers identify
 //! the records as the index's header does.
 
 use super::file::{OpenedFile, open_file, open_in_parts};

@@ -197,6 +197,6 @@ pub(crate) fn sections_in_start(
     }
     let all = Region::from(all);
     let part = |section| slice(&all, section).ok_or_else(|| "the file ends inside a section".to_owned());
-    let [keys, episodes, places] = sections;
-    Ok([part(keys)?, part(episodes)?, part(places)?])
+    let [first, second, third] = sections;
+    Ok([part(first)?, part(second)?, part(third)?])
 }

@@ -28,7 +28,7 @@
 //! ```
 //!
 //! Sections are defined in `sidecar.rs` for a sidecar, in `column/layout.rs` for a column, and in
-//! `steps/layout.rs` for tables of steps. `table.rs` defines the blocks of offsets. All integers are
+//! `tables/layout.rs` for tables of records. `table.rs` defines the blocks of offsets. All integers are
 //! little-endian. CRCs are not masked.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]

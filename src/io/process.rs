@@ -45,7 +45,7 @@ impl Process {
 /// A value that each process has for itself: a forked child begins with a new one. In a copy of its parent's
 /// value a lock may be held for ever, by a thread that the child does not have.
 #[derive(Debug, Default)]
-pub(crate) struct PerProcess<T> {
+pub struct PerProcess<T> {
     process: Process,
     value: T,
     /// The value of a forked child. The parent never accesses it.
@@ -54,7 +54,7 @@ pub(crate) struct PerProcess<T> {
 
 impl<T: Default> PerProcess<T> {
     /// Returns the value of the calling process. Makes a system call.
-    pub(crate) fn own(&self) -> &T {
+    pub fn own(&self) -> &T {
         let this = Process::this();
         let mut own = self;
         while own.process != this {

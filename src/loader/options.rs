@@ -631,9 +631,9 @@ impl LoaderOptions {
             Some(mix) => mix.orders(cursor.order().spec()).find_map(|(spec, ds)| block_starts(spec, ds)),
             None => block_starts(spec, &dataset),
         };
-        let episodes = scattered_episodes(spec, &dataset);
+        let derived = spec.is_scattered().then(|| dataset.set().scattered()).flatten();
         let warnings =
-            warnings.into_iter().chain(starts).chain(episodes).chain(rare_class(spec, n)).collect();
+            warnings.into_iter().chain(starts).chain(derived).chain(rare_class(spec, n)).collect();
         let threads = match self.threads {
             Some(0) => ThreadNumber::Fixed(0),
             Some(n) => ThreadNumber::Fixed(self::threads::threads(Some(n))?),
@@ -735,12 +735,6 @@ fn block_starts(spec: &Spec, dataset: &Dataset) -> Option<Warning> {
         start_bytes,
         enough_bytes: with_record.div_ceil(BLOCK_BYTES).saturating_mul(BLOCK_BYTES),
     })
-}
-
-/// Returns a warning for a global order over the steps of objects that have no tables of them.
-fn scattered_episodes(spec: &Spec, dataset: &Dataset) -> Option<Warning> {
-    let path = spec.is_scattered().then(|| dataset.set().without_tables())??;
-    Some(Warning::ScatteredEpisodes { path: path.into() })
 }
 
 #[cold]

@@ -5,11 +5,10 @@ use super::table::{
     ABSENT, CONSTANT, EpisodeTable, HEAD, IRREGULAR, PLACE, TABLE, UNIFORM, WHOLE, unit_rows,
 };
 use crate::crc::crc32c;
-use crate::error::{Error, ErrorKind, Result};
-use crate::example::{DType, Feature, MapEntries, VALUE_DEPTH, ValueMessage, packed};
+use crate::error::{Error, ErrorKind, Result, WireError};
+use crate::example::{DType, Example};
 use crate::io::Region;
-use crate::memory::room;
-use tfseek_wire::{MAX_LEN, WireReader};
+use tfseek_wire::{MAX_LEN, WireReader, WireValue, count_floats, varint};
 
 /// The list of a key that was found.
 #[derive(Clone, Copy, Default)]
@@ -46,11 +45,13 @@ impl EpisodeTable {
         let mut found = Vec::new();
         found.try_reserve_exact(keys.len())?;
         found.resize(keys.len(), FoundList::Absent);
-        let mut entries = MapEntries::new(payload, 1, false);
-        while let Some(entry) = entries.next()? {
-            let Some(k) = keys.find(entry.key) else { continue };
-            let (Some(key), Some(slot)) = (keys.all().get(k), found.get_mut(k)) else { continue };
-            let list = list_of(entry.value, key.kind).map_err(|e| e.feature(key.name.as_bytes()))?;
+        for_each_entry(payload, |name, value| {
+            let Some(k) = keys.find(name) else { return Ok(()) };
+            let (Some(key), Some(slot)) = (keys.all().get(k), found.get_mut(k)) else { return Ok(()) };
+            let list = match value.and_then(|(value, start)| list_of(value, start, key.kind)) {
+                Some(list) => list,
+                None => unusual(payload, &key.name)?,
+            };
             // The last entry counts. A table of an earlier one would be wrong.
             *slot = match (&slot, list) {
                 (FoundList::Absent, list) | (_, list @ FoundList::Absent) => list,
@@ -58,7 +59,8 @@ impl EpisodeTable {
                     FoundList::Scattered { values }
                 }
             };
-        }
+            Ok(())
+        })?;
         let steps = count_steps(keys, &found)?;
         let mut out = Vec::new();
         out.try_reserve(HEAD + keys.len() * PLACE)?;
@@ -76,43 +78,83 @@ impl EpisodeTable {
         if let Some((to, rest)) = out.split_first_chunk_mut() {
             *to = crc32c(rest).to_le_bytes();
         }
-        let places = room(keys.len())?;
-        let read = EpisodeTable::read(Region::from(out), keys, payload.len() as u64, places);
+        let read = EpisodeTable::read(Region::from(out), keys, payload.len() as u64);
         read.map_err(|reason| ErrorKind::Value { reason: reason.into() }.into())
     }
 }
 
-/// Returns the list of a feature, which is validated.
-fn list_of(value: ValueMessage<'_>, kind: DType) -> Result<FoundList<'_>> {
-    let feature = Feature::check(value, VALUE_DEPTH)?;
-    let scattered = FoundList::Scattered { values: feature.len() };
-    let (Some(message), Some(found)) = (value.as_one(), feature.kind()) else {
-        return Ok(if feature.kind().is_none() { FoundList::Absent } else { scattered });
-    };
-    if found != kind {
-        return Ok(scattered);
+/// Calls `f` with the key of each entry of an Example, in wire order, and with its value and the offset of the
+/// value in the payload. `None` for values that are merged.
+fn for_each_entry<'a>(
+    payload: &'a [u8],
+    mut f: impl FnMut(&'a [u8], Option<(&'a [u8], usize)>) -> Result<()>,
+) -> Result<()> {
+    let mut reader = WireReader::new(payload);
+    while let Some(field) = reader.next()? {
+        let (1, WireValue::Len(features)) = field else { continue };
+        let mut features = reader.nested(features);
+        while let Some(field) = features.next()? {
+            let (1, WireValue::Len(bytes)) = field else { continue };
+            let start = features.start_of(bytes);
+            let mut entry = features.nested(bytes);
+            let (mut key, mut value, mut values) = (&[][..], (&[][..], start), 0usize);
+            while let Some(field) = entry.next()? {
+                match field {
+                    (1, WireValue::Len(bytes)) => key = bytes,
+                    (2, WireValue::Len(bytes)) => {
+                        value = (bytes, entry.start_of(bytes));
+                        values += 1;
+                    }
+                    _ => {
+                        let reason = WireError::MapEntryUnknownField;
+                        return Err(ErrorKind::Wire { reason, offset: start }.into());
+                    }
+                }
+            }
+            f(key, (values <= 1).then_some(value))?;
+        }
     }
-    let slice = match kind {
-        DType::Bytes => strings(message),
-        _ => packed(message, kind),
-    };
-    Ok(match slice {
-        Some([]) => FoundList::Slice { bytes: &[], start: value.start(), values: feature.len() },
-        Some(bytes) => FoundList::Slice { bytes, start: value.start_of_tail(bytes), values: feature.len() },
-        None => scattered,
-    })
+    Ok(())
 }
 
-/// Returns the encoded byte strings of a feature that is one list, if all fields of the list are byte
-/// strings.
-fn strings(message: &[u8]) -> Option<&[u8]> {
-    let mut feature = WireReader::new(message);
-    let list = feature.take_field(0x0a)?;
-    let mut values = WireReader::new(list);
-    while !values.is_empty() {
-        values.take_field(0x0a)?;
+/// Returns the list of a feature that is encoded as usual. `None` if it is not, or is not valid.
+fn list_of(message: &[u8], start: usize, kind: DType) -> Option<FoundList<'_>> {
+    if message.is_empty() {
+        return Some(FoundList::Absent);
     }
-    feature.is_empty().then_some(list)
+    let tag = match kind {
+        DType::Bytes => 0x0a,
+        DType::Float32 => 0x12,
+        DType::Int64 => 0x1a,
+    };
+    let mut feature = WireReader::new(message);
+    let mut list = WireReader::new(feature.take_field(tag).filter(|_| feature.is_empty())?);
+    let bytes = match kind {
+        DType::Bytes => list.rest(),
+        _ if list.is_empty() => &[],
+        _ => list.take_field(0x0a).filter(|_| list.is_empty())?,
+    };
+    let values = match kind {
+        DType::Bytes => {
+            let count = std::iter::from_fn(|| list.take_field(0x0a)).count();
+            list.is_empty().then_some(count)?
+        }
+        DType::Float32 => count_floats(bytes).ok()?,
+        DType::Int64 => varint::count(bytes).ok()?,
+    };
+    // The bytes are the end of the message.
+    let start = if bytes.is_empty() { start } else { start + message.len() - bytes.len() };
+    Some(FoundList::Slice { bytes, start, values })
+}
+
+/// Returns the list of a feature that is not encoded as usual: the last one of this name counts.
+#[cold]
+fn unusual(payload: &[u8], name: &str) -> Result<FoundList<'static>> {
+    let feature = Example::new(payload).get(name)?.unwrap_or_default();
+    Ok(match feature.kind() {
+        None => FoundList::Absent,
+        Some(_) => FoundList::Scattered { values: feature.len() },
+    })
 }
 
 /// Returns the number of steps, which all features with a known number of values agree about.

@@ -1,50 +1,31 @@
 //! `Episodes`: the steps of a dataset whose records are episodes.
 
+use super::EpisodeOptions;
 use super::anchors::episode_of;
 use super::cache::TableCache;
 use super::keys::EpisodeKeys;
-use super::obtain::{EpisodeFile, ShardSteps, StepSearch, find, find_files};
 use super::pool::{EpisodePool, WholeEpisode};
 use super::table::EpisodeTable;
-use crate::dataset::{Dataset, RecordLocation};
+use crate::dataset::{Dataset, StoredRecord};
 use crate::error::{Error, ErrorKind, IndexError, Result};
-use crate::index::{ProgressCallback, Save, Work};
-use crate::io::{Compression, PerProcess};
-use crate::policy::{IndexMode, Verify};
+use crate::io::PerProcess;
+use crate::policy::Verify;
+use crate::tables::RecordTables;
 use crate::warning::Warning;
-use std::collections::BTreeMap;
 use std::fmt;
-use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Options of [`Episodes::open`].
-#[derive(Clone, Default)]
-pub struct EpisodeOptions {
-    /// Makes tables in memory only, at the first access to an episode, and reads and writes no file. Default:
-    /// false. Opening then reads the heads of all records.
-    pub memory: bool,
-    /// Builds all files of tables again. Default: false.
-    pub rebuild: bool,
-    /// Writes the files to `.tfseek/` next to the shards, or to the folder for index files if one is
-    /// configured. Default: false. The scan then has no limit, and a file that cannot be written is an error,
-    /// as the command `tfseek index --steps` has it.
-    pub beside: bool,
-    /// With `beside`: also writes the files of objects to `.tfseek/` beside them, for all readers. By default
-    /// the files of objects are written to the user's cache. Default: false.
-    pub beside_objects: bool,
-    /// A progress callback in place of [`DatasetOptions::progress`](crate::DatasetOptions::progress), with
-    /// its rules.
-    pub progress: Option<Arc<dyn Fn(u64) -> ControlFlow<()> + Send + Sync>>,
-}
-
-impl fmt::Debug for EpisodeOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let EpisodeOptions { memory, rebuild, beside, beside_objects, progress: _ } = self;
-        let mut s = f.debug_struct("EpisodeOptions");
-        s.field("memory", memory).field("rebuild", rebuild).field("beside", beside);
-        s.field("beside_objects", beside_objects).finish_non_exhaustive()
-    }
+/// The file with the step tables of a shard, as [`Episodes::files`] found it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EpisodeFile {
+    /// Path of the shard.
+    pub shard: PathBuf,
+    /// The file. `None` if there is none that can be used.
+    pub file: Option<PathBuf>,
+    /// The reason why a file that exists is not used.
+    pub refused: Option<&'static str>,
 }
 
 /// The steps of a dataset whose records are episodes, as one array with access by number. A clone increments
@@ -78,9 +59,11 @@ pub struct Episodes(Arc<EpisodesInner>);
 struct EpisodesInner {
     dataset: Dataset,
     keys: EpisodeKeys,
-    shards: Vec<ShardSteps>,
+    tables: RecordTables<EpisodeKeys>,
     /// Number of the first step of each episode, followed by the number of steps.
     starts: Arc<[u64]>,
+    /// True if a shard is an object of a store.
+    has_objects: bool,
     cache: PerProcess<TableCache>,
     pool: PerProcess<EpisodePool>,
     warnings: Vec<Warning>,
@@ -97,39 +80,14 @@ impl Episodes {
     ///
     /// [`ErrorKind::Cancelled`], and I/O errors.
     pub fn open(dataset: &Dataset, keys: &EpisodeKeys, options: &EpisodeOptions) -> Result<Episodes> {
-        let own = options.progress.clone().map(ProgressCallback::from);
-        let work = Work::new(own.as_ref().or(dataset.index_options().progress.as_ref()));
-        let save = if options.beside { Save::Required } else { Save::BestEffort };
-        let mode = dataset.index_options().mode;
-        let first = match mode {
-            _ if options.beside && options.beside_objects => StepSearch::Beside { rebuild: options.rebuild },
-            _ if options.beside => StepSearch::Files { save, rebuild: options.rebuild },
-            IndexMode::Memory => StepSearch::Memory,
-            _ if options.memory => StepSearch::Memory,
-            IndexMode::Require => StepSearch::Count,
-            _ => StepSearch::Files { save, rebuild: options.rebuild },
-        };
-        let found = work.end(find(dataset, keys, first, &work));
-        let (shards, mut warnings) = match found {
-            Err(e) if !options.beside => match e.kind() {
-                ErrorKind::Index(IndexError::BuildLimit { bytes, .. }) => {
-                    let bytes = *bytes;
-                    let (shards, mut warnings) = work.end(find(dataset, keys, StepSearch::Count, &work))?;
-                    warnings.push(Warning::StepsNotIndexed { path: first_path(dataset), bytes });
-                    (shards, warnings)
-                }
-                _ => return Err(e),
-            },
-            found => found?,
-        };
-        if let Some(shard) = dataset.files().iter().find(|shard| shard.compression() != Compression::None) {
-            warnings.push(Warning::CompressedSteps { path: shard.path().into() });
-        }
-        let starts = starts(dataset, &shards)?;
+        let (tables, warnings) = RecordTables::open(dataset, keys, options)?;
+        let starts = starts(dataset, &tables)?;
+        let has_objects = dataset.shards().any(|shard| shard.path.to_str().is_some_and(|path| path.contains("://")));
         let dataset = dataset.clone();
         let keys = keys.clone();
         let (cache, pool) = Default::default();
-        Ok(Episodes(Arc::new(EpisodesInner { dataset, keys, shards, starts, cache, pool, warnings })))
+        let inner = EpisodesInner { dataset, keys, tables, starts, has_objects, cache, pool, warnings };
+        Ok(Episodes(Arc::new(inner)))
     }
 
     /// Searches for the files with the tables of a dataset's shards, one result for each shard. Reads no
@@ -138,7 +96,12 @@ impl Episodes {
     /// # Errors
     /// Errors of reading the index of a shard.
     pub fn files(dataset: &Dataset, keys: &EpisodeKeys) -> Result<Vec<EpisodeFile>> {
-        find_files(dataset, keys)
+        let found = dataset.shards().zip(RecordTables::files(dataset, keys)?);
+        let files = found.map(|(shard, file)| {
+            let refused = file.as_ref().err().copied().flatten();
+            EpisodeFile { shard: shard.path.into(), file: file.ok(), refused }
+        });
+        Ok(files.collect())
     }
 
     /// Returns the dataset of the episodes.
@@ -214,7 +177,7 @@ impl Episodes {
     }
 
     /// Returns the table of an episode: from the cache, from its file, or made of its record.
-    pub(super) fn table(&self, episode: u64, at: &RecordLocation) -> Result<Arc<EpisodeTable>> {
+    pub(super) fn table(&self, episode: u64, at: &StoredRecord<'_>) -> Result<Arc<EpisodeTable>> {
         if let Some(table) = self.0.cache.own().get(episode) {
             return Ok(table);
         }
@@ -223,21 +186,19 @@ impl Episodes {
             self.0.cache.own().put(episode, Arc::clone(&table));
             return Ok(table);
         }
-        let set = self.0.dataset.set();
-        if set.has_objects() {
+        if self.0.has_objects {
             return Ok(Arc::clone(&self.read_once(episode, at)?.table));
         }
         let mut buf = Vec::new();
-        let record = set.read_verified(at, Verify::Payload, &mut buf)?;
+        let record = at.read(Verify::Payload, &mut buf)?;
         let table = self.made_of(episode, at, record.payload())?;
         self.0.cache.own().put(episode, Arc::clone(&table));
         Ok(table)
     }
 
     /// Makes the table of an episode of its payload.
-    fn made_of(&self, episode: u64, at: &RecordLocation, payload: &[u8]) -> Result<Arc<EpisodeTable>> {
-        let set = self.0.dataset.set();
-        let table = EpisodeTable::of(payload, &self.0.keys).map_err(|e| e.at(set.location(at)))?;
+    fn made_of(&self, episode: u64, at: &StoredRecord<'_>, payload: &[u8]) -> Result<Arc<EpisodeTable>> {
+        let table = EpisodeTable::of(payload, &self.0.keys).map_err(|e| e.at(at.at))?;
         let expected = self.length(episode)?;
         let found = u64::from(table.steps());
         if expected != found {
@@ -245,15 +206,15 @@ impl Episodes {
                 "expected an episode of {expected} steps, found {found}: the shard has changed, or its features have other numbers of steps"
             );
             let e = Error::from(ErrorKind::Value { reason: reason.into() });
-            return Err(e.at(set.location(at)));
+            return Err(e.at(at.at));
         }
         Ok(Arc::new(table))
     }
 
     /// Reads and verifies the record of an episode.
-    fn read_whole(&self, episode: u64, at: &RecordLocation) -> Result<WholeEpisode> {
+    fn read_whole(&self, episode: u64, at: &StoredRecord<'_>) -> Result<WholeEpisode> {
         let mut buf = Vec::new();
-        let record = self.0.dataset.set().read_verified(at, Verify::Payload, &mut buf)?;
+        let record = at.read(Verify::Payload, &mut buf)?;
         let payload = record.payload().to_vec();
         let table = self.made_of(episode, at, &payload)?;
         Ok(WholeEpisode { payload, table })
@@ -261,8 +222,8 @@ impl Episodes {
 
     /// Returns an episode of a store whose record is in memory, or is read now because there is no table of
     /// it. `None`: its parts are to be read.
-    pub(super) fn whole(&self, episode: u64, at: &RecordLocation) -> Result<Option<Arc<WholeEpisode>>> {
-        if !self.0.dataset.set().has_objects() {
+    pub(super) fn whole(&self, episode: u64, at: &StoredRecord<'_>) -> Result<Option<Arc<WholeEpisode>>> {
+        if !self.0.has_objects {
             return Ok(None);
         }
         // The table comes first: once there is one of an episode that was read, the episode is in memory.
@@ -277,7 +238,7 @@ impl Episodes {
     }
 
     /// Returns an episode of a store in memory, which one thread reads, and keeps its table.
-    fn read_once(&self, episode: u64, at: &RecordLocation) -> Result<Arc<WholeEpisode>> {
+    fn read_once(&self, episode: u64, at: &StoredRecord<'_>) -> Result<Arc<WholeEpisode>> {
         let whole = self.0.pool.own().get_or_read(episode, || self.read_whole(episode, at))?;
         self.0.cache.own().put(episode, Arc::clone(&whole.table));
         Ok(whole)
@@ -288,39 +249,31 @@ impl Episodes {
         self.0.pool.own()
     }
 
+    /// Returns true if a shard is an object of a store.
+    pub(super) fn has_objects(&self) -> bool {
+        self.0.has_objects
+    }
+
     /// Returns the path of the first object without a file of tables. `None` if all have one.
     pub(super) fn without_tables(&self) -> Option<&Path> {
-        let shards = self.0.dataset.files().iter().zip(&self.0.shards);
-        let mut counted = shards.filter(|(_, steps)| matches!(steps, ShardSteps::Lengths(_)));
-        counted.find(|(shard, _)| shard.is_object()).map(|(shard, _)| shard.path())
+        self.0.tables.without()
     }
 
     /// Returns the table of an episode from its file, if the file has a valid one with the steps of the
     /// episode.
-    fn stored_table(&self, episode: u64, at: &RecordLocation) -> Option<EpisodeTable> {
-        let (s, i) = self.0.dataset.set().shard_of(episode).ok()?;
-        let ShardSteps::Tables(file) = self.0.shards.get(s)? else { return None };
-        let table = file.table(i, at.payload_len())?;
+    fn stored_table(&self, episode: u64, at: &StoredRecord<'_>) -> Option<EpisodeTable> {
+        let table = self.0.tables.table(at)?;
         (self.length(episode).ok()? == u64::from(table.steps())).then_some(table)
     }
 
     /// Announces the tables of these episodes that have to be read.
     pub(super) fn want_tables(&self, episodes: &[u64]) {
-        let mut wanted: BTreeMap<usize, Vec<u64>> = BTreeMap::new();
-        for episode in episodes.iter().filter(|episode| self.0.cache.own().get(**episode).is_none()) {
-            if let Ok((s, i)) = self.0.dataset.set().shard_of(*episode) {
-                wanted.entry(s).or_default().push(i);
-            }
-        }
-        for (s, records) in &wanted {
-            if let Some(ShardSteps::Tables(file)) = self.0.shards.get(*s) {
-                file.want(records);
-            }
-        }
+        let cache = self.0.cache.own();
+        self.0.tables.want(episodes.iter().copied().filter(|episode| cache.get(*episode).is_none()));
     }
 
     /// Returns the table of an episode if it needs no record.
-    pub(super) fn known_table(&self, episode: u64, at: &RecordLocation) -> Option<Arc<EpisodeTable>> {
+    pub(super) fn known_table(&self, episode: u64, at: &StoredRecord<'_>) -> Option<Arc<EpisodeTable>> {
         if let Some(table) = self.0.cache.own().get(episode) {
             return Some(table);
         }
@@ -330,37 +283,21 @@ impl Episodes {
     }
 }
 
-fn first_path(dataset: &Dataset) -> std::path::PathBuf {
-    dataset.files().first().map(|shard| shard.path().to_path_buf()).unwrap_or_default()
-}
-
 /// Returns the number of the first step of each record of the dataset, followed by the number of all steps.
-fn starts(dataset: &Dataset, shards: &[ShardSteps]) -> Result<Arc<[u64]>> {
+fn starts(dataset: &Dataset, tables: &RecordTables<EpisodeKeys>) -> Result<Arc<[u64]>> {
     let mut starts = Vec::new();
-    let n = usize::try_from(dataset.len()).unwrap_or(usize::MAX);
-    starts.try_reserve_exact(n.saturating_add(1))?;
+    starts.try_reserve_exact(usize::try_from(dataset.len()).unwrap_or(usize::MAX).saturating_add(1))?;
     starts.push(0);
     let mut all = 0u64;
-    for (shard, steps) in dataset.files().iter().zip(shards) {
-        for i in shard.records() {
-            let len = match steps {
-                ShardSteps::Tables(file) => {
-                    let len = file.steps(i).map(|(from, to)| to - from);
-                    len.filter(|len| *len <= u32::MAX.into())
-                }
-                ShardSteps::Lengths(all) => {
-                    usize::try_from(i).ok().and_then(|i| all.get(i)).map(|len| u64::from(*len))
-                }
+    for (s, shard) in dataset.shards().enumerate() {
+        for i in shard.first..shard.first + shard.len {
+            let Some(len) = tables.number(s, i) else {
+                let file = shard.path.into();
+                let reason = "the numbers of steps are not those of the index";
+                let e = IndexError::CorruptSection { file, section: "EPISODES", reason };
+                return Err(Error::from(e).in_file(shard.path));
             };
-            let Some(len) = len else {
-                return Err(Error::from(IndexError::CorruptSection {
-                    file: shard.path().into(),
-                    section: "EPISODES",
-                    reason: "the numbers of steps are not those of the index",
-                })
-                .in_file(shard.path()));
-            };
-            all = all.saturating_add(len);
+            all += len;
             starts.push(all);
         }
     }
@@ -403,7 +340,7 @@ mod tests {
             Episodes::open(&ds, &keys, &EpisodeOptions::default()).unwrap()
         };
         let known = |robot: &Episodes, e: u64| {
-            robot.known_table(e, &robot.dataset().set().locate(e).unwrap()).map(|table| table.steps())
+            robot.known_table(e, &robot.dataset().stored(e).unwrap()).map(|table| table.steps())
         };
         open();
         assert_eq!((known(&open(), 0), known(&open(), 1)), (Some(3), Some(2)));

@@ -3,7 +3,7 @@
 use super::keys::EpisodeKeys;
 use super::table::{CheckedBytes, EpisodeTable, ListForm};
 use crate::crc::crc32c;
-use crate::dataset::{RecordLocation, ShardSet};
+use crate::dataset::StoredRecord;
 use crate::error::{Error, ErrorKind, Result};
 use crate::policy::Verify;
 use std::ops::Range;
@@ -39,13 +39,7 @@ impl<'a> PayloadView<'a> {
     pub(super) fn get(self, part: Range<u32>) -> Option<&'a [u8]> {
         match self {
             PayloadView::Whole(payload) => payload.get(part.start as usize..part.end as usize),
-            PayloadView::Parts(parts) => {
-                let k = parts.read.partition_point(|(start, _)| *start <= part.start).checked_sub(1)?;
-                let (start, bytes) = parts.read.get(k)?;
-                let from = part.start.checked_sub(*start)? as usize;
-                let to = part.end.checked_sub(*start)? as usize;
-                parts.bytes.get(bytes.clone())?.get(from..to)
-            }
+            PayloadView::Parts(parts) => part_of(&parts.read, &parts.bytes, part),
         }
     }
 
@@ -109,18 +103,6 @@ impl PayloadParts {
         Some(ranges)
     }
 
-    /// Reads the parts of a payload that cannot be borrowed.
-    fn read_parts(&mut self, set: &ShardSet, at: &RecordLocation) -> Result<()> {
-        self.read.clear();
-        self.bytes.clear();
-        for range in self.ranges(set.has_objects()).into_iter().flatten() {
-            let start = self.bytes.len();
-            set.append_part(at, range.clone(), &mut self.bytes)?;
-            self.read.push((range.start, start..self.bytes.len()));
-        }
-        Ok(())
-    }
-
     /// Borrows or reads the bytes that are needed, and verifies them. A record that is read as a whole is
     /// verified by its own checksum.
     ///
@@ -128,35 +110,36 @@ impl PayloadParts {
     /// Errors of reading; [`ErrorKind::Value`] for bytes with another checksum.
     pub(super) fn load<'a>(
         &'a mut self,
-        set: &'a ShardSet,
-        at: &RecordLocation,
+        of: &StoredRecord<'a>,
         keys: &EpisodeKeys,
+        has_objects: bool,
         verify: Verify,
         record: &'a mut Vec<u8>,
     ) -> Result<PayloadView<'a>> {
         if self.whole {
-            return Ok(PayloadView::Whole(set.read_verified(at, Verify::Payload, record)?.payload()));
+            return Ok(PayloadView::Whole(of.read(Verify::Payload, record)?.payload()));
         }
-        let borrowed = set.borrow_payload(at)?;
+        let borrowed = of.payload()?;
         if borrowed.is_none() {
-            // Without their checksums, the header tells whether the bytes are the record's. The bytes of an
-            // object do not change.
-            if verify == Verify::Header && !set.has_objects() {
-                set.check_header(at)?;
+            let parts = self.ranges(has_objects).unwrap_or_default();
+            let PayloadParts { checked, read, bytes, .. } = self;
+            read.clear();
+            bytes.clear();
+            let mut end = 0;
+            for part in &parts {
+                let start = end;
+                end += part.len();
+                read.push((part.start, start..end));
             }
-            self.read_parts(set, at)?;
-            let is_wrong = |bytes: &&CheckedBytes| {
-                let found = PayloadView::Parts(self).get(bytes.start..bytes.end);
-                found.is_some_and(|found| crc32c(found) != bytes.crc)
+            let wrong = |bytes: &[u8]| {
+                let is_wrong = |part: &&CheckedBytes| {
+                    let found = part_of(read, bytes, part.start..part.end);
+                    found.is_some_and(|found| crc32c(found) != part.crc)
+                };
+                let verified = if verify == Verify::Payload { &**checked } else { &[] };
+                verified.iter().find(is_wrong).map(|part| part.start..part.end)
             };
-            // A bit may have changed on its way from a store.
-            if verify == Verify::Payload
-                && set.has_objects()
-                && let Some(wrong) = self.checked.iter().find(is_wrong)
-                && set.distrusts_part(at, wrong.start..wrong.end)
-            {
-                self.read_parts(set, at)?;
-            }
+            of.read_parts(&parts, verify, wrong, bytes)?;
         } else if verify == Verify::Payload {
             self.checked.sort_unstable();
             self.checked.dedup();
@@ -169,12 +152,21 @@ impl PayloadParts {
             for bytes in &self.checked {
                 let found = view.get(bytes.start..bytes.end).map(crc32c);
                 if found != Some(bytes.crc) {
-                    return Err(corrupt(bytes, found, keys).at(set.location(at)));
+                    return Err(corrupt(bytes, found, keys).at(of.at));
                 }
             }
         }
         Ok(view)
     }
+}
+
+/// Returns a part of a payload from the parts that were read: their starts, and their places in `bytes`.
+fn part_of<'a>(read: &[(u32, Range<usize>)], bytes: &'a [u8], part: Range<u32>) -> Option<&'a [u8]> {
+    let k = read.partition_point(|(start, _)| *start <= part.start).checked_sub(1)?;
+    let (start, place) = read.get(k)?;
+    let from = part.start.checked_sub(*start)? as usize;
+    let to = part.end.checked_sub(*start)? as usize;
+    bytes.get(place.clone())?.get(from..to)
 }
 
 /// Joins ranges of an object for requests: those that touch, and others over the smallest gaps, of `least`

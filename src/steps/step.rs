@@ -5,7 +5,7 @@ use super::episodes::Episodes;
 use super::payload::PayloadParts;
 use super::rows::{StepRows, integers};
 use super::table::EpisodeTable;
-use crate::dataset::RecordLocation;
+use crate::dataset::StoredRecord;
 use crate::error::{Error, FeatureError, Result};
 use crate::example::DType;
 use std::borrow::Cow;
@@ -21,7 +21,7 @@ impl Episodes {
     /// episode.
     pub fn step(&self, episode: u64, step: u64) -> Result<EpisodeStep<'_>> {
         self.number(episode, step)?;
-        let at = self.dataset().set().locate(episode)?;
+        let at = self.dataset().stored(episode)?;
         let table = self.table(episode, &at)?;
         Ok(EpisodeStep::new(self, at, table, step as u32))
     }
@@ -32,7 +32,7 @@ impl Episodes {
 #[derive(Clone)]
 pub struct EpisodeStep<'e> {
     episodes: &'e Episodes,
-    at: RecordLocation,
+    at: StoredRecord<'e>,
     table: Arc<EpisodeTable>,
     step: u32,
 }
@@ -40,7 +40,7 @@ pub struct EpisodeStep<'e> {
 impl<'e> EpisodeStep<'e> {
     pub(super) fn new(
         episodes: &'e Episodes,
-        at: RecordLocation,
+        at: StoredRecord<'e>,
         table: Arc<EpisodeTable>,
         step: u32,
     ) -> EpisodeStep<'e> {
@@ -56,8 +56,7 @@ impl<'e> EpisodeStep<'e> {
     fn row(&self, name: &str, kind: DType) -> Result<Cow<'e, [u8]>> {
         let keys = self.episodes.keys();
         let unknown = || Error::from(FeatureError::Missing { expected: kind.list_name() });
-        let located =
-            |e: Error| e.at(self.episodes.dataset().set().location(&self.at)).feature(name.as_bytes());
+        let located = |e: Error| e.at(self.at.at).feature(name.as_bytes());
         let number = keys.find(name.as_bytes()).ok_or_else(|| located(unknown()))?;
         let found = keys.all().get(number).map_or(kind, |key| key.kind);
         if found != kind {
@@ -65,19 +64,17 @@ impl<'e> EpisodeStep<'e> {
             let found = found.list_name();
             return Err(located(FeatureError::WrongKind { expected, found }.into()));
         }
-        let set = self.episodes.dataset().set();
         let mut parts = PayloadParts::default();
         let mut record = Vec::new();
         let mut rows = StepRows::new(keys, &self.table);
         rows.need(&mut parts, number, [self.step]);
-        let verify = set.verify();
-        if let (Some(row), Some(payload)) = (self.table.row(number, self.step), set.borrow_payload(&self.at)?)
-        {
-            parts.load(set, &self.at, keys, verify, &mut record)?;
+        let has_objects = self.episodes.has_objects();
+        let borrowed = self.at.payload()?;
+        let view = parts.load(&self.at, keys, has_objects, self.at.verify, &mut record)?;
+        if let (Some(row), Some(payload)) = (self.table.row(number, self.step), borrowed) {
             let bytes = payload.get(row.start as usize..row.end as usize);
             return Ok(Cow::Borrowed(bytes.unwrap_or_default()));
         }
-        let view = parts.load(set, &self.at, keys, verify, &mut record)?;
         rows.prepare(view, number).map_err(located)?;
         match rows.row(view, number, self.step) {
             Some(bytes) => Ok(Cow::Owned(bytes.to_vec())),
@@ -101,7 +98,7 @@ impl<'e> EpisodeStep<'e> {
         let Some(from) = one(&row) else {
             let found = count_strings(&row);
             let e = Error::from(FeatureError::Count { expected: 1, found }).feature(name.as_bytes());
-            return Err(e.at(self.episodes.dataset().set().location(&self.at)));
+            return Err(e.at(self.at.at));
         };
         Ok(match row {
             Cow::Borrowed(row) => Cow::Borrowed(row.split_at(from).1),

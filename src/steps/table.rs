@@ -126,13 +126,12 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
 }
 
 impl EpisodeTable {
-    /// Reads a table of the keys of a payload with `payload_len` bytes. `places` is empty memory for them.
-    /// The error is the reason why the table is refused.
+    /// Reads a table of the keys of a payload with `payload_len` bytes. The error is the reason why the table
+    /// is refused.
     pub(super) fn read(
         bytes: Region,
         keys: &EpisodeKeys,
         payload_len: u64,
-        mut places: Vec<ListPlace>,
     ) -> Result<EpisodeTable, &'static str> {
         const CUT: &str = "the table of an episode is too short";
         let (stored, rest) = bytes.split_first_chunk().ok_or(CUT)?;
@@ -145,6 +144,8 @@ impl EpisodeTable {
         if u64::from(steps) > payload_len {
             return Err("there are more steps than bytes of the payload");
         }
+        let mut places = Vec::new();
+        places.try_reserve_exact(keys.len()).map_err(|_| "there is not enough memory")?;
         let (stored_places, _) = bytes.get(HEAD..).ok_or(CUT)?.as_chunks::<PLACE>();
         for (k, key) in keys.all().iter().enumerate() {
             let stored_place = stored_places.get(k).ok_or(CUT)?;
@@ -312,5 +313,11 @@ impl EpisodeTable {
         for at in (0..self.steps).step_by(step as usize) {
             self.checked_row(key, at).into_iter().for_each(&mut f);
         }
+    }
+}
+
+impl AsRef<[u8]> for EpisodeTable {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
     }
 }

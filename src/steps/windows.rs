@@ -3,20 +3,20 @@
 use super::anchors::Anchors;
 use super::encode::{EntryHead, count_strings, features_len, put_features_head, put_string};
 use super::episodes::Episodes;
+use super::format;
 use super::keys::ResolvedValues;
 use super::payload::{PayloadParts, PayloadView, joined};
 use super::rows::StepRows;
 use super::table::EpisodeTable;
-use crate::dataset::{Dataset, DerivedRecords, RecordLocation};
+use crate::dataset::{Dataset, DerivedRecords, StoredRecord};
 use crate::error::{At, Error, ErrorKind, FeatureError, Result};
 use crate::example::DType;
-use crate::index::hex128;
 use crate::io::Traffic;
 use crate::policy::Verify;
+use crate::warning::Warning;
 use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
-use std::path::Path;
 use std::sync::{Arc, Mutex};
 use tfseek_wire::put_varint;
 
@@ -243,7 +243,7 @@ fn united(mut ranges: Vec<(u64, Range<u64>)>) -> Vec<(u64, Range<u64>)> {
 fn mean_bytes(episodes: &Episodes, features: &[WindowFeature]) -> u64 {
     let first = episodes.starts().windows(2).position(|ends| ends.first() < ends.last());
     let table = first.and_then(|episode| {
-        let at = episodes.dataset().set().locate(episode as u64).ok()?;
+        let at = episodes.dataset().stored(episode as u64).ok()?;
         episodes.table(episode as u64, &at).ok()
     });
     let Some(table) = table else { return 1 << 10 };
@@ -415,9 +415,9 @@ enum ListPart<'a> {
 }
 
 impl WindowRecords {
-    fn locate(&self, i: u64) -> Result<(u64, u64, RecordLocation)> {
+    fn locate(&self, i: u64) -> Result<(u64, u64, StoredRecord<'_>)> {
         let (episode, step) = self.anchors.locate(i)?;
-        Ok((episode, step, self.episodes.dataset().set().locate(episode)?))
+        Ok((episode, step, self.episodes.dataset().stored(episode)?))
     }
 
     /// Returns the steps whose rows a feature of a window is made of. None if all offsets are outside of the
@@ -451,11 +451,10 @@ impl WindowRecords {
     fn make(
         &self,
         scratch: &mut WindowScratch,
-        (episode, step, at): (u64, u64, RecordLocation),
+        (episode, step, at): (u64, u64, StoredRecord<'_>),
         verify: Verify,
         buf: &mut Vec<u8>,
     ) -> Result<()> {
-        let set = self.episodes.dataset().set();
         if let Some(whole) = self.episodes.whole(episode, &at)? {
             let mut rows = StepRows::new(self.episodes.keys(), &whole.table);
             let view = PayloadView::Whole(&whole.payload);
@@ -466,7 +465,8 @@ impl WindowRecords {
         let mut rows = StepRows::new(keys, &table);
         scratch.parts.clear();
         self.need(&rows, &table, step, &mut scratch.parts);
-        let view = scratch.parts.load(set, &at, keys, verify, &mut scratch.record)?;
+        let has_objects = self.episodes.has_objects();
+        let view = scratch.parts.load(&at, keys, has_objects, verify, &mut scratch.record)?;
         self.encode(&mut rows, view, &table, (episode, step), buf)
     }
 
@@ -582,7 +582,6 @@ impl WindowRecords {
     /// of an episode are requested together, and an episode without a table is requested whole, once for all
     /// of its windows.
     fn announce_objects(&self, ids: &[u64], wanted: bool) {
-        let set = self.episodes.dataset().set();
         let pool = self.episodes.pool();
         let mut places: Vec<_> = ids.iter().filter_map(|id| self.locate(*id).ok()).collect();
         // The windows of an episode follow each other, in the order of the first one.
@@ -601,12 +600,11 @@ impl WindowRecords {
             let Some((episode, _, at)) = windows.first() else { continue };
             let table = self.episodes.known_table(*episode, at).filter(|_| pool.get(*episode).is_none());
             let Some(table) = table else {
-                let bytes = at.payload_len();
                 for _ in windows {
                     if wanted {
-                        pool.want(*episode, bytes, || set.announce_parts(at, None, true));
+                        pool.want(*episode, at.payload_len, || at.announce(None, true));
                     } else if pool.forget(*episode) {
-                        set.announce_parts(at, None, false);
+                        at.announce(None, false);
                     }
                 }
                 continue;
@@ -618,20 +616,20 @@ impl WindowRecords {
                 self.need(&rows, &table, *step, &mut parts);
                 match parts.ranges(true) {
                     Some(ranges) => all.extend(ranges),
-                    None => set.announce_parts(at, None, wanted),
+                    None => at.announce(None, wanted),
                 }
             }
             // A source may merge the ranges of one call, so each request has its own.
             for request in joined(all.clone(), 0) {
                 let inside = |range: &&Range<u32>| request.start <= range.start && range.end <= request.end;
                 let ranges: Vec<Range<u32>> = all.iter().filter(inside).cloned().collect();
-                set.announce_parts(at, Some(&ranges), wanted);
+                at.announce(Some(&ranges), wanted);
             }
         }
     }
 
     /// Calls `f` with the record of each window, and the parts of its payload. `None`: the whole payload.
-    fn each_range(&self, ids: &[u64], f: impl Fn(&RecordLocation, Option<&[Range<u32>]>)) {
+    fn each_range(&self, ids: &[u64], f: impl Fn(&StoredRecord<'_>, Option<&[Range<u32>]>)) {
         let mut parts = PayloadParts::default();
         let episodes: Vec<u64> = ids.iter().filter_map(|id| Some(self.anchors.locate(*id).ok()?.0)).collect();
         self.episodes.want_tables(&episodes);
@@ -667,6 +665,10 @@ fn zeros_like(kind: DType, row: &[u8]) -> usize {
 }
 
 impl DerivedRecords for WindowRecords {
+    fn noun(&self) -> &'static str {
+        "windows over steps"
+    }
+
     fn len(&self) -> u64 {
         self.anchors.len()
     }
@@ -676,14 +678,12 @@ impl DerivedRecords for WindowRecords {
     }
 
     fn location(&self, i: u64) -> At<'_> {
-        let set = self.episodes.dataset().set();
-        let Ok((shard, record)) = self.anchors.locate(i).and_then(|(episode, _)| set.shard_of(episode))
-        else {
-            return At::NOWHERE;
-        };
-        let Some(file) = set.files().get(shard) else { return At::NOWHERE };
+        let dataset = self.episodes.dataset();
         let mut at = At::NOWHERE;
-        (at.path, at.record) = (Some(file.path()), Some(record));
+        if let Ok((shard, record)) = self.anchors.locate(i).and_then(|(e, _)| dataset.shard_of(e)) {
+            at.path = dataset.shards().nth(shard).map(|shard| shard.path);
+            at.record = Some(record);
+        }
         at
     }
 
@@ -700,41 +700,39 @@ impl DerivedRecords for WindowRecords {
     }
 
     fn want(&self, ids: &[u64]) {
-        let set = self.episodes.dataset().set();
-        if set.has_objects() {
+        if self.has_objects() {
             self.announce_objects(ids, true)
         } else {
-            self.each_range(ids, |at, parts| set.announce_parts(at, parts, true))
+            self.each_range(ids, |at, parts| at.announce(parts, true))
         }
     }
 
     fn forget(&self, ids: &[u64]) {
-        let set = self.episodes.dataset().set();
-        if set.has_objects() {
+        if self.has_objects() {
             self.announce_objects(ids, false)
         } else {
-            self.each_range(ids, |at, parts| set.announce_parts(at, parts, false))
+            self.each_range(ids, |at, parts| at.announce(parts, false))
         }
     }
 
     fn has_objects(&self) -> bool {
-        self.episodes.dataset().set().has_objects()
+        self.episodes.has_objects()
     }
 
     fn traffic(&self) -> Option<Traffic> {
         self.episodes.dataset().traffic()
     }
 
-    fn without_tables(&self) -> Option<&Path> {
-        self.episodes.without_tables()
+    fn scattered(&self) -> Option<Warning> {
+        self.episodes.without_tables().map(format::scattered)
     }
 
-    /// Returns the digest of the dataset, of the lengths of all episodes, and of the anchors.
-    fn fingerprint(&self) -> Result<String> {
+    /// Returns the fingerprint of the dataset, the lengths of all episodes, and the anchors.
+    fn identity(&self) -> Result<Vec<u8>> {
         let mut all = self.episodes.dataset().fingerprint()?.into_bytes();
         all.try_reserve(self.episodes.starts().len() * 8)?;
         self.episodes.starts().iter().for_each(|start| all.extend(start.to_le_bytes()));
         self.anchors.digest(&mut all);
-        Ok(hex128(&all))
+        Ok(all)
     }
 }

@@ -1,10 +1,7 @@
-//! Finds or builds the tables of a dataset's shards, or counts the steps of their episodes.
+//! Finds or builds the tables of a dataset's shards, or the numbers of their records alone.
 
-use super::file::{StepFile, StepFileBuilder};
-use super::keys::EpisodeKeys;
-use super::lengths::steps_by_heads;
-use super::rows::StepRows;
-use super::table::EpisodeTable;
+use super::file::{TableFile, TableFileBuilder};
+use super::format::TableFormat;
 use crate::dataset::shard::ShardFile;
 use crate::dataset::{Dataset, LeftOut, for_each_record};
 use crate::error::{Error, ErrorKind, IndexError, Result};
@@ -30,156 +27,148 @@ const HEADS: u64 = 16 << 10;
 /// Number of records of an object whose heads are requested together.
 const HEADS_AHEAD: u64 = 16;
 
-const REASONS: CompanionReasons = CompanionReasons {
-    invalid: "the file of step tables is invalid",
-    other: "the step tables belong to other records or features",
-    changed: "the shard's size or modification time has changed since the step tables were built",
-};
-
-/// The steps of a shard, as far as they are known.
+/// The tables of a shard, as far as they are known.
 #[derive(Debug)]
-pub(super) enum ShardSteps {
-    /// The tables of its episodes.
-    Tables(StepFile),
-    /// The number of steps of each of its episodes. Tables are made when they are needed.
-    Lengths(Box<[u32]>),
+pub(super) enum ShardTables<F> {
+    Stored(TableFile<F>),
+    /// The number of each record. Tables are made when they are needed.
+    Numbers(Box<[u32]>),
 }
 
-/// The search for the steps of a dataset.
+impl<F: TableFormat> ShardTables<F> {
+    /// Returns the number of record `i`.
+    pub(super) fn number(&self, i: u64) -> Option<u64> {
+        match self {
+            ShardTables::Stored(file) => file.number(i),
+            ShardTables::Numbers(all) => all.get(usize::try_from(i).ok()?).map(|number| u64::from(*number)),
+        }
+    }
+}
+
+/// The search for the tables of a dataset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum StepSearch {
+pub(super) enum TableSearch {
     /// Files of tables are used and built.
     Files { save: Save, rebuild: bool },
     /// Files of tables are used, and built and written beside the shards, also beside objects.
     Beside { rebuild: bool },
-    /// Episodes are counted, except the episodes of shards with a file.
+    /// Files of tables are used. Of other shards, the numbers of records are found.
     Count,
-    /// Episodes are counted.
+    /// The numbers of records are found.
     Memory,
 }
 
-impl StepSearch {
+impl TableSearch {
     /// Returns true if missing files are built.
     fn builds(self) -> bool {
-        matches!(self, StepSearch::Files { .. } | StepSearch::Beside { .. })
+        matches!(self, TableSearch::Files { .. } | TableSearch::Beside { .. })
     }
 
     /// Returns the place of new files.
     fn save(self) -> Save {
         match self {
-            StepSearch::Files { save, .. } => save,
-            StepSearch::Beside { .. } => Save::Required,
-            StepSearch::Count | StepSearch::Memory => Save::Never,
+            TableSearch::Files { save, .. } => save,
+            TableSearch::Beside { .. } => Save::Required,
+            TableSearch::Count | TableSearch::Memory => Save::Never,
         }
     }
 }
 
-/// Finds the steps of all shards. A dataset of some records has the steps of all records of its shards.
+/// Finds the tables of all shards. A dataset of some records has the tables of all records of its shards.
 ///
 /// # Errors
 /// Errors of reading, [`IndexError::BuildLimit`], and damage, unless the dataset skips it.
-pub(super) fn find(
+pub(super) fn find<F: TableFormat>(
     dataset: &Dataset,
-    keys: &EpisodeKeys,
-    search: StepSearch,
+    format: &F,
+    search: TableSearch,
     work: &Work,
-) -> Result<(Vec<ShardSteps>, Vec<Warning>)> {
+) -> Result<(Vec<ShardTables<F>>, Vec<Warning>)> {
     let whole = dataset.of_whole_shards()?;
     let dataset = whole.as_ref().unwrap_or(dataset);
     let shards = dataset.files();
     let options = dataset.index_options();
     let named: Vec<NamedShard<'_>> =
         shards.iter().map(|s| NamedShard { path: s.path(), compression: None }).collect();
-    let files = StepFiles { dataset, shards, keys, options, search, work };
+    let files = TableFiles { dataset, shards, format, options, search, work };
     let (found, mut warnings) = obtain(&files, &named, options, search.save(), work)?;
     let mut left_out = LeftOut::default();
     let mut all = Vec::with_capacity(found.len());
-    for ShardFound { steps, left_out: more } in found {
+    for ShardFound { tables, left_out: more } in found {
         left_out.append(more);
-        all.push(steps);
+        all.push(tables);
     }
     warnings.extend(left_out.warning());
     Ok((all, warnings))
 }
 
-/// The file with the step tables of a shard, as [`Episodes::files`](super::Episodes::files) found it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct EpisodeFile {
-    /// Path of the shard.
-    pub shard: PathBuf,
-    /// The file. `None` if there is none that can be used.
-    pub file: Option<PathBuf>,
-    /// The reason why a file that exists is not used.
-    pub refused: Option<&'static str>,
-}
-
-/// Searches for the files of all shards of a dataset, and builds none.
+/// Searches for the files of all shards of a dataset, and builds none. The error is the reason why a file
+/// that exists is not used.
 ///
 /// # Errors
 /// Errors of reading the shards' indexes.
-pub(super) fn find_files(dataset: &Dataset, keys: &EpisodeKeys) -> Result<Vec<EpisodeFile>> {
+pub(super) fn find_files<F: TableFormat>(
+    dataset: &Dataset,
+    format: &F,
+) -> Result<Vec<Result<PathBuf, Option<&'static str>>>> {
     let shards = dataset.files();
     let options = dataset.index_options();
-    let search = StepSearch::Count;
     let work = Work::new(None);
-    let files = StepFiles { dataset, shards, keys, options, search, work: &work };
-    let mut all = Vec::with_capacity(shards.len());
-    for (s, shard) in shards.iter().enumerate() {
-        let SearchedSteps { tables, refused, .. } = files.searched(s, &mut Vec::new())?;
-        let file = tables.and_then(|tables| tables.file().map(Path::to_path_buf));
-        all.push(EpisodeFile { shard: shard.path().to_path_buf(), file, refused });
-    }
-    Ok(all)
+    let files = TableFiles { dataset, shards, format, options, search: TableSearch::Count, work: &work };
+    let found = |s| {
+        let SearchedTables { tables, refused, .. } = files.searched(s, &mut Vec::new())?;
+        Ok(tables.and_then(|tables| tables.file().map(Path::to_path_buf)).ok_or(refused))
+    };
+    (0..shards.len()).map(found).collect()
 }
 
-struct StepFiles<'a> {
+struct TableFiles<'a, F> {
     dataset: &'a Dataset,
     shards: &'a [ShardFile],
-    keys: &'a EpisodeKeys,
+    format: &'a F,
     options: &'a IndexOptions,
-    search: StepSearch,
+    search: TableSearch,
     work: &'a Work,
 }
 
 /// The result of the search for the tables of a shard, and the shard's size and time during the search.
-struct SearchedSteps {
+struct SearchedTables<F> {
     stamp: Option<Stamp>,
-    tables: Option<StepFile>,
+    tables: Option<TableFile<F>>,
     /// The reason why a file is not used.
     refused: Option<&'static str>,
-    /// The tables of the first records of a shard that has grown. They are copied, unlike columns: data sets
-    /// of robots grow by episodes, and checksums tell of a stale table.
-    earlier: Option<StepFile>,
+    /// The tables of the first records of a shard that has grown. They are copied, unlike columns: checksums
+    /// tell of a stale table.
+    earlier: Option<TableFile<F>>,
 }
 
-/// The steps of a shard, and its records without steps.
-struct ShardFound {
-    steps: ShardSteps,
+/// The tables of a shard, and its records without one.
+struct ShardFound<F> {
+    tables: ShardTables<F>,
     left_out: LeftOut,
 }
 
-impl StepFiles<'_> {
+impl<F: TableFormat> TableFiles<'_, F> {
     /// Returns true if the tables of a shard may be in a file: it is a plain file or object.
     fn has_files(&self, shard: &ShardFile) -> bool {
         shard.is_file() && shard.compression() == Compression::None
     }
 
-    fn searched(&self, s: usize, warnings: &mut Vec<Warning>) -> Result<SearchedSteps> {
+    fn searched(&self, s: usize, warnings: &mut Vec<Warning>) -> Result<SearchedTables<F>> {
         let Some(shard) = self.shards.get(s) else { return Err(IndexError::Missing.into()) };
         let index = shard.index()?;
         let stamp = shard.stamp()?;
-        use StepSearch::{Beside, Files};
+        use TableSearch::{Beside, Files};
         let rebuild = matches!(self.search, Files { rebuild: true, .. } | Beside { rebuild: true });
-        let reads = self.options.reads_indexes() && self.search != StepSearch::Memory && !rebuild;
-        let mut found = SearchedSteps { stamp, tables: None, refused: None, earlier: None };
+        let reads = self.options.reads_indexes() && self.search != TableSearch::Memory && !rebuild;
+        let mut found = SearchedTables { stamp, tables: None, refused: None, earlier: None };
         if !reads || !self.has_files(shard) {
             return Ok(found);
         }
         let of = CompanionShard { path: shard.path(), index, stamp: found.stamp.as_ref(), checked: true };
         let mut earlier = None;
-        let open = |opened, file: &Path| StepFile::opened(opened, file, self.keys);
-        let other = |header: crate::index::IndexHeader, file: Option<StepFile>| {
+        let open = |opened, file: &Path| TableFile::opened(opened, file, self.format);
+        let other = |header: crate::index::IndexHeader, file: Option<TableFile<F>>| {
             let starts = header.n_records < index.len() && !header.has_gaps() && !index.header().has_gaps();
             let of_these = || check_start(&header, shard.source()?);
             if starts && earlier.is_none() && of_these().is_ok() {
@@ -187,10 +176,12 @@ impl StepFiles<'_> {
             }
         };
         let refused = |file: &Path, reason: &str| warnings.push(refused_file(file, reason));
-        let search = search_companion(&of, ENDING, self.options, REASONS, open, other, refused);
+        let [invalid, other_records, changed] = F::REFUSALS;
+        let reasons = CompanionReasons { invalid, other: other_records, changed };
+        let search = search_companion(&of, ENDING, self.options, reasons, open, other, refused);
         match search {
             CompanionSearch::Found(Some(file)) => found.tables = Some(file),
-            CompanionSearch::Found(None) => found.refused = Some(REASONS.other),
+            CompanionSearch::Found(None) => found.refused = Some(other_records),
             CompanionSearch::Missing(reason) => found.refused = reason,
         }
         found.earlier = earlier;
@@ -199,9 +190,14 @@ impl StepFiles<'_> {
 
     /// Scans a shard, and returns the tables of its records. The tables of its first records may be known.
     #[expect(clippy::indexing_slicing, reason = "shards are numbered from 0 to their count")]
-    fn scan(&self, s: usize, shard: &ShardFile, found: SearchedSteps) -> Result<Obtained<ShardFound>> {
+    fn scan(
+        &self,
+        s: usize,
+        shard: &ShardFile,
+        found: SearchedTables<F>,
+    ) -> Result<Obtained<ShardFound<F>>> {
         let index = shard.index()?;
-        let SearchedSteps { stamp, earlier, .. } = found;
+        let SearchedTables { stamp, earlier, .. } = found;
         let save = self.search.save();
         // A file that was requested is for all readers.
         let damage = if save == Save::Required { Damage::Raise } else { self.options.damage };
@@ -211,35 +207,32 @@ impl StepFiles<'_> {
         {
             return Err(Error::from(e).in_file(shard.path()));
         }
-        let mut tables = StepFileBuilder::new(self.keys);
-        let known = earlier.as_ref().map_or(0, StepFile::len);
+        let mut tables = TableFileBuilder::new();
+        let known = earlier.as_ref().map_or(0, TableFile::len);
         for i in 0..known {
             let table = earlier.as_ref().and_then(|file| file.table(i, index.locate(i).ok()?.payload_len));
             // A damaged table is made again by `for_each_record` only if all later ones are.
             let Some(table) = table else {
-                return self.scan(
-                    s,
-                    shard,
-                    SearchedSteps { stamp, tables: None, refused: None, earlier: None },
-                );
+                let found = SearchedTables { stamp, tables: None, refused: None, earlier: None };
+                return self.scan(s, shard, found);
             };
-            tables.push(Some(&table))?;
+            tables.push::<F>(Some(&table))?;
         }
         let mut left_out = LeftOut::default();
         let start = self.dataset.set().starts()[s];
         let ids = start + known..start + shard.len();
         for_each_record(self.dataset, s, ids, self.work, |_, record| match self.table_of(record) {
-            Ok(table) => tables.push(Some(&table)),
+            Ok(table) => tables.push::<F>(Some(&table)),
             Err(e) if damage == Damage::Skip && e.is_data() => {
                 left_out.add(e);
-                tables.push(None)
+                tables.push::<F>(None)
             }
             Err(e) => Err(e),
         })?;
         let unchanged = stamp.is_some() && shard.stamp()? == stamp;
         let header = header_for(index, stamp.as_ref()).filter(|_| unchanged && self.has_files(shard));
         let saves = header.is_some();
-        let tables = tables.finish(header.unwrap_or_else(|| header_in_memory(index)))?;
+        let tables = tables.finish(self.format, header.unwrap_or_else(|| header_in_memory(index)))?;
         let writes = saves
             && left_out.is_empty()
             && (save == Save::Required || matches!(self.options.mode, IndexMode::Auto | IndexMode::Rebuild));
@@ -248,20 +241,16 @@ impl StepFiles<'_> {
             not_saved => not_saved,
         };
         let changed = !saves && shard.is_file() && self.has_files(shard);
-        Ok(Obtained { files: ShardFound { steps: ShardSteps::Tables(tables), left_out }, changed, not_saved })
+        let tables = ShardTables::Stored(tables);
+        Ok(Obtained { files: ShardFound { tables, left_out }, changed, not_saved })
     }
 
-    fn table_of(&self, record: Result<Record<'_>>) -> Result<EpisodeTable> {
+    fn table_of(&self, record: Result<Record<'_>>) -> Result<F::Table> {
         let record = record?;
-        let payload = record.payload();
-        let table = EpisodeTable::of(payload, self.keys).and_then(|table| {
-            StepRows::check(payload, self.keys, &table)?;
-            Ok(table)
-        });
-        table.map_err(|e| e.at(record.at()))
+        self.format.make(record.payload()).map_err(|e| e.at(record.at()))
     }
 
-    fn save(&self, tables: &StepFile, shard: &ShardFile, save: Save) -> Result<Option<io::Error>> {
+    fn save(&self, tables: &TableFile<F>, shard: &ShardFile, save: Save) -> Result<Option<io::Error>> {
         match save {
             Save::Never => Ok(None),
             Save::BestEffort => {
@@ -271,7 +260,7 @@ impl StepFiles<'_> {
                 let (path, known, write) =
                     (shard.path(), tables.file(), |w: &mut dyn Write| tables.write_to(w));
                 match self.search {
-                    StepSearch::Beside { .. } => save_beside(path, ENDING, known, self.options, write)?,
+                    TableSearch::Beside { .. } => save_beside(path, ENDING, known, self.options, write)?,
                     _ => save_required(path, ENDING, known, self.options, write)?,
                 };
                 Ok(None)
@@ -279,17 +268,17 @@ impl StepFiles<'_> {
         }
     }
 
-    /// Counts the steps of the episodes of a shard, without their values if the shard is not compressed.
+    /// Finds the numbers of the records of a shard, from their heads if the shard is not compressed.
     #[expect(clippy::indexing_slicing, reason = "shards are numbered from 0 to their count")]
-    fn count(&self, s: usize, shard: &ShardFile) -> Result<ShardFound> {
-        let mut lengths = Vec::new();
+    fn count(&self, s: usize, shard: &ShardFile) -> Result<ShardFound<F>> {
+        let mut numbers = Vec::new();
         let mut left_out = LeftOut::default();
-        lengths.try_reserve(usize::try_from(shard.len()).unwrap_or(usize::MAX))?;
+        numbers.try_reserve(usize::try_from(shard.len()).unwrap_or(usize::MAX))?;
         let start = self.dataset.set().starts()[s];
         let plain = shard.compression() == Compression::None;
-        // Heads do not tell whether all lists of an episode agree. Large sets, which are only counted, leave
-        // out what they can when they are read.
-        let by_all = self.options.damage == Damage::Skip && self.search == StepSearch::Memory;
+        // Heads do not tell whether a whole record has a table. Large sets, which are only counted, leave out
+        // what they can when they are read.
+        let by_all = self.options.damage == Damage::Skip && self.search == TableSearch::Memory;
         let is_object = plain && shard.is_object();
         for i in 0..shard.len() {
             if i % 256 == 0 || is_object {
@@ -300,34 +289,34 @@ impl StepFiles<'_> {
                 want_heads(shard, known..(i + 2 * HEADS_AHEAD).min(shard.len()));
             }
             let by_heads = if plain && !by_all { self.by_heads(shard, i)? } else { None };
-            let steps = match by_heads {
-                Some(steps) => Ok(steps),
+            let number = match by_heads {
+                Some(number) => Ok(number),
                 None => {
                     let mut found = Ok(0);
                     let id = start + i;
                     for_each_record(self.dataset, s, id..id + 1, self.work, |_, record| {
-                        found = self.table_of(record).map(|table| table.steps());
+                        found = self.table_of(record).map(|table| F::number(&table));
                         Ok(())
                     })?;
                     found
                 }
             };
-            lengths.push(match steps {
+            numbers.push(match number {
                 Err(e) if self.options.damage == Damage::Skip && e.is_data() => {
                     left_out.add(e);
                     0
                 }
-                steps => steps?,
+                number => number?,
             });
         }
-        Ok(ShardFound { steps: ShardSteps::Lengths(lengths.into()), left_out })
+        Ok(ShardFound { tables: ShardTables::Numbers(numbers.into()), left_out })
     }
 
     fn by_heads(&self, shard: &ShardFile, i: u64) -> Result<Option<u32>> {
         let span = shard.locate(i)?;
         if shard.can_borrow() {
             let payload = shard.borrow(i, span, Verify::Header)?.payload();
-            return steps_by_heads(self.keys, payload.len() as u64, |at, to| {
+            return self.format.number_of(payload.len() as u64, |at, to| {
                 let Some(mut from) = payload.get(at as usize..) else { return Ok(0) };
                 Ok(from.read(to)?)
             });
@@ -338,7 +327,7 @@ impl StepFiles<'_> {
             // Heads that are near each other are read together.
             let mut from = 0u64;
             let mut bytes = Vec::new();
-            return steps_by_heads(self.keys, span.payload_len, |at, to| {
+            return self.format.number_of(span.payload_len, |at, to| {
                 let left = span.payload_len - at;
                 let len = left.min(to.len() as u64);
                 if at < from || at + len > from + bytes.len() as u64 {
@@ -351,7 +340,7 @@ impl StepFiles<'_> {
                 Ok(known.read(to)?)
             });
         }
-        steps_by_heads(self.keys, span.payload_len, |at, to| {
+        self.format.number_of(span.payload_len, |at, to| {
             let len = (span.payload_len - at).min(to.len() as u64) as usize;
             let to = to.split_at_mut(len).0;
             read_exact_at(source, to, start + at).map_err(|e| Error::from(e).in_file(shard.path()))?;
@@ -377,17 +366,17 @@ fn want_heads(shard: &ShardFile, records: Range<u64>) {
     source.want(&heads.collect::<Vec<_>>());
 }
 
-impl ShardFiles for StepFiles<'_> {
-    type Found = SearchedSteps;
-    type Files = ShardFound;
+impl<F: TableFormat> ShardFiles for TableFiles<'_, F> {
+    type Found = SearchedTables<F>;
+    type Files = ShardFound<F>;
 
-    fn search(&self, s: usize) -> Result<SearchResult<SearchedSteps>> {
+    fn search(&self, s: usize) -> Result<SearchResult<SearchedTables<F>>> {
         let mut warnings = Vec::new();
         let found = self.searched(s, &mut warnings)?;
         let Some(shard) = self.shards.get(s) else { return Err(IndexError::Missing.into()) };
         let scans = found.tables.is_none() && self.search.builds();
         let scan = if scans && self.has_files(shard) {
-            let known = found.earlier.as_ref().map_or(0, StepFile::len);
+            let known = found.earlier.as_ref().map_or(0, TableFile::len);
             let index = shard.index()?;
             let from = if known > 0 { index.locate(known)?.offset } else { 0 };
             Some(index.indexed_end() - from)
@@ -398,7 +387,7 @@ impl ShardFiles for StepFiles<'_> {
     }
 
     #[cold]
-    fn require(&self, searched: &[SearchResult<SearchedSteps>]) -> Result<()> {
+    fn require(&self, searched: &[SearchResult<SearchedTables<F>>]) -> Result<()> {
         let missing = searched.iter().zip(self.shards).find(|(searched, _)| searched.scan.is_some());
         match missing {
             Some((_, shard)) => Err(Error::from(ErrorKind::Index(IndexError::Missing)).in_file(shard.path())),
@@ -406,7 +395,7 @@ impl ShardFiles for StepFiles<'_> {
         }
     }
 
-    fn build(&self, s: usize, found: SearchedSteps, _: usize) -> Result<Obtained<ShardFound>> {
+    fn build(&self, s: usize, found: SearchedTables<F>, _: usize) -> Result<Obtained<ShardFound<F>>> {
         self.work.report(0)?;
         let Some(shard) = self.shards.get(s) else { return Err(IndexError::Missing.into()) };
         let known = |files| Obtained { files, changed: false, not_saved: None };
@@ -414,7 +403,8 @@ impl ShardFiles for StepFiles<'_> {
             (Some(tables), search) => {
                 let required = search.save() == Save::Required;
                 let not_saved = if required { self.save(&tables, shard, Save::Required)? } else { None };
-                let files = ShardFound { steps: ShardSteps::Tables(tables), left_out: LeftOut::default() };
+                let left_out = LeftOut::default();
+                let files = ShardFound { tables: ShardTables::Stored(tables), left_out };
                 Ok(Obtained { not_saved, ..known(files) })
             }
             (None, search) if search.builds() && self.has_files(shard) => self.scan(s, shard, found),

@@ -1,10 +1,10 @@
 //! The sections of a file of tables. The normative page is `docs/index.md`.
 //!
 //! ```text
-//! 32 KEYS      the features: u32 count, and for each u8 kind, u8 role, u8 number of lengths, 0 | u32 width | u32 name len | u16 lengths | name
-//! 33 EPISODES  blocked table: the number of the first step of record i, and the number of all steps
+//! 32 KEYS      bytes of the format, which tell what the tables have
+//! 33 NUMBERS   blocked table: the sum of the numbers of the records before record i, and of all records
 //! 34 PLACES    blocked table: the offset of the table of record i, and the length of TABLES
-//! 35 TABLES    the tables, one after the other. Each has its own crc, the section has none
+//! 35 TABLES    the tables, one after the other. Each has its own checksum, the section has none
 //! ```
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
@@ -12,30 +12,30 @@
 use crate::index::layout::{self, CHECKED, IndexHeader, Refusal, Section, TFRS};
 
 pub(super) const KEYS: u32 = 32;
-pub(super) const EPISODES: u32 = 33;
+pub(super) const NUMBERS: u32 = 33;
 pub(super) const PLACES: u32 = 34;
 pub(super) const TABLES: u32 = 35;
 
 /// The table entries of a file's sections.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct StepSections {
+pub(super) struct TableSections {
     pub(super) keys: Section,
-    pub(super) episodes: Section,
+    pub(super) numbers: Section,
     pub(super) places: Section,
     pub(super) tables: Section,
 }
 
 /// Decodes the header and the section table of a file of `file_len` bytes that starts with `prefix`, in O(1).
-pub(super) fn decode(prefix: &[u8], file_len: u64) -> Result<(IndexHeader, StepSections), Refusal> {
+pub(super) fn decode(prefix: &[u8], file_len: u64) -> Result<(IndexHeader, TableSections), Refusal> {
     let (header, all) = layout::decode_file(prefix, file_len, &TFRS)?;
     if !header.has(CHECKED) {
         return Err("the flag checked is not set".into());
     }
-    let [mut keys, mut episodes, mut places, mut tables] = [None; 4];
+    let [mut keys, mut numbers, mut places, mut tables] = [None; 4];
     for section in all {
         let entry = match section.kind {
             KEYS => &mut keys,
-            EPISODES => &mut episodes,
+            NUMBERS => &mut numbers,
             PLACES => &mut places,
             TABLES => &mut tables,
             _ => {
@@ -45,10 +45,10 @@ pub(super) fn decode(prefix: &[u8], file_len: u64) -> Result<(IndexHeader, StepS
         };
         *entry = Some(section);
     }
-    let (Some(keys), Some(episodes), Some(places), Some(tables)) = (keys, episodes, places, tables) else {
+    let (Some(keys), Some(numbers), Some(places), Some(tables)) = (keys, numbers, places, tables) else {
         return Err("a mandatory section is missing".into());
     };
-    Ok((header, StepSections { keys, episodes, places, tables }))
+    Ok((header, TableSections { keys, numbers, places, tables }))
 }
 
 /// Returns the section table of a new file, and its first bytes.

@@ -1,8 +1,7 @@
-//! `StepFile`: the tables of all episodes of one shard.
+//! `TableFile`: the tables of all records of one shard.
 
-use super::keys::EpisodeKeys;
-use super::layout::{self, EPISODES, KEYS, PLACES, StepSections, TABLES};
-use super::table::EpisodeTable;
+use super::format::TableFormat;
+use super::layout::{self, KEYS, NUMBERS, PLACES, TABLES, TableSections};
 use crate::crc::crc32c;
 use crate::error::Result;
 use crate::index::{
@@ -19,16 +18,16 @@ use std::sync::Arc;
 /// Maximum bytes of a table that is read from a file. A larger one is made of its record.
 const MAX_TABLE: u64 = 1 << 30;
 
-/// The tables of all episodes of a shard: the content of a file, or of one that is about to be written. A
+/// The tables of all records of a shard: the content of a file, or of one that is about to be written. A
 /// clone shares them.
 #[derive(Clone, Debug)]
-pub(super) struct StepFile(Arc<StepTables>);
+pub(super) struct TableFile<F>(Arc<ShardContent<F>>);
 
 #[derive(Debug)]
-struct StepTables {
+struct ShardContent<F> {
     header: IndexHeader,
-    keys: EpisodeKeys,
-    episodes: Table,
+    format: F,
+    numbers: Table,
     places: Table,
     tables: TableBytes,
     file: Option<Box<Path>>,
@@ -48,13 +47,13 @@ enum TableBytes {
     },
 }
 
-impl StepFile {
-    /// Decodes an opened file with the path `file`. `None` for a file of other keys.
+impl<F: TableFormat> TableFile<F> {
+    /// Decodes an opened file with the path `file`. `None` for a file with other keys.
     pub(super) fn opened(
         opened: OpenedFile,
         file: &Path,
-        keys: &EpisodeKeys,
-    ) -> Result<(IndexHeader, Option<StepFile>), Refusal> {
+        format: &F,
+    ) -> Result<(IndexHeader, Option<TableFile<F>>), Refusal> {
         let (prefix, len) = match &opened {
             OpenedFile::Whole(bytes, _) => {
                 bytes.populate(0..MAX_PREFIX.min(bytes.len())).map_err(|e| e.to_string())?;
@@ -71,28 +70,28 @@ impl StepFile {
                 let part = |section: &Section| {
                     slice(&bytes, section).ok_or_else(|| "the file ends inside a section".to_owned())
                 };
-                let StepSections { keys, episodes, places, tables } = &sections;
-                let parts = [part(keys)?, part(episodes)?, part(places)?];
+                let TableSections { keys, numbers, places, tables } = &sections;
+                let parts = [part(keys)?, part(numbers)?, part(places)?];
                 for part in &parts {
                     part.populate(0..part.len()).map_err(|e| e.to_string())?;
                 }
                 (parts, TableBytes::Here(part(tables)?), reserved)
             }
             OpenedFile::Start { bytes, from, .. } => {
-                let StepSections { keys, episodes, places, tables } = &sections;
-                let first = [keys, episodes, places];
+                let TableSections { keys, numbers, places, tables } = &sections;
+                let first = [keys, numbers, places];
                 let parts = match &from {
                     SidecarFile::Object(source) => sections_in_start(&bytes, &**source, first)?,
-                    from => [read(from, keys)?, read(from, episodes)?, read(from, places)?],
+                    from => [read(from, keys)?, read(from, numbers)?, read(from, places)?],
                 };
                 (parts, TableBytes::File { from, at: tables.offset, len: tables.len }, None)
             }
         };
-        let [stored, episodes, places] = parts;
+        let [stored, numbers, places] = parts;
         if crc32c(&stored) != sections.keys.crc {
             return Err("section KEYS: crc32c mismatch".into());
         }
-        if *stored != *keys.encode() {
+        if *stored != *format.keys() {
             return Ok((header, None));
         }
         let m = header.n_records.checked_add(1).ok_or("more than 2^64 records")?;
@@ -102,14 +101,14 @@ impl StepFile {
                 .ok_or_else(|| format!("section {} has a wrong length", section.kind))
         };
         let places = table(&sections.places, &places, Some(sections.tables.len))?;
-        let episodes = table(&sections.episodes, &episodes, None)?;
-        for table in [&places, &episodes] {
+        let numbers = table(&sections.numbers, &numbers, None)?;
+        for table in [&places, &numbers] {
             table.verify_all().map_err(|bad| bad.reason.to_owned())?;
         }
-        let keys = keys.clone();
+        let format = format.clone();
         let file = Some(file.into());
-        let found = StepTables { header, keys, episodes, places, tables, file, _reserved: reserved };
-        Ok((header, Some(StepFile(Arc::new(found)))))
+        let found = ShardContent { header, format, numbers, places, tables, file, _reserved: reserved };
+        Ok((header, Some(TableFile(Arc::new(found)))))
     }
 
     /// Returns the number of records.
@@ -122,14 +121,14 @@ impl StepFile {
         self.0.file.as_deref()
     }
 
-    /// Returns the number of the first step of a record, and of the first step after it. `None` if they are
-    /// not ascending.
-    pub(super) fn steps(&self, i: u64) -> Option<(u64, u64)> {
-        self.0.episodes.pair(i).ok().filter(|(from, to)| from <= to)
+    /// Returns the number of a record. `None` if the sums are not ascending.
+    pub(super) fn number(&self, i: u64) -> Option<u64> {
+        let (before, with) = self.0.numbers.pair(i).ok()?;
+        with.checked_sub(before).filter(|number| *number <= u32::MAX.into())
     }
 
     /// Returns the table of a record. `None` if the file has no valid one.
-    pub(super) fn table(&self, i: u64, payload_len: u64) -> Option<EpisodeTable> {
+    pub(super) fn table(&self, i: u64, payload_len: u64) -> Option<F::Table> {
         let (from, to) = self.0.places.pair(i).ok().filter(|(from, to)| from <= to)?;
         let read = || self.read_table(from..to, payload_len);
         read().or_else(|| self.distrust(from..to).then(read)?)
@@ -150,7 +149,7 @@ impl StepFile {
         &self,
         Range { start: from, end: to }: Range<u64>,
         payload_len: u64,
-    ) -> Option<EpisodeTable> {
+    ) -> Option<F::Table> {
         let len = to.checked_sub(from).filter(|len| *len <= MAX_TABLE)?;
         let bytes = match &self.0.tables {
             TableBytes::Here(all) => {
@@ -169,7 +168,7 @@ impl StepFile {
                 Region::from(read.ok()?)
             }
         };
-        EpisodeTable::read(bytes, &self.0.keys, payload_len, room(self.0.keys.len()).ok()?).ok()
+        self.0.format.read(bytes, payload_len)
     }
 
     /// Announces that the tables of records will be read, one after the other.
@@ -194,8 +193,8 @@ impl StepFile {
 
     /// Writes the file.
     pub(super) fn write_to(&self, w: &mut dyn Write) -> Result<()> {
-        let StepTables { header, keys, episodes, places, tables, .. } = &*self.0;
-        let keys = keys.encode();
+        let ShardContent { header, format, numbers, places, tables, .. } = &*self.0;
+        let keys = format.keys();
         let len = match tables {
             TableBytes::Here(bytes) => bytes.len() as u64,
             TableBytes::File { len, .. } => *len,
@@ -204,7 +203,7 @@ impl StepFile {
             header,
             [
                 (KEYS, 0, keys.len() as u64, crc32c(&keys)),
-                (EPISODES, episodes.param(), episodes.section_len(), 0),
+                (NUMBERS, numbers.param(), numbers.section_len(), 0),
                 (PLACES, places.param(), places.section_len(), 0),
                 (TABLES, 0, len, 0),
             ],
@@ -216,7 +215,7 @@ impl StepFile {
             at = section.offset + section.len;
             match section.kind {
                 KEYS => w.write_all(&keys)?,
-                EPISODES => episodes.parts().into_iter().try_for_each(|part| w.write_all(part))?,
+                NUMBERS => numbers.parts().into_iter().try_for_each(|part| w.write_all(part))?,
                 PLACES => places.parts().into_iter().try_for_each(|part| w.write_all(part))?,
                 _ => self.write_tables(w)?,
             }
@@ -242,44 +241,46 @@ impl StepFile {
     }
 }
 
-/// A builder of the tables of a shard, episode after episode.
-pub(super) struct StepFileBuilder {
-    keys: EpisodeKeys,
-    episodes: TableBuilder,
+/// A builder of the tables of a shard, record after record.
+pub(super) struct TableFileBuilder {
+    numbers: TableBuilder,
     places: TableBuilder,
     tables: Vec<u8>,
-    steps: u64,
+    sum: u64,
 }
 
-impl StepFileBuilder {
-    pub(super) fn new(keys: &EpisodeKeys) -> StepFileBuilder {
-        let episodes = TableBuilder::offsets();
-        let places = TableBuilder::offsets();
-        StepFileBuilder { keys: keys.clone(), episodes, places, tables: Vec::new(), steps: 0 }
+impl TableFileBuilder {
+    pub(super) fn new() -> TableFileBuilder {
+        let numbers = TableBuilder::offsets();
+        TableFileBuilder { numbers, places: TableBuilder::offsets(), tables: Vec::new(), sum: 0 }
     }
 
-    /// Adds the table of the next record. `None`: it has no steps.
-    pub(super) fn push(&mut self, table: Option<&EpisodeTable>) -> Result<()> {
-        self.episodes.push(self.steps);
-        self.places.push(self.tables.len() as u64);
+    /// Adds the table of the next record. `None`: it has none, and its number is 0.
+    pub(super) fn push<F: TableFormat>(&mut self, table: Option<&F::Table>) -> Result<()> {
+        self.end();
         if let Some(table) = table {
-            self.tables.try_reserve(table.as_bytes().len())?;
-            self.tables.extend(table.as_bytes());
-            self.steps += u64::from(table.steps());
+            self.tables.try_reserve(table.as_ref().len())?;
+            self.tables.extend(table.as_ref());
+            self.sum += u64::from(F::number(table));
         }
         Ok(())
     }
 
-    /// Returns the tables, in memory.
-    pub(super) fn finish(mut self, header: IndexHeader) -> Result<StepFile> {
-        self.episodes.push(self.steps);
+    /// Adds where the tables end so far.
+    fn end(&mut self) {
+        self.numbers.push(self.sum);
         self.places.push(self.tables.len() as u64);
+    }
+
+    /// Returns the tables, in memory.
+    pub(super) fn finish<F: TableFormat>(mut self, format: &F, header: IndexHeader) -> Result<TableFile<F>> {
+        self.end();
         let mut tables = room(self.tables.len())?;
         tables.append(&mut self.tables);
-        Ok(StepFile(Arc::new(StepTables {
+        Ok(TableFile(Arc::new(ShardContent {
             header,
-            keys: self.keys,
-            episodes: self.episodes.finish()?,
+            format: format.clone(),
+            numbers: self.numbers.finish()?,
             places: self.places.finish()?,
             tables: TableBytes::Here(Region::from(tables)),
             file: None,

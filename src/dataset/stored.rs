@@ -1,0 +1,110 @@
+//! `StoredRecord`: a record of a dataset whose payload is read in parts.
+
+use super::dataset::Dataset;
+use super::shards::{RecordLocation, ShardSet};
+use crate::error::{At, Result};
+use crate::policy::Verify;
+use crate::record::Record;
+use std::fmt;
+use std::ops::Range;
+
+/// A record of a dataset that was located and not read, so that parts of its payload can be.
+#[derive(Clone, Copy)]
+pub struct StoredRecord<'d> {
+    /// Its location, for errors.
+    pub at: At<'d>,
+    /// Number of bytes of the payload.
+    pub payload_len: u64,
+    /// The checksums that the dataset verifies.
+    pub verify: Verify,
+    set: &'d ShardSet,
+    place: RecordLocation,
+}
+
+impl Dataset {
+    /// Locates record `i`. Nothing is read but the index.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfRange`](crate::ErrorKind::OutOfRange), and a damaged index.
+    pub fn stored(&self, i: u64) -> Result<StoredRecord<'_>> {
+        let set = self.set();
+        let place = set.locate(i)?;
+        let payload_len = place.payload_len();
+        Ok(StoredRecord { at: set.location(&place), payload_len, verify: set.verify(), set, place })
+    }
+}
+
+impl<'d> StoredRecord<'d> {
+    /// Returns the shard, and the record's ordinal in it.
+    pub(crate) fn place(&self) -> (usize, u64) {
+        (self.place.shard as usize, self.place.i)
+    }
+
+    /// Returns the payload of a mapped record, or of one in memory, without verification of its checksum.
+    /// `None` if it has to be read.
+    ///
+    /// # Errors
+    /// A header that is not the index's.
+    pub fn payload(&self) -> Result<Option<&'d [u8]>> {
+        self.set.borrow_payload(&self.place)
+    }
+
+    /// Returns the whole record, with these checksums verified. It borrows from the shard, or is read into
+    /// `buf`.
+    ///
+    /// # Errors
+    /// Errors of [`Dataset::read`].
+    pub fn read<'b>(&self, verify: Verify, buf: &'b mut Vec<u8>) -> Result<Record<'b>>
+    where
+        'd: 'b,
+    {
+        self.set.read_verified(&self.place, verify, buf)
+    }
+
+    /// Reads parts of the payload, and appends them to `buf` one after the other. Their bytes are verified by
+    /// the caller: `wrong` returns a part whose bytes are not right. A store is then asked for all parts once
+    /// more, because a bit may have changed on its way.
+    ///
+    /// With [`Verify::Header`] the header of a record in a file is compared with the index.
+    ///
+    /// # Errors
+    /// Errors of reading.
+    pub fn read_parts(
+        &self,
+        parts: &[Range<u32>],
+        verify: Verify,
+        wrong: impl Fn(&[u8]) -> Option<Range<u32>>,
+        buf: &mut Vec<u8>,
+    ) -> Result<()> {
+        let StoredRecord { set, place, .. } = self;
+        // Without their checksums, the header tells whether the bytes are the record's. The bytes of an
+        // object do not change.
+        if verify == Verify::Header && !set.has_objects() {
+            set.check_header(place)?;
+        }
+        let start = buf.len();
+        let read = |buf: &mut Vec<u8>| {
+            parts.iter().try_for_each(|part| set.append_part(place, part.clone(), buf))
+        };
+        read(buf)?;
+        if set.has_objects()
+            && let Some(part) = wrong(buf.get(start..).unwrap_or_default())
+            && set.distrusts_part(place, part)
+        {
+            buf.truncate(start);
+            read(buf)?;
+        }
+        Ok(())
+    }
+
+    /// Announces that parts of the payload will be read, or all of it, or takes the announcement back.
+    pub fn announce(&self, parts: Option<&[Range<u32>]>, wanted: bool) {
+        self.set.announce_parts(&self.place, parts, wanted);
+    }
+}
+
+impl fmt::Debug for StoredRecord<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "StoredRecord({:?})", self.place)
+    }
+}
