@@ -3,9 +3,7 @@
 use super::feature::FeatureColumn;
 use crate::dataset::{Dataset, ShardEntry};
 use crate::error::{Error, ErrorKind, Result};
-use crate::example::SequenceExample;
-use crate::filter::{Filter, nearest};
-use std::collections::BTreeSet;
+use crate::filter::{Filter, FirstNames};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// Number of records whose keys are read, per shard and per dataset.
@@ -13,21 +11,9 @@ const RECORDS_PER_SHARD: u64 = 16;
 const RECORDS_PER_DATASET: u64 = 4096;
 /// Limit of the bytes of these records. A record that exceeds the rest of it is left out.
 const MAX_BYTES: u64 = 64 << 20;
-/// Largest number of keys that are collected. In a dataset with more keys, the error has fewer names to
-/// choose from.
-const MAX_KEYS: usize = 4096;
-/// Largest number of keys that an error lists.
-const MAX_LISTED: usize = 8;
 
 /// The requested features that are known to occur. Scans of several shards update it concurrently.
 pub(super) struct KnownFeatures(Vec<AtomicBool>);
-
-/// The keys of the first records.
-#[derive(Default)]
-struct FirstKeys {
-    features: BTreeSet<Box<str>>,
-    lists: BTreeSet<Box<str>>,
-}
 
 impl KnownFeatures {
     /// Returns the state of `features` features. If `all` is true, all of them are known; otherwise none is.
@@ -53,18 +39,19 @@ impl KnownFeatures {
     /// scans can then save their columns immediately.
     pub(super) fn note_first(&self, dataset: &Dataset, features: &[&str]) {
         // A record that cannot be read is an error of the later scan.
-        let mut keys = FirstKeys::default();
+        let mut names = FirstNames::default();
         let mut records = RECORDS_PER_SHARD;
         let mut bytes = MAX_BYTES;
         let first = dataset.shards().find(|shard| shard.len > 0);
-        if first.is_some_and(|shard| keys.read_shard(dataset, shard, &mut records, &mut bytes).is_ok()) {
-            self.note_keys(features, &keys);
+        if first.is_some_and(|shard| read_shard(dataset, shard, &mut names, &mut records, &mut bytes).is_ok())
+        {
+            self.note_names(features, &names);
         }
     }
 
-    fn note_keys(&self, features: &[&str], keys: &FirstKeys) {
+    fn note_names(&self, features: &[&str], names: &FirstNames) {
         for (known, feature) in self.0.iter().zip(features) {
-            known.fetch_or(keys.features.contains(*feature), Relaxed);
+            known.fetch_or(names.has(feature), Relaxed);
         }
     }
 
@@ -74,10 +61,10 @@ impl KnownFeatures {
         if self.all() || dataset.is_empty() {
             return Ok(());
         }
-        let keys = FirstKeys::read(dataset)?;
-        self.note_keys(features, &keys);
+        let names = read_names(dataset)?;
+        self.note_names(features, &names);
         match self.0.iter().zip(features).find(|(known, _)| !known.load(Relaxed)) {
-            Some((_, feature)) => Err(keys.refuse(feature)),
+            Some((_, feature)) => Err(refuse(&names, feature)),
             None => Ok(()),
         }
     }
@@ -97,67 +84,56 @@ impl Dataset {
         if self.is_empty() {
             return Ok(Vec::new());
         }
-        let keys = FirstKeys::read(self)?;
-        let unseen = filter.features().into_iter().filter(|name| !keys.features.contains(*name));
+        let names = read_names(self)?;
+        let unseen = filter.features().into_iter().filter(|name| !names.has(name));
         let unseen: Vec<&str> = unseen.collect();
-        filter.check_names(unseen.iter().copied(), &keys.features, &keys.lists)?;
+        filter.check_names(unseen.iter().copied(), &names)?;
         Ok(unseen)
     }
 }
 
-impl FirstKeys {
-    /// Reads the keys of the first records of each shard.
-    fn read(dataset: &Dataset) -> Result<FirstKeys> {
-        let mut keys = FirstKeys::default();
-        let mut records = RECORDS_PER_DATASET;
-        let mut bytes = MAX_BYTES;
-        for shard in dataset.shards() {
-            keys.read_shard(dataset, shard, &mut records, &mut bytes)?;
-        }
-        Ok(keys)
+/// Reads the names of the first records of each shard.
+fn read_names(dataset: &Dataset) -> Result<FirstNames> {
+    let mut names = FirstNames::default();
+    let mut records = RECORDS_PER_DATASET;
+    let mut bytes = MAX_BYTES;
+    for shard in dataset.shards() {
+        read_shard(dataset, shard, &mut names, &mut records, &mut bytes)?;
     }
-
-    fn read_shard(
-        &mut self,
-        dataset: &Dataset,
-        shard: ShardEntry<'_>,
-        records: &mut u64,
-        bytes: &mut u64,
-    ) -> Result<()> {
-        let mut buffer = Vec::new();
-        for i in shard.start..shard.start + shard.len.min(RECORDS_PER_SHARD).min(*records) {
-            *records -= 1;
-            let size = dataset.set().locate(i)?.payload_len();
-            let Some(left) = bytes.checked_sub(size) else { continue };
-            *bytes = left;
-            // A damaged record is an error of the scan. It does not matter for a column that was built
-            // before.
-            let record = match dataset.read(i, &mut buffer) {
-                Err(e) if !e.is_data() => return Err(e),
-                Err(_) => continue,
-                Ok(record) => SequenceExample::new(record.payload()),
-            };
-            for (key, _) in record.context().entries().map_while(Result::ok) {
-                collect(&mut self.features, key);
-            }
-            for (key, _) in record.feature_lists().map_while(Result::ok) {
-                collect(&mut self.lists, key);
-            }
-        }
-        Ok(())
-    }
-
-    fn refuse(&self, feature: &str) -> Error {
-        let list = self.lists.contains(feature);
-        let near = nearest(feature, self.features.iter().map(|key| &**key)).filter(|_| !list);
-        let nearest = near.map(Box::from);
-        let keys = self.features.iter().take(MAX_LISTED).cloned().collect();
-        Error::from(ErrorKind::UnknownFeature { nearest, list, keys }).feature(feature.as_bytes())
-    }
+    Ok(names)
 }
 
-fn collect(keys: &mut BTreeSet<Box<str>>, key: &str) {
-    if keys.len() < MAX_KEYS && !keys.contains(key) {
-        keys.insert(key.into());
+fn read_shard(
+    dataset: &Dataset,
+    shard: ShardEntry<'_>,
+    names: &mut FirstNames,
+    records: &mut u64,
+    bytes: &mut u64,
+) -> Result<()> {
+    let mut buffer = Vec::new();
+    for i in shard.start..shard.start + shard.len.min(RECORDS_PER_SHARD).min(*records) {
+        *records -= 1;
+        let size = dataset.set().locate(i)?.payload_len();
+        let Some(left) = bytes.checked_sub(size) else { continue };
+        *bytes = left;
+        // A damaged record is an error of the scan. It does not matter for a column that was built before.
+        match dataset.read(i, &mut buffer) {
+            Err(e) if !e.is_data() => return Err(e),
+            Err(_) => {}
+            Ok(record) => names.add(record.payload()),
+        }
+    }
+    Ok(())
+}
+
+fn refuse(names: &FirstNames, feature: &str) -> Error {
+    let list = names.has_list(feature);
+    let near = names.nearest(feature).filter(|_| !list);
+    let nearest = near.map(|(near, _)| near.into());
+    let e = Error::from(ErrorKind::UnknownFeature { nearest, list, keys: names.some() });
+    let e = e.feature(feature.as_bytes());
+    match near {
+        Some((_, true)) => e.hint("a condition tests its values with `any(..)`"),
+        _ => e,
     }
 }

@@ -83,9 +83,8 @@ impl<'d> StoredRecord<'d> {
             set.check_header(place)?;
         }
         let start = buf.len();
-        let read = |buf: &mut Vec<u8>| {
-            parts.iter().try_for_each(|part| set.append_part(place, part.clone(), buf))
-        };
+        let read =
+            |buf: &mut Vec<u8>| parts.iter().try_for_each(|part| set.append_part(place, part.clone(), buf));
         read(buf)?;
         if set.has_objects()
             && let Some(part) = wrong(buf.get(start..).unwrap_or_default())

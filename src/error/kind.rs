@@ -302,8 +302,7 @@ impl fmt::Display for ErrorKind {
             ),
             ErrorKind::UnknownFeature { nearest: Some(nearest), .. } => {
                 let nearest = nearest.escape_debug();
-                write!(f, "no record has a value of this feature; the nearest name is \"{nearest}\"")?;
-                if nearest.to_string().starts_with("steps/") { write!(f, ", whose values a condition tests with `any({nearest})`") } else { Ok(()) }
+                write!(f, "no record has a value of this feature; the nearest name is \"{nearest}\"")
             }
             ErrorKind::UnknownFeature { keys, .. } if keys.is_empty() => {
                 f.write_str("no record has a value of this feature; the first records have no features")

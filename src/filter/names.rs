@@ -3,25 +3,98 @@
 use super::condition::FeatureTest;
 use super::expression::Filter;
 use crate::error::Result;
-use std::collections::BTreeSet;
+use crate::example::SequenceExample;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Longest name, in bytes, whose edits are counted, because the time grows with the square.
 const MAX_EDITED: usize = 256;
+/// Largest number of names that are collected. With more of them, an error has fewer names to choose from.
+const MAX_NAMES: usize = 4096;
+/// Largest number of names that an error lists.
+const MAX_LISTED: usize = 8;
+
+/// The names of the first records, which show that a name is misspelt.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FirstNames {
+    /// The features, and true for those that had several values.
+    features: BTreeMap<Box<str>, bool>,
+    lists: BTreeSet<Box<str>>,
+}
+
+impl FirstNames {
+    /// Adds the names of a record, up to its first damage.
+    #[cold]
+    pub(crate) fn add(&mut self, payload: &[u8]) {
+        let FirstNames { features, lists } = self;
+        let record = SequenceExample::new(payload);
+        for (name, feature) in record.context().entries().map_while(Result::ok) {
+            let is_full = features.len() >= MAX_NAMES;
+            match features.get_mut(name) {
+                Some(several) => *several |= feature.len() > 1,
+                None if is_full => {}
+                None => {
+                    features.insert(name.into(), feature.len() > 1);
+                }
+            }
+        }
+        for (name, _) in record.feature_lists().map_while(Result::ok) {
+            if lists.len() < MAX_NAMES && !lists.contains(name) {
+                lists.insert(name.into());
+            }
+        }
+    }
+
+    /// Adds the names of other records.
+    pub(crate) fn merge(&mut self, other: &FirstNames) {
+        for (name, several) in &other.features {
+            if self.features.len() < MAX_NAMES || self.features.contains_key(name) {
+                *self.features.entry(name.clone()).or_default() |= several;
+            }
+        }
+        let room = MAX_NAMES - self.lists.len();
+        self.lists.extend(other.lists.iter().take(room).cloned());
+    }
+
+    /// Returns true if a feature has this name.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.features.contains_key(name)
+    }
+
+    /// Returns true if a feature list has this name.
+    pub(crate) fn has_list(&self, name: &str) -> bool {
+        self.lists.contains(name)
+    }
+
+    /// Returns the feature that a misspelt name is nearest to. True if the name is the last part of it, and
+    /// it had several values: a condition tests them with `any`.
+    pub(crate) fn nearest(&self, name: &str) -> Option<(&str, bool)> {
+        let near = nearest(name, self.features.keys().map(|key| &**key))?;
+        let is_last = near.rsplit_once('/').is_some_and(|(_, last)| last == name);
+        Some((near, is_last && self.features.get(near).is_some_and(|several| *several)))
+    }
+
+    /// Returns some of the features, for an error.
+    pub(crate) fn some(&self) -> Box<[Box<str>]> {
+        self.features.keys().take(MAX_LISTED).cloned().collect()
+    }
+}
 
 impl Filter {
     /// Refuses the first of `unseen`, names that none of the first records has, that is similar to one of
-    /// their `keys` or equals one of their feature `lists`.
+    /// their features or equals one of their feature lists.
     pub(crate) fn check_names<'n>(
         &self,
         unseen: impl IntoIterator<Item = &'n str>,
-        keys: &BTreeSet<Box<str>>,
-        lists: &BTreeSet<Box<str>>,
+        first: &FirstNames,
     ) -> Result<()> {
         for name in unseen {
-            let reason = match nearest(name, keys.iter().map(|key| &**key)) {
-                _ if lists.contains(name) => "it is a feature list, and conditions test features".to_owned(),
-                Some(near) => {
-                    format!("the nearest name is \"{}\"{}", near.escape_debug(), of_steps(name, near))
+            let reason = match first.nearest(name) {
+                _ if first.has_list(name) => "it is a feature list, and conditions test features".to_owned(),
+                Some((near, several)) => {
+                    let near = near.escape_debug();
+                    let test =
+                        if several { format!(", whose values `any({near})` tests") } else { String::new() };
+                    format!("the nearest name is \"{near}\"{test}")
                 }
                 None => continue,
             };
@@ -34,14 +107,6 @@ impl Filter {
             );
         }
         Ok(())
-    }
-}
-
-/// Adds to the name of a feature of steps how a condition tests it.
-fn of_steps(name: &str, near: &str) -> String {
-    match near.strip_prefix("steps/") {
-        Some(step) if step == name => format!(", whose values `any({})` tests", near.escape_debug()),
-        _ => String::new(),
     }
 }
 
@@ -75,11 +140,22 @@ pub fn nearest<'n>(name: &str, names: impl IntoIterator<Item = &'n str>) -> Opti
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::example::ExampleBuilder;
 
     #[test]
-    fn features_of_steps() {
-        assert_eq!(of_steps("reward", "steps/reward"), ", whose values `any(steps/reward)` tests");
-        assert_eq!([of_steps("rewards", "steps/reward"), of_steps("label", "image/label")], ["", ""]);
+    fn a_feature_of_several_values_is_tested_with_any() {
+        let mut first = FirstNames::default();
+        let example = ExampleBuilder::new().float("items/price", [1.0, 2.0]).int64("image/label", [3]);
+        first.add(&example.encode().unwrap());
+        assert_eq!(first.nearest("price"), Some(("items/price", true)));
+        assert_eq!(first.nearest("prices"), Some(("items/price", false)));
+        assert_eq!(first.nearest("label"), Some(("image/label", false)));
+        let filter: Filter = "price > 1".parse().unwrap();
+        let e = filter.check_names(["price"], &first).unwrap_err().to_string();
+        assert!(
+            e.contains("the nearest name is \"items/price\", whose values `any(items/price)` tests"),
+            "{e}"
+        );
     }
 
     #[test]

@@ -2,21 +2,17 @@
 
 use super::condition::{FeatureTest, Node, Operand, Quantifier, Quantity, Test};
 use super::expression::Filter;
+use super::names::FirstNames;
 use super::value::Value;
 use crate::error::{Error, ErrorKind, Result};
-use crate::example::{DType, Example, Feature, MessageKind, SequenceExample};
+use crate::example::{DType, Example, Feature, MessageKind};
 use crate::image::{image_format, image_size};
-use std::collections::BTreeSet;
 
 /// Number of features whose views are kept on the stack. Further features are searched for in each test.
 const KEPT: usize = 8;
 
-/// Number of records whose keys are kept while a feature of the condition is missing, and the largest number
-/// of keys.
+/// Number of records whose names are kept while a feature of the condition is missing.
 const FIRST: usize = 16;
-const MAX_KEYS: usize = 4096;
-/// Number of keys that an error lists.
-const MAX_LISTED: usize = 8;
 
 /// An evaluation of a [`Filter`] on records. It reads only the features that the condition names, and
 /// allocates nothing per record, except among the first 16 records for as long as they lack one of these
@@ -37,11 +33,8 @@ pub struct RecordFilter {
     filter: Filter,
     /// True for each feature that occurred.
     seen: Vec<bool>,
-    /// Keys of the first records, which show that a name is misspelt.
-    keys: BTreeSet<Box<str>>,
-    /// Their feature lists.
-    lists: BTreeSet<Box<str>>,
-    /// Number of records that `keys` are from.
+    names: FirstNames,
+    /// Number of records that `names` are from.
     first: usize,
 }
 
@@ -61,8 +54,7 @@ impl Filter {
         RecordFilter {
             filter: self.clone(),
             seen: vec![false; self.names().len()],
-            keys: BTreeSet::new(),
-            lists: BTreeSet::new(),
+            names: FirstNames::default(),
             first: 0,
         }
     }
@@ -84,7 +76,7 @@ impl RecordFilter {
     /// the result; or if the condition names features and the payload is another message. Likewise the errors
     /// of [`Example::get`]: a payload that does not decode fails the tests of its features.
     pub fn accepts(&mut self, number: u64, payload: &[u8], kind: MessageKind) -> Result<bool> {
-        let RecordFilter { filter, seen, keys, lists, first } = self;
+        let RecordFilter { filter, seen, names, first } = self;
         if let (MessageKind::Other, Some(test)) = (kind, filter.tests().first()) {
             let name = filter.name(test.feature()).escape_debug();
             let reason = format!("feature \"{name}\": expected an Example, found another message");
@@ -101,9 +93,7 @@ impl RecordFilter {
             }
             if *first < FIRST && seen.contains(&false) {
                 *first += 1;
-                collect(keys, found.example.entries().map_while(|entry| Some(entry.ok()?.0)));
-                let sequence = SequenceExample::new(payload);
-                collect(lists, sequence.feature_lists().map_while(|entry| Some(entry.ok()?.0)));
+                names.add(payload);
             }
         }
         found.holds(filter.root(), number, payload)
@@ -131,14 +121,13 @@ impl RecordFilter {
     /// [`ErrorKind::Filter`](crate::ErrorKind::Filter), which names the nearest feature;
     /// [`ErrorKind::UnknownFeature`](crate::ErrorKind::UnknownFeature) if none is near.
     pub fn check_names(&self, all: bool) -> Result<()> {
-        self.filter.check_names(self.unseen(), &self.keys, &self.lists)?;
+        self.filter.check_names(self.unseen(), &self.names)?;
         let records = if all { "no record" } else { "none of the first records" };
         if let Some(e) = self.unseen().find_map(|name| self.filter.unknown_other(name, records)) {
             return Err(e);
         }
         let Some(name) = self.unseen().next().filter(|_| all) else { return Ok(()) };
-        let keys = self.keys.iter().take(MAX_LISTED).cloned().collect();
-        let unknown = ErrorKind::UnknownFeature { nearest: None, list: false, keys };
+        let unknown = ErrorKind::UnknownFeature { nearest: None, list: false, keys: self.names.some() };
         Err(Error::from(unknown).feature(name.as_bytes()))
     }
 
@@ -147,21 +136,8 @@ impl RecordFilter {
         for (seen, other) in self.seen.iter_mut().zip(&other.seen) {
             *seen |= other;
         }
-        let room = MAX_KEYS - self.keys.len();
-        self.keys.extend(other.keys.iter().take(room).cloned());
-        let room = MAX_KEYS - self.lists.len();
-        self.lists.extend(other.lists.iter().take(room).cloned());
+        self.names.merge(&other.names);
         self.first += other.first;
-    }
-}
-
-/// Adds the keys of a record.
-#[cold]
-fn collect<'a>(keys: &mut BTreeSet<Box<str>>, names: impl Iterator<Item = &'a str>) {
-    for key in names {
-        if keys.len() < MAX_KEYS && !keys.contains(key) {
-            keys.insert(key.into());
-        }
     }
 }
 

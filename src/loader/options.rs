@@ -632,8 +632,7 @@ impl LoaderOptions {
             None => block_starts(spec, &dataset),
         };
         let derived = spec.is_scattered().then(|| dataset.set().scattered()).flatten();
-        let warnings =
-            warnings.into_iter().chain(starts).chain(derived).chain(rare_class(spec, n)).collect();
+        let warnings = warnings.into_iter().chain(starts).chain(derived).chain(rare_class(spec, n)).collect();
         let threads = match self.threads {
             Some(0) => ThreadNumber::Fixed(0),
             Some(n) => ThreadNumber::Fixed(self::threads::threads(Some(n))?),

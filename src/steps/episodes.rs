@@ -82,7 +82,8 @@ impl Episodes {
     pub fn open(dataset: &Dataset, keys: &EpisodeKeys, options: &EpisodeOptions) -> Result<Episodes> {
         let (tables, warnings) = RecordTables::open(dataset, keys, options)?;
         let starts = starts(dataset, &tables)?;
-        let has_objects = dataset.shards().any(|shard| shard.path.to_str().is_some_and(|path| path.contains("://")));
+        let has_objects =
+            dataset.shards().any(|shard| shard.path.to_str().is_some_and(|path| path.contains("://")));
         let dataset = dataset.clone();
         let keys = keys.clone();
         let (cache, pool) = Default::default();

@@ -145,11 +145,7 @@ impl<F: TableFormat> TableFile<F> {
         }
     }
 
-    fn read_table(
-        &self,
-        Range { start: from, end: to }: Range<u64>,
-        payload_len: u64,
-    ) -> Option<F::Table> {
+    fn read_table(&self, Range { start: from, end: to }: Range<u64>, payload_len: u64) -> Option<F::Table> {
         let len = to.checked_sub(from).filter(|len| *len <= MAX_TABLE)?;
         let bytes = match &self.0.tables {
             TableBytes::Here(all) => {

@@ -190,12 +190,7 @@ impl<F: TableFormat> TableFiles<'_, F> {
 
     /// Scans a shard, and returns the tables of its records. The tables of its first records may be known.
     #[expect(clippy::indexing_slicing, reason = "shards are numbered from 0 to their count")]
-    fn scan(
-        &self,
-        s: usize,
-        shard: &ShardFile,
-        found: SearchedTables<F>,
-    ) -> Result<Obtained<ShardFound<F>>> {
+    fn scan(&self, s: usize, shard: &ShardFile, found: SearchedTables<F>) -> Result<Obtained<ShardFound<F>>> {
         let index = shard.index()?;
         let SearchedTables { stamp, earlier, .. } = found;
         let save = self.search.save();
