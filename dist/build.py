@@ -26,7 +26,7 @@ OUT = ROOT / "target" / "dist"
 WORK = ROOT / "target" / "dist-work"
 COMMAND_LIMIT = 30_000_000
 MANYLINUX = "manylinux2014"
-CRATES = ["tfseek-wire", "tfseek", "tfseek-image", "tfseek-tfds", "tfseek-arrow", "tfseek-tools", "tfseek-convert", "tfseek-view", "tfseek-remote", "tfseek-cli"]
+CRATES = ["tfseek-wire", "tfseek", "tfseek-image", "tfseek-rlds", "tfseek-tfds", "tfseek-arrow", "tfseek-tools", "tfseek-convert", "tfseek-view", "tfseek-remote", "tfseek-cli"]
 
 
 def run(*command: object, env: dict[str, str] | None = None) -> None:

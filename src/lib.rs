@@ -147,8 +147,6 @@ pub mod schema;
 #[cfg(feature = "dataset")]
 mod sound;
 #[cfg(feature = "dataset")]
-pub mod steps;
-#[cfg(feature = "dataset")]
 pub mod stream;
 #[cfg(feature = "dataset")]
 pub mod tables;

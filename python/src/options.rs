@@ -12,7 +12,7 @@ use tfseek::error::OrderError;
 use tfseek::example::MessageKind;
 use tfseek::loader::Shuffle;
 use tfseek::order::{LastBatch, MixStop, seed_of};
-use tfseek::steps::Pad;
+use tfseek_rlds::Pad;
 use tfseek::{Compression, Damage, Error, IndexMode, Tail, Verify};
 use tfseek_arrow::{ByteStrings, ClassLabels, Tensors};
 use tfseek_tfds::{Rounding, StatisticsStyle};

@@ -13,7 +13,7 @@ use ::numpy::PyReadonlyArray2;
 use pyo3::prelude::*;
 use std::path::PathBuf;
 use std::sync::Arc;
-use tfseek::steps::{EpisodeOptions, Pad, Windows};
+use tfseek_rlds::{EpisodeOptions, Pad, Windows};
 use tfseek_tfds::{
     EpisodeWindows, Episodes, Offsets, StatisticsOptions, StatisticsStyle, StepStatistics, WindowOptions,
 };

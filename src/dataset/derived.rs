@@ -29,11 +29,8 @@ pub trait DerivedRecords: fmt::Debug + Send + Sync {
     /// Errors of reading. `buf` may then have any bytes after those that it had.
     fn append(&self, i: u64, verify: Verify, buf: &mut Vec<u8>) -> Result<()>;
 
-    /// Announces the bytes that these records are made of.
-    fn want(&self, ids: &[u64]);
-
-    /// Takes the announcement back.
-    fn forget(&self, ids: &[u64]);
+    /// Announces the bytes that these records are made of, or takes the announcement back.
+    fn announce(&self, ids: &[u64], wanted: bool);
 
     /// Returns true if the bytes of an object of a store may have to be waited for.
     fn has_objects(&self) -> bool;

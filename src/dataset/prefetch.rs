@@ -1,7 +1,6 @@
 //! Prefetching for [`GetMany`](super::GetMany) and the loader: records are requested from the sources of
 //! their shards, touched, and fetched.
 
-use super::derived::DerivedRecords;
 use super::shard::ShardFile;
 use super::shards::{RecordLocation, ShardSet};
 use super::touch::Loads;
@@ -221,7 +220,7 @@ pub(crate) fn block_bytes(set: &ShardSet, (shard, records): (u32, Range<u64>)) -
 pub(crate) fn request_block(set: &ShardSet, (shard, records): (u32, Range<u64>), room: u64) {
     let Some(file) = set.files().get(shard as usize) else { return };
     if let Some(derived) = file.as_derived() {
-        derived.want(&records.collect::<Vec<_>>());
+        derived.announce(&records.collect::<Vec<_>>(), true);
     } else if let (Ok(range), Ok(source)) = (file.range_of(records), file.source()) {
         source.make_room(room);
         source.want(std::slice::from_ref(&range));
@@ -232,7 +231,7 @@ pub(crate) fn request_block(set: &ShardSet, (shard, records): (u32, Range<u64>),
 pub(crate) fn forget_block(set: &ShardSet, (shard, records): (u32, Range<u64>)) {
     let Some(file) = set.files().get(shard as usize) else { return };
     if let Some(derived) = file.as_derived() {
-        derived.forget(&records.collect::<Vec<_>>());
+        derived.announce(&records.collect::<Vec<_>>(), false);
     } else if let (Ok(range), Ok(source)) = (file.range_of(records), file.source()) {
         source.forget(std::slice::from_ref(&range));
     }
@@ -240,7 +239,7 @@ pub(crate) fn forget_block(set: &ShardSet, (shard, records): (u32, Range<u64>)) 
 
 /// Requests records from their sources.
 fn request(set: &ShardSet, records: &[Option<RecordLocation>]) {
-    by_shard(set, records, |source, ranges| source.want(ranges), |derived, ids| derived.want(ids));
+    by_shard(set, records, true);
 }
 
 /// Returns the records of shards whose blocks are not [requested whole](request_block).
@@ -254,18 +253,13 @@ pub(crate) fn outside_objects(
 
 /// Withdraws the request of records.
 pub(crate) fn forget(set: &ShardSet, records: &[Option<RecordLocation>]) {
-    by_shard(set, records, |source, ranges| source.forget(ranges), |derived, ids| derived.forget(ids));
+    by_shard(set, records, false);
 }
 
-/// Calls `f` for each shard with the byte ranges of its records, in the order of the records, and `derived`
-/// with the numbers of records that are made when they are read. At most [`MAX_RANGES`] records per call.
+/// Requests the records of each shard from its source, in the order of the records, or withdraws the request.
+/// At most [`MAX_RANGES`] records per call.
 #[expect(clippy::indexing_slicing, reason = "a chunk has at most `MAX_RANGES` records")]
-fn by_shard(
-    set: &ShardSet,
-    records: &[Option<RecordLocation>],
-    f: impl Fn(&dyn Source, &[Range<u64>]),
-    derived: impl Fn(&dyn DerivedRecords, &[u64]),
-) {
+fn by_shard(set: &ShardSet, records: &[Option<RecordLocation>], wanted: bool) {
     for records in records.chunks(MAX_RANGES) {
         let mut order = [(u32::MAX, 0); MAX_RANGES];
         let mut found = 0;
@@ -297,9 +291,10 @@ fn by_shard(
             }
             let first = in_shard.first().and_then(|&(_, k)| records[k].as_ref());
             if let Some(records) = first.and_then(|at| set.file_of(at).as_derived()) {
-                derived(records, &ids[..len]);
+                records.announce(&ids[..len], wanted);
             } else if let Some(source) = source {
-                f(source, &ranges[..len]);
+                let ranges = &ranges[..len];
+                if wanted { source.want(ranges) } else { source.forget(ranges) }
             }
         }
     }

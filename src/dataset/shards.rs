@@ -9,7 +9,7 @@ use super::segments::OrderWindow;
 use super::shard::{ShardFile, stored_range};
 use super::touch::Loads;
 use crate::error::{At, ErrorKind, Result};
-use crate::frame::{self, HEADER_LEN};
+use crate::frame::HEADER_LEN;
 use crate::index::Span;
 use crate::policy::Verify;
 use crate::record::Record;
@@ -303,53 +303,6 @@ impl ShardSet {
         self.read_verified(at, self.verify, buf)
     }
 
-    /// Returns the payload of a record without verification of its checksum. `None` if it cannot be borrowed.
-    pub(crate) fn borrow_payload(&self, at: &RecordLocation) -> Result<Option<&[u8]>> {
-        let file = self.file_of(at);
-        if !file.can_borrow() {
-            return Ok(None);
-        }
-        file.borrow(at.i, at.span, Verify::Header).map(|record| Some(record.payload()))
-    }
-
-    /// Reads bytes of the payload of a record and appends them to `buf`. Nothing is verified.
-    pub(crate) fn append_part(&self, at: &RecordLocation, part: Range<u32>, buf: &mut Vec<u8>) -> Result<()> {
-        let file = self.file_of(at);
-        file.check_len(at.i, at.span)?;
-        file.append(stored_part(at, part), buf).map_err(|e| e.at(self.location(at)))
-    }
-
-    /// Returns true if bytes of the payload of a record of an object, which failed a checksum, will be asked
-    /// for once more.
-    #[cold]
-    pub(crate) fn distrusts_part(&self, at: &RecordLocation, part: Range<u32>) -> bool {
-        self.file_of(at).source().is_ok_and(|source| source.distrust(&stored_part(at, part)))
-    }
-
-    /// Reads the header of a record whose payload is read in parts, and compares it with the index.
-    pub(crate) fn check_header(&self, at: &RecordLocation) -> Result<()> {
-        let RecordLocation { i, span, .. } = *at;
-        let file = self.file_of(at);
-        file.check_len(i, span)?;
-        let range = span.offset..span.offset + HEADER_LEN as u64;
-        let mut header = Vec::new();
-        let read = file.append(range, &mut header);
-        let checked = read.and_then(|()| frame::check_header(&header, span.payload_len));
-        checked.map_err(|e| e.at(self.location(at)))
-    }
-
-    /// Announces bytes of the payload of a record, or all of it, or takes the announcement back.
-    pub(crate) fn announce_parts(&self, at: &RecordLocation, parts: Option<&[Range<u32>]>, wanted: bool) {
-        let file = self.file_of(at);
-        // A read will tell of a failure.
-        let Ok(source) = file.source() else { return };
-        let ranges: Vec<Range<u64>> = match parts {
-            Some(parts) => parts.iter().map(|part| stored_part(at, part.clone())).collect(),
-            None => file.range(at.span).into_iter().collect(),
-        };
-        if wanted { source.want(&ranges) } else { source.forget(&ranges) }
-    }
-
     /// Does the same as [`read`](ShardSet::read), and verifies these checksums.
     pub(crate) fn read_verified<'b>(
         &'b self,
@@ -440,12 +393,6 @@ impl ShardSet {
         }
         Ok(())
     }
-}
-
-/// Returns the byte range in its shard of a part of a payload.
-fn stored_part(at: &RecordLocation, part: Range<u32>) -> Range<u64> {
-    let start = at.span.offset.saturating_add(HEADER_LEN as u64);
-    start.saturating_add(part.start.into())..start.saturating_add(part.end.into())
 }
 
 impl fmt::Debug for ShardSet {

@@ -3,13 +3,13 @@
 use super::dataset::Dataset;
 use super::shards::{RecordLocation, ShardSet};
 use crate::error::{At, Result};
+use crate::frame::{HEADER_LEN, check_header};
 use crate::policy::Verify;
 use crate::record::Record;
-use std::fmt;
 use std::ops::Range;
 
 /// A record of a dataset that was located and not read, so that parts of its payload can be.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct StoredRecord<'d> {
     /// Its location, for errors.
     pub at: At<'d>,
@@ -46,7 +46,11 @@ impl<'d> StoredRecord<'d> {
     /// # Errors
     /// A header that is not the index's.
     pub fn payload(&self) -> Result<Option<&'d [u8]>> {
-        self.set.borrow_payload(&self.place)
+        let file = self.set.file_of(&self.place);
+        if !file.can_borrow() {
+            return Ok(None);
+        }
+        file.borrow(self.place.i, self.place.span, Verify::Header).map(|record| Some(record.payload()))
     }
 
     /// Returns the whole record, with these checksums verified. It borrows from the shard, or is read into
@@ -76,19 +80,23 @@ impl<'d> StoredRecord<'d> {
         wrong: impl Fn(&[u8]) -> Option<Range<u32>>,
         buf: &mut Vec<u8>,
     ) -> Result<()> {
-        let StoredRecord { set, place, .. } = self;
+        let RecordLocation { i, span, .. } = self.place;
+        let file = self.set.file_of(&self.place);
+        file.check_len(i, span)?;
+        let append = |range, buf: &mut Vec<u8>| file.append(range, buf).map_err(|e| e.at(self.at));
         // Without their checksums, the header tells whether the bytes are the record's. The bytes of an
         // object do not change.
-        if verify == Verify::Header && !set.has_objects() {
-            set.check_header(place)?;
+        if verify == Verify::Header && !self.set.has_objects() {
+            let mut header = Vec::new();
+            append(span.offset..span.offset + HEADER_LEN as u64, &mut header)?;
+            check_header(&header, span.payload_len).map_err(|e| e.at(self.at))?;
         }
         let start = buf.len();
-        let read =
-            |buf: &mut Vec<u8>| parts.iter().try_for_each(|part| set.append_part(place, part.clone(), buf));
+        let read = |buf: &mut Vec<u8>| parts.iter().try_for_each(|part| append(self.stored_part(part), buf));
         read(buf)?;
-        if set.has_objects()
+        if self.set.has_objects()
             && let Some(part) = wrong(buf.get(start..).unwrap_or_default())
-            && set.distrusts_part(place, part)
+            && file.source().is_ok_and(|source| source.distrust(&self.stored_part(&part)))
         {
             buf.truncate(start);
             read(buf)?;
@@ -98,12 +106,19 @@ impl<'d> StoredRecord<'d> {
 
     /// Announces that parts of the payload will be read, or all of it, or takes the announcement back.
     pub fn announce(&self, parts: Option<&[Range<u32>]>, wanted: bool) {
-        self.set.announce_parts(&self.place, parts, wanted);
+        let file = self.set.file_of(&self.place);
+        // A read will tell of a failure.
+        let Ok(source) = file.source() else { return };
+        let ranges: Vec<Range<u64>> = match parts {
+            Some(parts) => parts.iter().map(|part| self.stored_part(part)).collect(),
+            None => file.range(self.place.span).into_iter().collect(),
+        };
+        if wanted { source.want(&ranges) } else { source.forget(&ranges) }
     }
-}
 
-impl fmt::Debug for StoredRecord<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "StoredRecord({:?})", self.place)
+    /// Returns the byte range in the shard of a part of the payload.
+    fn stored_part(&self, part: &Range<u32>) -> Range<u64> {
+        let start = self.place.span.offset.saturating_add(HEADER_LEN as u64);
+        start.saturating_add(part.start.into())..start.saturating_add(part.end.into())
     }
 }

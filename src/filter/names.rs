@@ -25,34 +25,31 @@ impl FirstNames {
     /// Adds the names of a record, up to its first damage.
     #[cold]
     pub(crate) fn add(&mut self, payload: &[u8]) {
-        let FirstNames { features, lists } = self;
         let record = SequenceExample::new(payload);
         for (name, feature) in record.context().entries().map_while(Result::ok) {
-            let is_full = features.len() >= MAX_NAMES;
-            match features.get_mut(name) {
-                Some(several) => *several |= feature.len() > 1,
-                None if is_full => {}
-                None => {
-                    features.insert(name.into(), feature.len() > 1);
-                }
-            }
+            self.add_feature(name, feature.len() > 1);
         }
-        for (name, _) in record.feature_lists().map_while(Result::ok) {
-            if lists.len() < MAX_NAMES && !lists.contains(name) {
-                lists.insert(name.into());
-            }
+        record.feature_lists().map_while(Result::ok).for_each(|(name, _)| self.add_list(name));
+    }
+
+    fn add_feature(&mut self, name: &str, several: bool) {
+        if let Some(known) = self.features.get_mut(name) {
+            *known |= several;
+        } else if self.features.len() < MAX_NAMES {
+            self.features.insert(name.into(), several);
+        }
+    }
+
+    fn add_list(&mut self, name: &str) {
+        if self.lists.len() < MAX_NAMES && !self.lists.contains(name) {
+            self.lists.insert(name.into());
         }
     }
 
     /// Adds the names of other records.
     pub(crate) fn merge(&mut self, other: &FirstNames) {
-        for (name, several) in &other.features {
-            if self.features.len() < MAX_NAMES || self.features.contains_key(name) {
-                *self.features.entry(name.clone()).or_default() |= several;
-            }
-        }
-        let room = MAX_NAMES - self.lists.len();
-        self.lists.extend(other.lists.iter().take(room).cloned());
+        other.features.iter().for_each(|(name, several)| self.add_feature(name, *several));
+        other.lists.iter().for_each(|name| self.add_list(name));
     }
 
     /// Returns true if a feature has this name.

@@ -62,15 +62,13 @@ impl<F: TableFormat> TableFile<F> {
             OpenedFile::Start { bytes, len, .. } => (&**bytes, *len),
         };
         let (header, sections) = layout::decode(prefix, len)?;
-        let read = |from: &SidecarFile, section: &Section| {
-            from.read(|file, at| read_section(file, at, section)).map_err(|e| e.to_string())
-        };
+        let TableSections { keys, numbers, places, tables } = &sections;
+        let first = [keys, numbers, places];
         let (parts, tables, reserved) = match opened {
             OpenedFile::Whole(bytes, reserved) => {
                 let part = |section: &Section| {
                     slice(&bytes, section).ok_or_else(|| "the file ends inside a section".to_owned())
                 };
-                let TableSections { keys, numbers, places, tables } = &sections;
                 let parts = [part(keys)?, part(numbers)?, part(places)?];
                 for part in &parts {
                     part.populate(0..part.len()).map_err(|e| e.to_string())?;
@@ -78,11 +76,12 @@ impl<F: TableFormat> TableFile<F> {
                 (parts, TableBytes::Here(part(tables)?), reserved)
             }
             OpenedFile::Start { bytes, from, .. } => {
-                let TableSections { keys, numbers, places, tables } = &sections;
-                let first = [keys, numbers, places];
+                let read = |section: &Section| {
+                    from.read(|file, at| read_section(file, at, section)).map_err(|e| e.to_string())
+                };
                 let parts = match &from {
                     SidecarFile::Object(source) => sections_in_start(&bytes, &**source, first)?,
-                    from => [read(from, keys)?, read(from, numbers)?, read(from, places)?],
+                    _ => [read(keys)?, read(numbers)?, read(places)?],
                 };
                 (parts, TableBytes::File { from, at: tables.offset, len: tables.len }, None)
             }

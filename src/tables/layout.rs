@@ -1,4 +1,4 @@
-//! The sections of a file of tables. The normative page is `docs/index.md`.
+//! The sections of a file of tables. The normative page is `docs/index.md`, with the words of one format.
 //!
 //! ```text
 //! 32 KEYS      bytes of the format, which tell what the tables have

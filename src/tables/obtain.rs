@@ -1,7 +1,7 @@
 //! Finds or builds the tables of a dataset's shards, or the numbers of their records alone.
 
 use super::file::{TableFile, TableFileBuilder};
-use super::format::TableFormat;
+use super::format::{TableFormat, TableOptions};
 use crate::dataset::shard::ShardFile;
 use crate::dataset::{Dataset, LeftOut, for_each_record};
 use crate::error::{Error, ErrorKind, IndexError, Result};
@@ -49,29 +49,11 @@ impl<F: TableFormat> ShardTables<F> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TableSearch {
     /// Files of tables are used and built.
-    Files { save: Save, rebuild: bool },
-    /// Files of tables are used, and built and written beside the shards, also beside objects.
-    Beside { rebuild: bool },
+    Build,
     /// Files of tables are used. Of other shards, the numbers of records are found.
     Count,
     /// The numbers of records are found.
     Memory,
-}
-
-impl TableSearch {
-    /// Returns true if missing files are built.
-    fn builds(self) -> bool {
-        matches!(self, TableSearch::Files { .. } | TableSearch::Beside { .. })
-    }
-
-    /// Returns the place of new files.
-    fn save(self) -> Save {
-        match self {
-            TableSearch::Files { save, .. } => save,
-            TableSearch::Beside { .. } => Save::Required,
-            TableSearch::Count | TableSearch::Memory => Save::Never,
-        }
-    }
 }
 
 /// Finds the tables of all shards. A dataset of some records has the tables of all records of its shards.
@@ -82,6 +64,7 @@ pub(super) fn find<F: TableFormat>(
     dataset: &Dataset,
     format: &F,
     search: TableSearch,
+    how: &TableOptions,
     work: &Work,
 ) -> Result<(Vec<ShardTables<F>>, Vec<Warning>)> {
     let whole = dataset.of_whole_shards()?;
@@ -90,14 +73,14 @@ pub(super) fn find<F: TableFormat>(
     let options = dataset.index_options();
     let named: Vec<NamedShard<'_>> =
         shards.iter().map(|s| NamedShard { path: s.path(), compression: None }).collect();
-    let files = TableFiles { dataset, shards, format, options, search, work };
-    let (found, mut warnings) = obtain(&files, &named, options, search.save(), work)?;
+    let files = TableFiles { dataset, shards, format, options, search, how, work };
+    let (found, mut warnings) = obtain(&files, &named, options, files.place(), work)?;
     let mut left_out = LeftOut::default();
-    let mut all = Vec::with_capacity(found.len());
-    for ShardFound { tables, left_out: more } in found {
-        left_out.append(more);
-        all.push(tables);
-    }
+    let all = found.into_iter().map(|shard| {
+        left_out.append(shard.left_out);
+        shard.tables
+    });
+    let all = all.collect();
     warnings.extend(left_out.warning());
     Ok((all, warnings))
 }
@@ -114,7 +97,9 @@ pub(super) fn find_files<F: TableFormat>(
     let shards = dataset.files();
     let options = dataset.index_options();
     let work = Work::new(None);
-    let files = TableFiles { dataset, shards, format, options, search: TableSearch::Count, work: &work };
+    let how = &TableOptions::default();
+    let search = TableSearch::Count;
+    let files = TableFiles { dataset, shards, format, options, search, how, work: &work };
     let found = |s| {
         let SearchedTables { tables, refused, .. } = files.searched(s, &mut Vec::new())?;
         Ok(tables.and_then(|tables| tables.file().map(Path::to_path_buf)).ok_or(refused))
@@ -128,6 +113,7 @@ struct TableFiles<'a, F> {
     format: &'a F,
     options: &'a IndexOptions,
     search: TableSearch,
+    how: &'a TableOptions,
     work: &'a Work,
 }
 
@@ -149,6 +135,15 @@ struct ShardFound<F> {
 }
 
 impl<F: TableFormat> TableFiles<'_, F> {
+    /// Returns the place of new files.
+    fn place(&self) -> Save {
+        match self.search {
+            TableSearch::Build if self.how.beside => Save::Required,
+            TableSearch::Build => Save::BestEffort,
+            TableSearch::Count | TableSearch::Memory => Save::Never,
+        }
+    }
+
     /// Returns true if the tables of a shard may be in a file: it is a plain file or object.
     fn has_files(&self, shard: &ShardFile) -> bool {
         shard.is_file() && shard.compression() == Compression::None
@@ -158,8 +153,7 @@ impl<F: TableFormat> TableFiles<'_, F> {
         let Some(shard) = self.shards.get(s) else { return Err(IndexError::Missing.into()) };
         let index = shard.index()?;
         let stamp = shard.stamp()?;
-        use TableSearch::{Beside, Files};
-        let rebuild = matches!(self.search, Files { rebuild: true, .. } | Beside { rebuild: true });
+        let rebuild = self.search == TableSearch::Build && self.how.rebuild;
         let reads = self.options.reads_indexes() && self.search != TableSearch::Memory && !rebuild;
         let mut found = SearchedTables { stamp, tables: None, refused: None, earlier: None };
         if !reads || !self.has_files(shard) {
@@ -193,7 +187,7 @@ impl<F: TableFormat> TableFiles<'_, F> {
     fn scan(&self, s: usize, shard: &ShardFile, found: SearchedTables<F>) -> Result<Obtained<ShardFound<F>>> {
         let index = shard.index()?;
         let SearchedTables { stamp, earlier, .. } = found;
-        let save = self.search.save();
+        let save = self.place();
         // A file that was requested is for all readers.
         let damage = if save == Save::Required { Damage::Raise } else { self.options.damage };
         let mut never_used = never_used(stamp.as_ref());
@@ -252,12 +246,13 @@ impl<F: TableFormat> TableFiles<'_, F> {
                 Ok(save_somewhere(shard.path(), ENDING, self.options, |w| tables.write_to(w)).err())
             }
             Save::Required => {
-                let (path, known, write) =
-                    (shard.path(), tables.file(), |w: &mut dyn Write| tables.write_to(w));
-                match self.search {
-                    TableSearch::Beside { .. } => save_beside(path, ENDING, known, self.options, write)?,
-                    _ => save_required(path, ENDING, known, self.options, write)?,
-                };
+                let known = tables.file();
+                let write = |w: &mut dyn Write| tables.write_to(w);
+                if self.how.beside_objects {
+                    save_beside(shard.path(), ENDING, known, self.options, write)?;
+                } else {
+                    save_required(shard.path(), ENDING, known, self.options, write)?;
+                }
                 Ok(None)
             }
         }
@@ -318,28 +313,21 @@ impl<F: TableFormat> TableFiles<'_, F> {
         }
         let source = shard.source()?;
         let start = payload_start(span);
-        if shard.is_object() {
-            // Heads that are near each other are read together.
-            let mut from = 0u64;
-            let mut bytes = Vec::new();
-            return self.format.number_of(span.payload_len, |at, to| {
-                let left = span.payload_len - at;
-                let len = left.min(to.len() as u64);
-                if at < from || at + len > from + bytes.len() as u64 {
-                    bytes = zeroed(HEADS.min(left))?;
-                    from = at;
-                    read_exact_at(source, &mut bytes, start + at)
-                        .map_err(|e| Error::from(e).in_file(shard.path()))?;
-                }
-                let Some(mut known) = bytes.get((at - from) as usize..) else { return Ok(0) };
-                Ok(known.read(to)?)
-            });
-        }
+        // Heads of an object that are near each other are read together.
+        let ahead = if shard.is_object() { HEADS } else { 0 };
+        let mut from = 0u64;
+        let mut bytes = Vec::new();
         self.format.number_of(span.payload_len, |at, to| {
-            let len = (span.payload_len - at).min(to.len() as u64) as usize;
-            let to = to.split_at_mut(len).0;
-            read_exact_at(source, to, start + at).map_err(|e| Error::from(e).in_file(shard.path()))?;
-            Ok(len)
+            let left = span.payload_len - at;
+            let len = left.min(to.len() as u64);
+            if at < from || at + len > from + bytes.len() as u64 {
+                bytes = zeroed(len.max(ahead).min(left))?;
+                from = at;
+                read_exact_at(source, &mut bytes, start + at)
+                    .map_err(|e| Error::from(e).in_file(shard.path()))?;
+            }
+            let Some(mut known) = bytes.get((at - from) as usize..) else { return Ok(0) };
+            Ok(known.read(to)?)
         })
     }
 }
@@ -369,7 +357,7 @@ impl<F: TableFormat> ShardFiles for TableFiles<'_, F> {
         let mut warnings = Vec::new();
         let found = self.searched(s, &mut warnings)?;
         let Some(shard) = self.shards.get(s) else { return Err(IndexError::Missing.into()) };
-        let scans = found.tables.is_none() && self.search.builds();
+        let scans = found.tables.is_none() && self.search == TableSearch::Build;
         let scan = if scans && self.has_files(shard) {
             let known = found.earlier.as_ref().map_or(0, TableFile::len);
             let index = shard.index()?;
@@ -393,17 +381,18 @@ impl<F: TableFormat> ShardFiles for TableFiles<'_, F> {
     fn build(&self, s: usize, found: SearchedTables<F>, _: usize) -> Result<Obtained<ShardFound<F>>> {
         self.work.report(0)?;
         let Some(shard) = self.shards.get(s) else { return Err(IndexError::Missing.into()) };
-        let known = |files| Obtained { files, changed: false, not_saved: None };
-        match (found.tables.clone(), self.search) {
-            (Some(tables), search) => {
-                let required = search.save() == Save::Required;
-                let not_saved = if required { self.save(&tables, shard, Save::Required)? } else { None };
-                let left_out = LeftOut::default();
-                let files = ShardFound { tables: ShardTables::Stored(tables), left_out };
-                Ok(Obtained { not_saved, ..known(files) })
+        let (files, not_saved) = match &found.tables {
+            None if self.search == TableSearch::Build && self.has_files(shard) => {
+                return self.scan(s, shard, found);
             }
-            (None, search) if search.builds() && self.has_files(shard) => self.scan(s, shard, found),
-            (None, _) => Ok(known(self.count(s, shard)?)),
-        }
+            None => (self.count(s, shard)?, None),
+            Some(tables) => {
+                let required = self.place() == Save::Required;
+                let not_saved = if required { self.save(tables, shard, Save::Required)? } else { None };
+                let tables = ShardTables::Stored(tables.clone());
+                (ShardFound { tables, left_out: LeftOut::default() }, not_saved)
+            }
+        };
+        Ok(Obtained { files, changed: false, not_saved })
     }
 }

@@ -4,7 +4,7 @@ use super::format::{TableFormat, TableOptions};
 use super::obtain::{ShardTables, TableSearch, find, find_files};
 use crate::dataset::{Dataset, StoredRecord};
 use crate::error::{ErrorKind, IndexError, Result};
-use crate::index::{ProgressCallback, Save, Work};
+use crate::index::{ProgressCallback, Work};
 use crate::io::Compression;
 use crate::policy::IndexMode;
 use crate::warning::Warning;
@@ -35,19 +35,18 @@ impl<F: TableFormat> RecordTables<F> {
         let own = options.progress.clone().map(ProgressCallback::from);
         let work = Work::new(own.as_ref().or(dataset.index_options().progress.as_ref()));
         let first = match dataset.index_options().mode {
-            _ if options.beside && options.beside_objects => TableSearch::Beside { rebuild: options.rebuild },
-            _ if options.beside => TableSearch::Files { save: Save::Required, rebuild: options.rebuild },
-            _ if options.memory => TableSearch::Memory,
+            _ if options.beside => TableSearch::Build,
             IndexMode::Memory => TableSearch::Memory,
+            _ if options.memory => TableSearch::Memory,
             IndexMode::Require => TableSearch::Count,
-            _ => TableSearch::Files { save: Save::BestEffort, rebuild: options.rebuild },
+            _ => TableSearch::Build,
         };
-        let found = work.end(find(dataset, format, first, &work));
+        let find = |search| work.end(find(dataset, format, search, options, &work));
+        let found = find(first);
         let (shards, mut warnings) = match found {
             Err(e) if !options.beside => match e.kind() {
                 ErrorKind::Index(IndexError::BuildLimit { bytes, .. }) => {
-                    let (shards, mut warnings) =
-                        work.end(find(dataset, format, TableSearch::Count, &work))?;
+                    let (shards, mut warnings) = find(TableSearch::Count)?;
                     let path = dataset.files().first().map_or(Path::new(""), |shard| shard.path());
                     warnings.push(F::not_built(path, *bytes));
                     (shards, warnings)

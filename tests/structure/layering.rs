@@ -183,14 +183,15 @@ fn a_file_names_only_modules_below_its_own() {
 
 /// The crates of the workspace, and the crates of ours that each may name. The compiler checks that only
 /// public items are used; `#[path]` and `include!` would bypass it.
-const WORKSPACE: [(&str, &[&str]); 11] = [
+const WORKSPACE: [(&str, &[&str]); 12] = [
     ("crates/wire/src", &[]),
     ("src", &["tfseek", "tfseek_wire"]),
     ("crates/image/src", &["tfseek"]),
     ("crates/remote/src", &["tfseek"]),
-    ("crates/tfds/src", &["tfseek", "tfseek_image"]),
+    ("crates/rlds/src", &["tfseek", "tfseek_wire"]),
+    ("crates/tfds/src", &["tfseek", "tfseek_image", "tfseek_rlds"]),
     ("crates/arrow/src", &["tfseek", "tfseek_tfds"]),
-    ("crates/tools/src", &["tfseek", "tfseek_image", "tfseek_tfds", "tfseek_wire"]),
+    ("crates/tools/src", &["tfseek", "tfseek_image", "tfseek_rlds", "tfseek_tfds", "tfseek_wire"]),
     ("crates/view/src", &["tfseek", "tfseek_tfds", "tfseek_tools"]),
     ("crates/convert/src", &["tfseek", "tfseek_arrow", "tfseek_tfds", "tfseek_tools"]),
     (
@@ -201,6 +202,7 @@ const WORKSPACE: [(&str, &[&str]); 11] = [
             "tfseek_convert",
             "tfseek_image",
             "tfseek_remote",
+            "tfseek_rlds",
             "tfseek_tfds",
             "tfseek_tools",
             "tfseek_view",
@@ -214,6 +216,7 @@ const WORKSPACE: [(&str, &[&str]); 11] = [
             "tfseek_cli",
             "tfseek_image",
             "tfseek_remote",
+            "tfseek_rlds",
             "tfseek_tfds",
             "tfseek_tools",
             "tfseek_view",

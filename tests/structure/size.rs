@@ -3,7 +3,7 @@
 
 use crate::source::{code, files, pages, root};
 
-/// The published crates: the core first. `crates/wire` is internal, and has limits of its own.
+/// The published crates: the core first. Internal ones have limits of their own.
 const PUBLISHED: [&str; 9] = [
     "src",
     "crates/arrow/src",
@@ -17,10 +17,10 @@ const PUBLISHED: [&str; 9] = [
 ];
 
 /// Limits of public functions and types: of the core, and of all published crates.
-const CORE: [usize; 2] = [522, 154];
-const ALL: [usize; 2] = [858, 315];
-/// The same of `crates/wire`.
-const WIRE: [usize; 2] = [29, 4];
+const CORE: [usize; 2] = [497, 148];
+const ALL: [usize; 2] = [833, 309];
+/// The same of each internal crate.
+const INTERNAL: [(&str, [usize; 2]); 2] = [("crates/rlds/src", [34, 10]), ("crates/wire/src", [29, 4])];
 
 /// Limits of words: of the README, of a page, and of all pages.
 const README_WORDS: usize = 650;
@@ -59,9 +59,9 @@ fn public_items_stay_within_their_limits() {
     };
     let counts: Vec<[usize; 2]> = PUBLISHED.iter().map(count).collect();
     let all = counts.iter().fold([0; 2], |[a, b], [c, d]| [a + c, b + d]);
-    let wire = count(&"crates/wire/src");
+    let internal = INTERNAL.map(|(folder, limit)| (folder, count(&folder), limit));
     for (what, found, limit) in
-        [("the core", counts[0], CORE), ("all crates", all, ALL), ("wire", wire, WIRE)]
+        [("the core", counts[0], CORE), ("all crates", all, ALL)].into_iter().chain(internal)
     {
         assert!(
             found[0] <= limit[0] && found[1] <= limit[1],

@@ -5,13 +5,14 @@ use std::fs;
 use std::path::Path;
 
 /// The folders of Rust source in the workspace. A packaged crate contains only the first.
-pub(crate) const CRATES: [&str; 12] = [
+pub(crate) const CRATES: [&str; 13] = [
     "src",
     "crates/arrow/src",
     "crates/cli/src",
     "crates/convert/src",
     "crates/image/src",
     "crates/remote/src",
+    "crates/rlds/src",
     "crates/tfds/src",
     "crates/tools/src",
     "crates/view/src",

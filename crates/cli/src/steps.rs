@@ -8,8 +8,8 @@ use crate::split::failure;
 use crate::{progress, warnings};
 use std::sync::Arc;
 use tfseek::error::IndexError;
-use tfseek::steps::{EpisodeOptions, EpisodeTable, Windows};
 use tfseek::{Dataset, ErrorKind, Record};
+use tfseek_rlds::{EpisodeOptions, EpisodeTable, Windows};
 use tfseek_tfds::{EpisodeWindows, Episodes, Features, FoundFeatures};
 
 /// Makes records of the steps of records that are read one after the other. Only these are read: no index, no

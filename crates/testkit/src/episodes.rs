@@ -6,7 +6,7 @@ use std::ops::Range;
 use tfseek::crc::crc32c;
 use tfseek::example::Feature;
 use tfseek::frame::put_record;
-use tfseek::steps::{EpisodeKey, EpisodeKeys, EpisodeValues, Episodes, Pad, PadRow, WindowsBuilder};
+use tfseek_rlds::{EpisodeKey, EpisodeKeys, EpisodeValues, Episodes, Pad, PadRow, WindowsBuilder};
 use tfseek::{DType, Example};
 
 /// The values of a feature. Floats are their bits.

@@ -6,11 +6,11 @@ use crate::error::{Result, refused_option};
 use crate::feature::{FeatureTree, Features, LeafFeature, SequenceFeature, StoredNames, joined};
 use std::borrow::Cow;
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tfseek::schema::DType;
-use tfseek::steps::{self, EpisodeFile, EpisodeKey, EpisodeKeys, EpisodeOptions, EpisodeStep, EpisodeValues};
 use tfseek::{Dataset, DatasetOptions, Result as CoreResult};
+use tfseek_rlds::{EpisodeKey, EpisodeKeys, EpisodeOptions, EpisodeStep, EpisodeValues};
 
 /// The steps of a data set whose records are episodes: those with a `Dataset` feature. A clone increments a
 /// counter.
@@ -25,7 +25,7 @@ use tfseek::{Dataset, DatasetOptions, Result as CoreResult};
 /// ```
 #[derive(Clone)]
 pub struct Episodes {
-    steps: steps::Episodes,
+    steps: tfseek_rlds::Episodes,
     parts: Arc<EpisodeParts>,
 }
 
@@ -237,7 +237,7 @@ impl Episodes {
     ///
     /// # Errors
     /// [`TfdsErrorKind::Options`](crate::TfdsErrorKind::Options) for features without steps, and
-    /// [`TfdsErrorKind::Error`](crate::TfdsErrorKind::Error), the errors of [`steps::Episodes::open`].
+    /// [`TfdsErrorKind::Error`](crate::TfdsErrorKind::Error), the errors of [`tfseek_rlds::Episodes::open`].
     pub fn new(
         dataset: &Dataset,
         features: &Features,
@@ -245,7 +245,7 @@ impl Episodes {
         options: &EpisodeOptions,
     ) -> Result<Episodes> {
         let parts = Arc::new(EpisodeParts::new(features, steps)?);
-        let steps = steps::Episodes::open(dataset, &parts.keys()?, options)?;
+        let steps = tfseek_rlds::Episodes::open(dataset, &parts.keys()?, options)?;
         Ok(Episodes { steps, parts })
     }
 
@@ -261,7 +261,7 @@ impl Episodes {
         Episodes::new(&dataset, features, None, &EpisodeOptions::default())
     }
 
-    /// Returns the steps of no records: for [`Windows::append_of`](steps::Windows::append_of), which makes
+    /// Returns the steps of no records: for [`Windows::append_of`](tfseek_rlds::Windows::append_of), which makes
     /// windows of records that are read elsewhere.
     ///
     /// # Errors
@@ -271,17 +271,21 @@ impl Episodes {
         Episodes::new(none.dataset(), features, steps, &EpisodeOptions::default())
     }
 
-    /// Searches for the files with the tables of a dataset's shards: [`steps::Episodes::files`].
+    /// Searches for the files with the tables of a dataset's shards: [`tfseek_rlds::Episodes::files`].
     ///
     /// # Errors
     /// [`TfdsErrorKind::Options`](crate::TfdsErrorKind::Options) for features without steps, and errors of
     /// reading the index of a shard.
-    pub fn files(dataset: &Dataset, features: &Features, steps: Option<&str>) -> Result<Vec<EpisodeFile>> {
-        Ok(steps::Episodes::files(dataset, &EpisodeParts::new(features, steps)?.keys()?)?)
+    pub fn files(
+        dataset: &Dataset,
+        features: &Features,
+        steps: Option<&str>,
+    ) -> Result<Vec<Result<PathBuf, Option<&'static str>>>> {
+        Ok(tfseek_rlds::Episodes::files(dataset, &EpisodeParts::new(features, steps)?.keys()?)?)
     }
 
     /// Returns the steps as one array, and the episodes.
-    pub fn steps(&self) -> &steps::Episodes {
+    pub fn steps(&self) -> &tfseek_rlds::Episodes {
         &self.steps
     }
 
@@ -302,7 +306,7 @@ impl Episodes {
     /// Returns a step of an episode. Its values are named by their paths in the step.
     ///
     /// # Errors
-    /// Errors of [`steps::Episodes::step`].
+    /// Errors of [`tfseek_rlds::Episodes::step`].
     pub fn step(&self, episode: u64, step: u64) -> CoreResult<StepValues<'_>> {
         let step = self.steps.step(episode, step)?;
         Ok(StepValues { step, parts: &self.parts })

@@ -10,8 +10,8 @@ use std::ops::Range;
 use tfseek::column::ColumnOptions;
 use tfseek::example::MessageKind;
 use tfseek::schema::DType;
-use tfseek::steps::{Pad, PadRow, Windows, WindowsBuilder};
 use tfseek::{Filter, TensorDType};
+use tfseek_rlds::{Pad, PadRow, Windows, WindowsBuilder};
 
 /// The steps of a value in a window, relative to its anchor.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use super::*;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use tfseek::io::Store;
-use tfseek::steps::{EpisodeKey, EpisodeKeys, EpisodeOptions, EpisodeValues, Episodes, Windows};
+use tfseek_rlds::{EpisodeKey, EpisodeKeys, EpisodeOptions, EpisodeValues, Episodes, Windows};
 use tfseek::{DType, ExampleBuilder, Shuffle};
 
 /// Set in the process that forks.

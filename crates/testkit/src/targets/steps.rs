@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, SystemTime};
 use tfseek::index::IndexOptions;
 use tfseek::io::Region;
-use tfseek::steps::{EpisodeKey, EpisodeOptions, EpisodeTable, Episodes};
+use tfseek_rlds::{EpisodeKey, EpisodeOptions, EpisodeTable, Episodes};
 use tfseek::{DatasetOptions, Example, IndexMode};
 
 /// Tests payloads of episodes with some bytes changed, and files of tables.

@@ -8,8 +8,8 @@ use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use tfseek::loader::Shuffle;
-use tfseek::steps::{EpisodeOptions, Pad};
 use tfseek::{Dataset, DatasetOptions, IndexMode};
+use tfseek_rlds::{EpisodeOptions, Pad};
 use tfseek_tfds::{
     Builder, BuilderOptions, Decoder, EpisodeWindows, Episodes, FeatureTree, Features, Offsets, RecordValue,
     WindowOptions,

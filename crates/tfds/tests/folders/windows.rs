@@ -3,8 +3,8 @@
 use std::io::Write;
 use tfseek::frame::put_record;
 use tfseek::io::Region;
-use tfseek::steps::{EpisodeOptions, Pad};
 use tfseek::{DatasetOptions, ExampleBuilder, IndexMode};
+use tfseek_rlds::{EpisodeOptions, Pad};
 use tfseek_tfds::{EncodedPictures, Episodes, Features, Offsets, RecordValue, WindowOptions};
 
 const FEATURES: &str = r#"{"pythonClassName": "Pfeatures_dict.FeaturesDict", "featuresDict": {"features": {

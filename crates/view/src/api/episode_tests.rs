@@ -2,7 +2,7 @@ use super::tests::{PNG, api, ask, request, write};
 use crate::http::Answers;
 use serde_json::{Value, json};
 use std::path::Path;
-use tfseek::steps::EpisodeOptions;
+use tfseek_rlds::EpisodeOptions;
 use tfseek::{DatasetOptions, ExampleBuilder, IndexMode};
 use tfseek_tfds::{Episodes, Features};
 

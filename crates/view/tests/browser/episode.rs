@@ -7,7 +7,7 @@ use std::path::Path;
 use tfseek::DatasetOptions;
 use tfseek::index::IndexOptions;
 use tfseek::policy::Damage;
-use tfseek::steps::EpisodeOptions;
+use tfseek_rlds::EpisodeOptions;
 use tfseek_tfds::{Episodes, Features, Offsets, WindowOptions};
 
 /// The step at the cursor, by the text beside the slider.

@@ -12,8 +12,8 @@ use serde_json::json;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tfseek::steps::{EpisodeFile, EpisodeOptions};
 use tfseek::{DatasetOptions, Warning};
+use tfseek_rlds::EpisodeOptions;
 use tfseek_tfds::{Episodes, Features};
 use tfseek_tools::in_order;
 
@@ -28,8 +28,8 @@ struct BuiltTables {
     episodes: u64,
     steps: u64,
     /// The files that are in use now, and those that were before.
-    files: Vec<EpisodeFile>,
-    before: Vec<EpisodeFile>,
+    files: Vec<Result<PathBuf, Option<&'static str>>>,
+    before: Vec<Result<PathBuf, Option<&'static str>>>,
     warnings: Vec<Warning>,
 }
 
@@ -120,9 +120,9 @@ pub(super) fn build(
             episodes += built.episodes;
             steps += built.steps;
             for (now, before) in built.files.iter().zip(&built.before) {
-                let Some(file) = &now.file else { continue };
+                let Ok(file) = now else { continue };
                 files += 1;
-                fresh += u64::from(!args.rebuild && before.file.as_ref() == Some(file));
+                fresh += u64::from(!args.rebuild && before.as_ref() == Ok(file));
                 size += store::size(file).unwrap_or(0);
             }
             Ok(())

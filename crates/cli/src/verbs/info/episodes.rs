@@ -13,8 +13,8 @@ use crate::store;
 use crate::text::count;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use tfseek::steps::EpisodeOptions;
 use tfseek::{Dataset, IndexMode};
+use tfseek_rlds::EpisodeOptions;
 use tfseek_tfds::{Episodes, Features, FoundFeatures, LeafClass};
 use tfseek_tools::thousands;
 
@@ -127,11 +127,11 @@ impl FileSteps {
             Err(_) => return Ok(()),
         };
         for found in Episodes::files(&dataset, features, Some(feature))? {
-            self.tables = found.file.map(|file| {
+            self.stale = found.as_ref().err().copied().flatten();
+            self.tables = found.ok().map(|file| {
                 let bytes = store::size(&file).unwrap_or(0);
                 (file, bytes)
             });
-            self.stale = found.refused.filter(|_| self.tables.is_none());
         }
         if self.tables.is_none() && !counts {
             return Ok(());

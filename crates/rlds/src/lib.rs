@@ -5,7 +5,13 @@
 //! * [`Episodes`] are all steps of a dataset, with access by number.
 //! * [`Windows`] are records made of several steps around an anchor, as a dataset for loaders.
 //!
-//! Names and shapes are as in `features.json`, which the crate `tfseek-tfds` reads.
+//! This crate is internal to `tfseek`: a version of it fits one version of the library, and its items change
+//! without notice. Names and shapes are as in `features.json`, which the crate `tfseek-tfds` reads.
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
+// No file content causes a panic.
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
 
 mod anchors;
 mod build;
@@ -22,9 +28,9 @@ mod step;
 mod table;
 mod windows;
 
-pub use crate::tables::TableOptions as EpisodeOptions;
-pub use episodes::{EpisodeFile, Episodes};
+pub use episodes::Episodes;
 pub use keys::{EpisodeKey, EpisodeKeys, EpisodeValues};
 pub use step::EpisodeStep;
 pub use table::EpisodeTable;
+pub use tfseek::tables::TableOptions as EpisodeOptions;
 pub use windows::{Pad, PadRow, Windows, WindowsBuilder};

@@ -7,8 +7,8 @@
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
 use tfseek::index::IndexOptions;
-use tfseek::steps::{EpisodeKey, EpisodeKeys, EpisodeTable, EpisodeValues, Episodes};
 use tfseek::{DType, DatasetOptions, Example, ExampleBuilder, IndexMode, Writer};
+use tfseek_rlds::{EpisodeKey, EpisodeKeys, EpisodeTable, EpisodeValues, Episodes};
 use tfseek_testkit::episodes::steps_key;
 use tfseek_testkit::rng::Rng;
 

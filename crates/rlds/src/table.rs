@@ -15,15 +15,15 @@
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
-use super::keys::{EpisodeKeys, ResolvedKey, ResolvedValues};
-use crate::crc::crc32c;
-use crate::example::DType;
-use crate::io::Region;
+use crate::keys::{EpisodeKeys, ResolvedKey, ResolvedValues};
 use std::ops::Range;
+use tfseek::crc::crc32c;
+use tfseek::example::DType;
+use tfseek::io::Region;
 
 /// The form of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ListForm {
+pub(crate) enum ListForm {
     /// The record does not have the feature, or it has no values.
     Absent,
     /// All rows have this number of bytes.
@@ -38,31 +38,31 @@ pub(super) enum ListForm {
     Irregular,
 }
 
-pub(super) const ABSENT: u8 = 0;
-pub(super) const UNIFORM: u8 = 1;
-pub(super) const TABLE: u8 = 2;
-pub(super) const CONSTANT: u8 = 3;
-pub(super) const WHOLE: u8 = 4;
-pub(super) const IRREGULAR: u8 = 5;
+pub(crate) const ABSENT: u8 = 0;
+pub(crate) const UNIFORM: u8 = 1;
+pub(crate) const TABLE: u8 = 2;
+pub(crate) const CONSTANT: u8 = 3;
+pub(crate) const WHOLE: u8 = 4;
+pub(crate) const IRREGULAR: u8 = 5;
 
 /// Bytes before the places, and bytes of a place.
-pub(super) const HEAD: usize = 8;
-pub(super) const PLACE: usize = 12;
+pub(crate) const HEAD: usize = 8;
+pub(crate) const PLACE: usize = 12;
 
 /// Bytes of rows that a checksum covers, at least.
 const UNIT_BYTES: u32 = 256;
 
 /// Returns the number of rows that a checksum covers.
-pub(super) fn unit_rows(stride: u32) -> u32 {
+pub(crate) fn unit_rows(stride: u32) -> u32 {
     UNIT_BYTES.div_ceil(stride.max(1)).max(1)
 }
 
 /// The place of a key's list in the payload.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ListPlace {
-    pub(super) form: ListForm,
-    pub(super) start: u32,
-    pub(super) len: u32,
+pub(crate) struct ListPlace {
+    pub(crate) form: ListForm,
+    pub(crate) start: u32,
+    pub(crate) len: u32,
     /// Offset of the checksums in the table.
     part: u32,
 }
@@ -81,13 +81,13 @@ pub struct EpisodeTable {
 
 /// Bytes of the payload whose checksum a table has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct CheckedBytes {
-    pub(super) start: u32,
-    pub(super) end: u32,
-    pub(super) crc: u32,
+pub(crate) struct CheckedBytes {
+    pub(crate) start: u32,
+    pub(crate) end: u32,
+    pub(crate) crc: u32,
     /// The number of the key, and the first and the last step of the bytes, for errors.
-    pub(super) key: u16,
-    pub(super) steps: (u32, u32),
+    pub(crate) key: u16,
+    pub(crate) steps: (u32, u32),
 }
 
 /// Returns true if a list of `len` bytes can have a form, and has bytes for the values of all steps.
@@ -128,7 +128,7 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
 impl EpisodeTable {
     /// Reads a table of the keys of a payload with `payload_len` bytes. The error is the reason why the table
     /// is refused.
-    pub(super) fn read(
+    pub(crate) fn read(
         bytes: Region,
         keys: &EpisodeKeys,
         payload_len: u64,
@@ -229,13 +229,8 @@ impl EpisodeTable {
         self.steps
     }
 
-    /// Returns the table as bytes.
-    pub fn as_bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
     /// Returns the place of a key's list.
-    pub(super) fn place(&self, key: usize) -> ListPlace {
+    pub(crate) fn place(&self, key: usize) -> ListPlace {
         const NOWHERE: ListPlace = ListPlace { form: ListForm::Irregular, start: 0, len: 0, part: 0 };
         self.places.get(key).copied().unwrap_or(NOWHERE)
     }
@@ -243,7 +238,7 @@ impl EpisodeTable {
     /// Returns the bytes of the row of a step, without the bytes of the list before it. `None` for a list
     /// whose rows are found by reading it.
     #[inline]
-    pub(super) fn row(&self, key: usize, step: u32) -> Option<Range<u32>> {
+    pub(crate) fn row(&self, key: usize, step: u32) -> Option<Range<u32>> {
         let place = self.place(key);
         let (from, to) = match place.form {
             ListForm::Uniform { stride, .. } => {
@@ -276,7 +271,7 @@ impl EpisodeTable {
     /// Returns the bytes to verify before the row of a step is used. `None` if there are none, or if the
     /// whole record has to be verified.
     #[inline]
-    pub(super) fn checked_row(&self, key: usize, step: u32) -> Option<CheckedBytes> {
+    pub(crate) fn checked_row(&self, key: usize, step: u32) -> Option<CheckedBytes> {
         let place = self.place(key);
         let part = place.part as usize;
         let all = (0, self.steps.saturating_sub(1));
@@ -304,7 +299,7 @@ impl EpisodeTable {
     }
 
     /// Calls `f` with the bytes to verify before any row of a key is used.
-    pub(super) fn checked_list(&self, key: usize, mut f: impl FnMut(CheckedBytes)) {
+    pub(crate) fn checked_list(&self, key: usize, mut f: impl FnMut(CheckedBytes)) {
         let step = match self.place(key).form {
             ListForm::Uniform { unit, .. } => unit.max(1),
             ListForm::Table => 1,

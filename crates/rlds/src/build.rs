@@ -1,13 +1,13 @@
 //! From a payload to the table of its episode.
 
-use super::keys::{EpisodeKeys, ResolvedKey, ResolvedValues};
-use super::table::{
+use crate::keys::{EpisodeKeys, ResolvedKey, ResolvedValues, wrong};
+use crate::table::{
     ABSENT, CONSTANT, EpisodeTable, HEAD, IRREGULAR, PLACE, TABLE, UNIFORM, WHOLE, unit_rows,
 };
-use crate::crc::crc32c;
-use crate::error::{Error, ErrorKind, Result, WireError};
-use crate::example::{DType, Example};
-use crate::io::Region;
+use tfseek::crc::crc32c;
+use tfseek::error::{ErrorKind, Result, WireError};
+use tfseek::example::{DType, Example};
+use tfseek::io::Region;
 use tfseek_wire::{MAX_LEN, WireReader, WireValue, count_floats, varint};
 
 /// The list of a key that was found.
@@ -42,9 +42,7 @@ impl EpisodeTable {
         if payload.len() as u64 > MAX_LEN {
             return Err(ErrorKind::TooLarge { len: payload.len() as u128, limit: MAX_LEN }.into());
         }
-        let mut found = Vec::new();
-        found.try_reserve_exact(keys.len())?;
-        found.resize(keys.len(), FoundList::Absent);
+        let mut found = vec![FoundList::Absent; keys.len()];
         for_each_entry(payload, |name, value| {
             let Some(k) = keys.find(name) else { return Ok(()) };
             let (Some(key), Some(slot)) = (keys.all().get(k), found.get_mut(k)) else { return Ok(()) };
@@ -53,11 +51,9 @@ impl EpisodeTable {
                 None => unusual(payload, &key.name)?,
             };
             // The last entry counts. A table of an earlier one would be wrong.
-            *slot = match (&slot, list) {
-                (FoundList::Absent, list) | (_, list @ FoundList::Absent) => list,
-                (_, FoundList::Slice { values, .. } | FoundList::Scattered { values }) => {
-                    FoundList::Scattered { values }
-                }
+            *slot = match (&slot, list.values()) {
+                (FoundList::Absent, _) | (_, None) => list,
+                (_, Some(values)) => FoundList::Scattered { values },
             };
             Ok(())
         })?;
@@ -79,7 +75,7 @@ impl EpisodeTable {
             *to = crc32c(rest).to_le_bytes();
         }
         let read = EpisodeTable::read(Region::from(out), keys, payload.len() as u64);
-        read.map_err(|reason| ErrorKind::Value { reason: reason.into() }.into())
+        read.map_err(wrong)
     }
 }
 
@@ -163,25 +159,19 @@ fn count_steps(keys: &EpisodeKeys, found: &[FoundList<'_>]) -> Result<u32> {
     for (key, list) in keys.all().iter().zip(found) {
         let (Some(width), Some(values)) = (key.counts(), list.values()) else { continue };
         let width = width as usize;
-        let fits = values.checked_rem(width) == Some(0);
-        let steps = values.checked_div(width).and_then(|steps| u32::try_from(steps).ok()).filter(|_| fits);
-        let Some(steps) = steps else {
-            let reason = format!("expected {width} values for each step, found {values} values");
-            return Err(Error::from(ErrorKind::Value { reason: reason.into() }).feature(key.name.as_bytes()));
-        };
-        match known {
-            None => known = Some((key, steps)),
-            Some((other, expected)) if expected != steps => {
-                let reason = format!(
-                    "expected features of one number of steps, found {expected} of {:?} and {steps} of {:?}",
-                    other.name, key.name
-                );
-                return Err(
-                    Error::from(ErrorKind::Value { reason: reason.into() }).feature(key.name.as_bytes())
-                );
+        let steps = u32::try_from(values / width).ok().filter(|_| values % width == 0);
+        let reason = match (steps, known) {
+            (None, _) => format!("expected {width} values for each step, found {values} values"),
+            (Some(steps), Some((other, expected))) if expected != steps => format!(
+                "expected features of one number of steps, found {expected} of {:?} and {steps} of {:?}",
+                other.name, key.name
+            ),
+            (Some(steps), _) => {
+                known.get_or_insert((key, steps));
+                continue;
             }
-            Some(_) => {}
-        }
+        };
+        return Err(wrong(reason).feature(key.name.as_bytes()));
     }
     Ok(known.map_or(0, |(_, steps)| steps))
 }

@@ -1,11 +1,11 @@
 //! Whole episodes of a store, for those without a stored table: each is read once while its steps are in use.
 
-use super::table::EpisodeTable;
-use crate::error::{ErrorKind, Result};
-use crate::io::is_interrupted;
+use crate::table::EpisodeTable;
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tfseek::error::{ErrorKind, Result};
+use tfseek::io::is_interrupted;
 
 /// Bytes of the episodes that are kept.
 const BYTES: u64 = 256 << 20;
@@ -14,14 +14,14 @@ const BYTES_AHEAD: u64 = 128 << 20;
 
 /// An episode whose record was read and verified, and its table, made of the payload.
 #[derive(Debug)]
-pub(super) struct WholeEpisode {
-    pub(super) payload: Vec<u8>,
-    pub(super) table: Arc<EpisodeTable>,
+pub(crate) struct WholeEpisode {
+    pub(crate) payload: Vec<u8>,
+    pub(crate) table: Arc<EpisodeTable>,
 }
 
 /// The episodes that were read last, and those that were announced.
 #[derive(Default)]
-pub(super) struct EpisodePool {
+pub(crate) struct EpisodePool {
     state: Mutex<PoolState>,
     changed: Condvar,
 }
@@ -117,7 +117,7 @@ impl EpisodePool {
     }
 
     /// Returns an episode if it is here.
-    pub(super) fn get(&self, number: u64) -> Option<Arc<WholeEpisode>> {
+    pub(crate) fn get(&self, number: u64) -> Option<Arc<WholeEpisode>> {
         self.lock().here(number)
     }
 
@@ -125,7 +125,7 @@ impl EpisodePool {
     ///
     /// # Errors
     /// Errors of `read`. The next access reads again.
-    pub(super) fn get_or_read(
+    pub(crate) fn get_or_read(
         &self,
         number: u64,
         read: impl FnOnce() -> Result<WholeEpisode>,
@@ -159,7 +159,7 @@ impl EpisodePool {
 
     /// Notes that a window needs an episode of this many bytes, and calls `announce` if it is the first one.
     /// The episode is read after that.
-    pub(super) fn want(&self, number: u64, bytes: u64, announce: impl FnOnce()) {
+    pub(crate) fn want(&self, number: u64, bytes: u64, announce: impl FnOnce()) {
         let mut state = self.lock();
         let ahead = state.ahead.saturating_add(bytes);
         if let Some(known) = state.episodes.get_mut(&number) {
@@ -183,7 +183,7 @@ impl EpisodePool {
 
     /// Takes the need of a window back. Returns true if the announcement has to be taken back, because no
     /// other window needs the episode.
-    pub(super) fn forget(&self, number: u64) -> bool {
+    pub(crate) fn forget(&self, number: u64) -> bool {
         let mut state = self.lock();
         match state.episodes.get_mut(&number) {
             Some(PoolEntry::Wanted { windows, .. }) if *windows > 1 => {
@@ -217,7 +217,7 @@ mod tests {
             pool.want(3, 10, || {
                 let read = move || {
                     reads.send("read").unwrap();
-                    Err(crate::ErrorKind::Io(std::io::ErrorKind::NotFound.into()).into())
+                    Err(tfseek::ErrorKind::Io(std::io::ErrorKind::NotFound.into()).into())
                 };
                 reader = Some(scope.spawn(move || pool.get_or_read(3, read).is_err()));
                 thread::sleep(Duration::from_millis(50));

@@ -3,9 +3,9 @@
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
-use super::keys::{EpisodeKeys, ResolvedKey};
-use crate::error::Result;
-use crate::example::DType;
+use crate::keys::{EpisodeKeys, ResolvedKey};
+use tfseek::error::Result;
+use tfseek::example::DType;
 use tfseek_wire::WireReader;
 
 /// Bytes that are read of an entry: its key, and the lengths after it.
@@ -17,7 +17,7 @@ const HEAD: usize = 320;
 ///
 /// # Errors
 /// Errors of `read`.
-pub(super) fn steps_by_heads(
+pub(crate) fn steps_by_heads(
     keys: &EpisodeKeys,
     payload_len: u64,
     mut read: impl FnMut(u64, &mut [u8]) -> Result<usize>,

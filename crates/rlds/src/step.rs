@@ -1,35 +1,34 @@
 //! `EpisodeStep`: the values of one step, each read when it is asked for.
 
-use super::encode::count_strings;
-use super::episodes::Episodes;
-use super::payload::PayloadParts;
-use super::rows::{StepRows, integers};
-use super::table::EpisodeTable;
-use crate::dataset::StoredRecord;
-use crate::error::{Error, FeatureError, Result};
-use crate::example::DType;
+use crate::encode::count_strings;
+use crate::episodes::Episodes;
+use crate::payload::PayloadParts;
+use crate::rows::{StepRows, integers};
+use crate::table::EpisodeTable;
 use std::borrow::Cow;
-use std::fmt;
 use std::sync::Arc;
+use tfseek::dataset::StoredRecord;
+use tfseek::error::{Error, FeatureError, Result};
+use tfseek::example::DType;
 use tfseek_wire::WireReader;
 
 impl Episodes {
     /// Returns a step of an episode. Its values are read, and verified, when they are asked for.
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfRange`](crate::ErrorKind::OutOfRange), and errors of reading the table of the
+    /// [`ErrorKind::OutOfRange`](tfseek::ErrorKind::OutOfRange), and errors of reading the table of the
     /// episode.
     pub fn step(&self, episode: u64, step: u64) -> Result<EpisodeStep<'_>> {
         self.number(episode, step)?;
         let at = self.dataset().stored(episode)?;
         let table = self.table(episode, &at)?;
-        Ok(EpisodeStep::new(self, at, table, step as u32))
+        Ok(EpisodeStep { episodes: self, at, table, step: step as u32 })
     }
 }
 
 /// A step of an episode. Its values are read and verified when they are asked for: the row of a list, and no
 /// other bytes of the record.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct EpisodeStep<'e> {
     episodes: &'e Episodes,
     at: StoredRecord<'e>,
@@ -38,15 +37,6 @@ pub struct EpisodeStep<'e> {
 }
 
 impl<'e> EpisodeStep<'e> {
-    pub(super) fn new(
-        episodes: &'e Episodes,
-        at: StoredRecord<'e>,
-        table: Arc<EpisodeTable>,
-        step: u32,
-    ) -> EpisodeStep<'e> {
-        EpisodeStep { episodes, at, table, step }
-    }
-
     /// Returns the number of the step in its episode.
     pub fn step(&self) -> u32 {
         self.step
@@ -68,7 +58,7 @@ impl<'e> EpisodeStep<'e> {
         let mut record = Vec::new();
         let mut rows = StepRows::new(keys, &self.table);
         rows.need(&mut parts, number, [self.step]);
-        let has_objects = self.episodes.has_objects();
+        let has_objects = self.episodes.0.has_objects;
         let borrowed = self.at.payload()?;
         let view = parts.load(&self.at, keys, has_objects, self.at.verify, &mut record)?;
         if let (Some(row), Some(payload)) = (self.table.row(number, self.step), borrowed) {
@@ -85,8 +75,8 @@ impl<'e> EpisodeStep<'e> {
     /// Returns the byte string of a feature. It borrows from the map of a mapped dataset.
     ///
     /// # Errors
-    /// [`ErrorKind::Feature`](crate::ErrorKind::Feature) if the record does not have the feature, or has
-    /// another kind or number of values; [`ErrorKind::Value`](crate::ErrorKind::Value) for bytes with another
+    /// [`ErrorKind::Feature`](tfseek::ErrorKind::Feature) if the record does not have the feature, or has
+    /// another kind or number of values; [`ErrorKind::Value`](tfseek::ErrorKind::Value) for bytes with another
     /// checksum; errors of reading.
     pub fn bytes(&self, name: &str) -> Result<Cow<'e, [u8]>> {
         let row = self.row(name, DType::Bytes)?;
@@ -124,11 +114,5 @@ impl<'e> EpisodeStep<'e> {
     /// As [`floats`](EpisodeStep::floats).
     pub fn int64s(&self, name: &str) -> Result<Vec<i64>> {
         integers(&self.row(name, DType::Int64)?)
-    }
-}
-
-impl fmt::Debug for EpisodeStep<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "EpisodeStep({} of {})", self.step, self.table.steps())
     }
 }

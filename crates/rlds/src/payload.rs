@@ -1,12 +1,12 @@
 //! Parts of payloads that are borrowed or read, and verified.
 
-use super::keys::EpisodeKeys;
-use super::table::{CheckedBytes, EpisodeTable, ListForm};
-use crate::crc::crc32c;
-use crate::dataset::StoredRecord;
-use crate::error::{Error, ErrorKind, Result};
-use crate::policy::Verify;
+use crate::keys::{EpisodeKeys, wrong};
+use crate::table::{CheckedBytes, EpisodeTable, ListForm};
 use std::ops::Range;
+use tfseek::crc::crc32c;
+use tfseek::dataset::StoredRecord;
+use tfseek::error::{Error, Result};
+use tfseek::policy::Verify;
 
 /// Bytes between two parts of a payload that are read together from a file.
 const FILE_GAP: u32 = 512;
@@ -18,7 +18,7 @@ const HEADERS: u64 = 1 << 10;
 
 /// The bytes of a payload that are needed, and those that were read.
 #[derive(Debug, Default)]
-pub(super) struct PayloadParts {
+pub(crate) struct PayloadParts {
     checked: Vec<CheckedBytes>,
     /// The whole payload is needed, because a list is not one slice.
     whole: bool,
@@ -29,14 +29,14 @@ pub(super) struct PayloadParts {
 
 /// The bytes of a payload: all, or parts.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum PayloadView<'a> {
+pub(crate) enum PayloadView<'a> {
     Whole(&'a [u8]),
     Parts(&'a PayloadParts),
 }
 
 impl<'a> PayloadView<'a> {
     /// Returns a part of the payload. `None` if it was not read.
-    pub(super) fn get(self, part: Range<u32>) -> Option<&'a [u8]> {
+    pub(crate) fn get(self, part: Range<u32>) -> Option<&'a [u8]> {
         match self {
             PayloadView::Whole(payload) => payload.get(part.start as usize..part.end as usize),
             PayloadView::Parts(parts) => part_of(&parts.read, &parts.bytes, part),
@@ -44,7 +44,7 @@ impl<'a> PayloadView<'a> {
     }
 
     /// Returns the whole payload, if it was read.
-    pub(super) fn whole(self) -> Option<&'a [u8]> {
+    pub(crate) fn whole(self) -> Option<&'a [u8]> {
         match self {
             PayloadView::Whole(payload) => Some(payload),
             PayloadView::Parts(_) => None,
@@ -54,7 +54,7 @@ impl<'a> PayloadView<'a> {
 
 impl PayloadParts {
     /// Forgets the parts of an earlier payload.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         let PayloadParts { checked, whole, read, bytes } = self;
         checked.clear();
         read.clear();
@@ -63,25 +63,19 @@ impl PayloadParts {
     }
 
     /// Adds the bytes of a row, or of the whole list if its rows are found by reading it.
-    pub(super) fn need_row(&mut self, table: &EpisodeTable, key: usize, step: u32) {
-        match table.place(key).form {
-            ListForm::Irregular => self.whole = true,
-            ListForm::Absent => {}
-            _ => self.checked.extend(table.checked_row(key, step)),
-        }
+    pub(crate) fn need_row(&mut self, table: &EpisodeTable, key: usize, step: u32) {
+        self.whole |= table.place(key).form == ListForm::Irregular;
+        self.checked.extend(table.checked_row(key, step));
     }
 
     /// Adds the bytes of a list.
-    pub(super) fn need_list(&mut self, table: &EpisodeTable, key: usize) {
-        match table.place(key).form {
-            ListForm::Irregular => self.whole = true,
-            ListForm::Absent => {}
-            _ => table.checked_list(key, |bytes| self.checked.push(bytes)),
-        }
+    pub(crate) fn need_list(&mut self, table: &EpisodeTable, key: usize) {
+        self.whole |= table.place(key).form == ListForm::Irregular;
+        table.checked_list(key, |bytes| self.checked.push(bytes));
     }
 
     /// Returns the parts to read, ascending, with the bytes between near ones. `None`: the whole payload.
-    pub(super) fn ranges(&mut self, has_objects: bool) -> Option<Vec<Range<u32>>> {
+    pub(crate) fn ranges(&mut self, has_objects: bool) -> Option<Vec<Range<u32>>> {
         if self.whole {
             return None;
         }
@@ -107,8 +101,8 @@ impl PayloadParts {
     /// verified by its own checksum.
     ///
     /// # Errors
-    /// Errors of reading; [`ErrorKind::Value`] for bytes with another checksum.
-    pub(super) fn load<'a>(
+    /// Errors of reading; [`ErrorKind::Value`](tfseek::ErrorKind::Value) for bytes with another checksum.
+    pub(crate) fn load<'a>(
         &'a mut self,
         of: &StoredRecord<'a>,
         keys: &EpisodeKeys,
@@ -171,7 +165,7 @@ fn part_of<'a>(read: &[(u32, Range<usize>)], bytes: &'a [u8], part: Range<u32>) 
 
 /// Joins ranges of an object for requests: those that touch, and others over the smallest gaps, of `least`
 /// bytes together or more. Returns them ascending.
-pub(super) fn joined(mut ranges: Vec<Range<u32>>, least: u64) -> Vec<Range<u32>> {
+pub(crate) fn joined(mut ranges: Vec<Range<u32>>, least: u64) -> Vec<Range<u32>> {
     ranges.sort_unstable_by_key(|range| range.start);
     let mut united: Vec<Range<u32>> = Vec::new();
     for range in ranges {
@@ -214,5 +208,5 @@ fn corrupt(bytes: &CheckedBytes, found: Option<u32>, keys: &EpisodeKeys) -> Erro
         }
         None => format!("{steps}: expected bytes at payload byte {start}, found the end of the payload"),
     };
-    Error::from(ErrorKind::Value { reason: reason.into() }).feature(name.as_bytes())
+    wrong(reason).feature(name.as_bytes())
 }

@@ -1,13 +1,13 @@
 //! The anchors of windows: the steps that have a window, in the order of their episodes.
 
-use crate::error::{ErrorKind, Result};
 use std::ops::Range;
 use std::sync::Arc;
+use tfseek::error::{ErrorKind, Result};
 
 /// Returns the episode and the step in it of step `number` of all. `starts` are the number of the first step
 /// of each episode, followed by the number of all steps. O(log n).
 #[inline]
-pub(super) fn episode_of(starts: &[u64], number: u64) -> Option<(u64, u64)> {
+pub(crate) fn episode_of(starts: &[u64], number: u64) -> Option<(u64, u64)> {
     // The last episode that starts at or before the step. Episodes without steps start where the next one
     // does.
     let k = starts.partition_point(|start| *start <= number).checked_sub(1)?;
@@ -18,7 +18,7 @@ pub(super) fn episode_of(starts: &[u64], number: u64) -> Option<(u64, u64)> {
 
 /// The steps that have a window.
 #[derive(Clone, Debug)]
-pub(super) enum Anchors {
+pub(crate) enum Anchors {
     /// All steps. The number of the first step of each episode, followed by the number of all steps.
     All(Arc<[u64]>),
     /// Runs of steps, and the number of all.
@@ -27,7 +27,7 @@ pub(super) enum Anchors {
 
 /// Adjacent steps of an episode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct AnchorRun {
+pub(crate) struct AnchorRun {
     /// Number of the window of the first step.
     first: u64,
     episode: u64,
@@ -37,7 +37,7 @@ pub(super) struct AnchorRun {
 impl Anchors {
     /// Returns anchors of ranges of steps of episodes, which ascend. Those outside of an episode are cut off.
     /// `inside` are the least and the greatest offset that must be in the episode of its anchor.
-    pub(super) fn of_ranges(
+    pub(crate) fn of_ranges(
         starts: &[u64],
         ranges: impl IntoIterator<Item = (u64, Range<u64>)>,
         inside: Option<(i64, i64)>,
@@ -71,7 +71,7 @@ impl Anchors {
     }
 
     /// Returns the number of anchors.
-    pub(super) fn len(&self) -> u64 {
+    pub(crate) fn len(&self) -> u64 {
         match self {
             Anchors::All(starts) => starts.last().map_or(0, |steps| *steps),
             Anchors::Runs(_, len) => *len,
@@ -80,7 +80,7 @@ impl Anchors {
 
     /// Returns the episode and the step of an anchor. O(log n).
     #[inline]
-    pub(super) fn locate(&self, i: u64) -> Result<(u64, u64)> {
+    pub(crate) fn locate(&self, i: u64) -> Result<(u64, u64)> {
         let found = match self {
             Anchors::All(starts) => episode_of(starts, i),
             Anchors::Runs(_, len) if i >= *len => None,
@@ -93,7 +93,7 @@ impl Anchors {
     }
 
     /// Appends the anchors as bytes, for a digest.
-    pub(super) fn digest(&self, out: &mut Vec<u8>) {
+    pub(crate) fn digest(&self, out: &mut Vec<u8>) {
         match self {
             Anchors::All(_) => out.push(0),
             Anchors::Runs(runs, len) => {

@@ -1,8 +1,8 @@
 //! `EpisodeKeys`: the features of episodes, and how their values are divided among steps.
 
-use crate::error::{ErrorKind, Result};
-use crate::example::DType;
 use std::sync::Arc;
+use tfseek::error::{Error, ErrorKind, Result};
+use tfseek::example::DType;
 
 /// Maximum number of features of an episode.
 const MAX_KEYS: usize = 4096;
@@ -48,14 +48,14 @@ pub struct EpisodeKeys(Arc<[ResolvedKey]>);
 
 /// A feature whose lengths are numbers of features.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct ResolvedKey {
-    pub(super) name: Box<str>,
-    pub(super) kind: DType,
-    pub(super) values: ResolvedValues,
+pub(crate) struct ResolvedKey {
+    pub(crate) name: Box<str>,
+    pub(crate) kind: DType,
+    pub(crate) values: ResolvedValues,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum ResolvedValues {
+pub(crate) enum ResolvedValues {
     Episode,
     Steps { width: u32 },
     Divided { lengths: Box<[u16]>, width: u32 },
@@ -63,7 +63,7 @@ pub(super) enum ResolvedValues {
 
 impl ResolvedKey {
     /// Returns the number of values of a step, if it tells the number of steps of an episode.
-    pub(super) fn counts(&self) -> Option<u32> {
+    pub(crate) fn counts(&self) -> Option<u32> {
         match self.values {
             ResolvedValues::Steps { width } if width > 0 => Some(width),
             _ => None,
@@ -73,6 +73,12 @@ impl ResolvedKey {
 
 fn refused<T>(reason: String) -> Result<T> {
     Err(ErrorKind::Spec(reason.into()).into())
+}
+
+/// Returns the error of values that are not as they must be.
+#[cold]
+pub(crate) fn wrong(reason: impl Into<Box<str>>) -> Error {
+    ErrorKind::Value { reason: reason.into() }.into()
 }
 
 impl EpisodeKeys {
@@ -103,41 +109,30 @@ impl EpisodeKeys {
             (!matches!(key.values, EpisodeValues::Episode)).then_some(found as u16)
         };
         let resolve = |key: &EpisodeKey| {
-            let values = match &key.values {
+            let EpisodeKey { name, kind, values } = key;
+            if name.len() > MAX_NAME {
+                return refused(format!("expected names of at most {MAX_NAME} bytes, found {}", name.len()));
+            }
+            let values = match values {
                 EpisodeValues::Episode => ResolvedValues::Episode,
                 EpisodeValues::Steps { width } => ResolvedValues::Steps { width: *width },
                 EpisodeValues::Divided { lengths, width } => {
-                    let found: Option<Vec<u16>> = lengths.iter().map(|name| number(name)).collect();
-                    match found {
-                        Some(found) if !found.is_empty() => {
-                            ResolvedValues::Divided { lengths: found.into(), width: *width }
-                        }
-                        _ => {
-                            let reason = format!(
-                                "feature {:?}: expected int64 features of steps as its lengths, found {lengths:?}",
-                                key.name
-                            );
-                            return refused(reason);
-                        }
+                    let found: Option<Box<[u16]>> = lengths.iter().map(|name| number(name)).collect();
+                    let Some(found) = found.filter(|found| !found.is_empty()) else {
+                        return refused(format!(
+                            "feature {name:?}: expected int64 features of steps as its lengths, found {lengths:?}"
+                        ));
+                    };
+                    if found.len() > MAX_LEVELS {
+                        let found = found.len();
+                        return refused(format!(
+                            "feature {name:?}: expected at most {MAX_LEVELS} features as its lengths, found {found}"
+                        ));
                     }
+                    ResolvedValues::Divided { lengths: found, width: *width }
                 }
             };
-            if let EpisodeValues::Divided { lengths, .. } = &key.values
-                && lengths.len() > MAX_LEVELS
-            {
-                let found = lengths.len();
-                return refused(format!(
-                    "feature {:?}: expected at most {MAX_LEVELS} features as its lengths, found {found}",
-                    key.name
-                ));
-            }
-            if key.name.len() > MAX_NAME {
-                return refused(format!(
-                    "expected names of at most {MAX_NAME} bytes, found {}",
-                    key.name.len()
-                ));
-            }
-            Ok(ResolvedKey { name: key.name.clone(), kind: key.kind, values })
+            Ok(ResolvedKey { name: name.clone(), kind: *kind, values })
         };
         let resolved = keys.iter().map(resolve).collect::<Result<Arc<[_]>>>()?;
         if !resolved.iter().any(|key| key.counts().is_some()) {
@@ -149,31 +144,21 @@ impl EpisodeKeys {
     }
 
     /// Returns the number of features.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Returns true if there are no features.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Returns the names of the features, ascending.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().map(|key| &*key.name)
-    }
-
-    pub(super) fn all(&self) -> &[ResolvedKey] {
+    pub(crate) fn all(&self) -> &[ResolvedKey] {
         &self.0
     }
 
     /// Returns the number of a feature.
-    pub(super) fn find(&self, name: &[u8]) -> Option<usize> {
+    pub(crate) fn find(&self, name: &[u8]) -> Option<usize> {
         self.0.binary_search_by(|key| key.name.as_bytes().cmp(name)).ok()
     }
 
     /// Encodes the features for a file.
-    pub(super) fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = (self.0.len() as u32).to_le_bytes().to_vec();
         for key in &*self.0 {
             let (role, width, lengths): (u8, u32, &[u16]) = match &key.values {
@@ -214,7 +199,7 @@ mod tests {
             key("c", DType::Bytes, EpisodeValues::Episode),
         ])
         .unwrap();
-        assert_eq!(keys.names().collect::<Vec<_>>(), ["a", "b", "c"]);
+        assert_eq!(keys.all().iter().map(|key| &*key.name).collect::<Vec<_>>(), ["a", "b", "c"]);
         assert_eq!((keys.find(b"b"), keys.find(b"d")), (Some(1), None));
         for (bad, text) in [
             (vec![key("a", DType::Int64, steps(1)), key("a", DType::Int64, steps(1))], "found two"),

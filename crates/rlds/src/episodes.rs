@@ -1,32 +1,19 @@
 //! `Episodes`: the steps of a dataset whose records are episodes.
 
-use super::EpisodeOptions;
-use super::anchors::episode_of;
-use super::cache::TableCache;
-use super::keys::EpisodeKeys;
-use super::pool::{EpisodePool, WholeEpisode};
-use super::table::EpisodeTable;
-use crate::dataset::{Dataset, StoredRecord};
-use crate::error::{Error, ErrorKind, IndexError, Result};
-use crate::io::PerProcess;
-use crate::policy::Verify;
-use crate::tables::RecordTables;
-use crate::warning::Warning;
+use crate::anchors::episode_of;
+use crate::cache::TableCache;
+use crate::keys::{EpisodeKeys, wrong};
+use crate::pool::{EpisodePool, WholeEpisode};
+use crate::table::EpisodeTable;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
-
-/// The file with the step tables of a shard, as [`Episodes::files`] found it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct EpisodeFile {
-    /// Path of the shard.
-    pub shard: PathBuf,
-    /// The file. `None` if there is none that can be used.
-    pub file: Option<PathBuf>,
-    /// The reason why a file that exists is not used.
-    pub refused: Option<&'static str>,
-}
+use tfseek::Warning;
+use tfseek::dataset::{Dataset, StoredRecord};
+use tfseek::error::{Error, ErrorKind, IndexError, Result};
+use tfseek::io::PerProcess;
+use tfseek::policy::Verify;
+use tfseek::tables::{RecordTables, TableOptions as EpisodeOptions};
 
 /// The steps of a dataset whose records are episodes, as one array with access by number. A clone increments
 /// a counter.
@@ -45,7 +32,7 @@ pub struct EpisodeFile {
 /// #     writer.write(&tfseek::ExampleBuilder::new().float("steps/action", action).encode()?)?;
 /// # }
 /// # writer.close()?;
-/// use tfseek::steps::{EpisodeKey, EpisodeKeys, EpisodeValues, Episodes};
+/// use tfseek_rlds::{EpisodeKey, EpisodeKeys, EpisodeValues, Episodes};
 /// let ds = tfseek::DatasetOptions::new().index(tfseek::IndexMode::Memory).open(&path)?;
 /// let action = EpisodeKey { name: "steps/action".into(), kind: tfseek::DType::Float32, values: EpisodeValues::Steps { width: 2 } };
 /// let robot = Episodes::open(&ds, &EpisodeKeys::new([action])?, &Default::default())?;
@@ -54,18 +41,18 @@ pub struct EpisodeFile {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
-pub struct Episodes(Arc<EpisodesInner>);
+pub struct Episodes(pub(crate) Arc<EpisodesInner>);
 
-struct EpisodesInner {
+pub(crate) struct EpisodesInner {
     dataset: Dataset,
     keys: EpisodeKeys,
-    tables: RecordTables<EpisodeKeys>,
+    pub(crate) tables: RecordTables<EpisodeKeys>,
     /// Number of the first step of each episode, followed by the number of steps.
-    starts: Arc<[u64]>,
+    pub(crate) starts: Arc<[u64]>,
     /// True if a shard is an object of a store.
-    has_objects: bool,
+    pub(crate) has_objects: bool,
     cache: PerProcess<TableCache>,
-    pool: PerProcess<EpisodePool>,
+    pub(crate) pool: PerProcess<EpisodePool>,
     warnings: Vec<Warning>,
 }
 
@@ -75,7 +62,7 @@ impl Episodes {
     ///
     /// # Errors
     /// The error of the first record that is damaged, is no message, or whose features have other numbers of
-    /// steps. With [`Damage::Skip`](crate::Damage::Skip) such a record has no steps, with
+    /// steps. With [`Damage::Skip`](tfseek::Damage::Skip) such a record has no steps, with
     /// [`Warning::PayloadsSkipped`].
     ///
     /// [`ErrorKind::Cancelled`], and I/O errors.
@@ -91,18 +78,16 @@ impl Episodes {
         Ok(Episodes(Arc::new(inner)))
     }
 
-    /// Searches for the files with the tables of a dataset's shards, one result for each shard. Reads no
-    /// record and builds nothing.
+    /// Searches for the files with the tables of a dataset's shards, one result for each shard:
+    /// [`RecordTables::files`].
     ///
     /// # Errors
     /// Errors of reading the index of a shard.
-    pub fn files(dataset: &Dataset, keys: &EpisodeKeys) -> Result<Vec<EpisodeFile>> {
-        let found = dataset.shards().zip(RecordTables::files(dataset, keys)?);
-        let files = found.map(|(shard, file)| {
-            let refused = file.as_ref().err().copied().flatten();
-            EpisodeFile { shard: shard.path.into(), file: file.ok(), refused }
-        });
-        Ok(files.collect())
+    pub fn files(
+        dataset: &Dataset,
+        keys: &EpisodeKeys,
+    ) -> Result<Vec<Result<PathBuf, Option<&'static str>>>> {
+        RecordTables::files(dataset, keys)
     }
 
     /// Returns the dataset of the episodes.
@@ -140,10 +125,6 @@ impl Episodes {
         &self.0.starts
     }
 
-    pub(super) fn shared_starts(&self) -> Arc<[u64]> {
-        Arc::clone(&self.0.starts)
-    }
-
     /// Returns the number of steps of an episode.
     ///
     /// # Errors
@@ -178,13 +159,8 @@ impl Episodes {
     }
 
     /// Returns the table of an episode: from the cache, from its file, or made of its record.
-    pub(super) fn table(&self, episode: u64, at: &StoredRecord<'_>) -> Result<Arc<EpisodeTable>> {
-        if let Some(table) = self.0.cache.own().get(episode) {
-            return Ok(table);
-        }
-        if let Some(table) = self.stored_table(episode, at) {
-            let table = Arc::new(table);
-            self.0.cache.own().put(episode, Arc::clone(&table));
+    pub(crate) fn table(&self, episode: u64, at: &StoredRecord<'_>) -> Result<Arc<EpisodeTable>> {
+        if let Some(table) = self.known_table(episode, at) {
             return Ok(table);
         }
         if self.0.has_objects {
@@ -206,8 +182,7 @@ impl Episodes {
             let reason = format!(
                 "expected an episode of {expected} steps, found {found}: the shard has changed, or its features have other numbers of steps"
             );
-            let e = Error::from(ErrorKind::Value { reason: reason.into() });
-            return Err(e.at(at.at));
+            return Err(wrong(reason).at(at.at));
         }
         Ok(Arc::new(table))
     }
@@ -223,7 +198,7 @@ impl Episodes {
 
     /// Returns an episode of a store whose record is in memory, or is read now because there is no table of
     /// it. `None`: its parts are to be read.
-    pub(super) fn whole(&self, episode: u64, at: &StoredRecord<'_>) -> Result<Option<Arc<WholeEpisode>>> {
+    pub(crate) fn whole(&self, episode: u64, at: &StoredRecord<'_>) -> Result<Option<Arc<WholeEpisode>>> {
         if !self.0.has_objects {
             return Ok(None);
         }
@@ -245,21 +220,6 @@ impl Episodes {
         Ok(whole)
     }
 
-    /// Returns the whole episodes.
-    pub(super) fn pool(&self) -> &EpisodePool {
-        self.0.pool.own()
-    }
-
-    /// Returns true if a shard is an object of a store.
-    pub(super) fn has_objects(&self) -> bool {
-        self.0.has_objects
-    }
-
-    /// Returns the path of the first object without a file of tables. `None` if all have one.
-    pub(super) fn without_tables(&self) -> Option<&Path> {
-        self.0.tables.without()
-    }
-
     /// Returns the table of an episode from its file, if the file has a valid one with the steps of the
     /// episode.
     fn stored_table(&self, episode: u64, at: &StoredRecord<'_>) -> Option<EpisodeTable> {
@@ -268,13 +228,13 @@ impl Episodes {
     }
 
     /// Announces the tables of these episodes that have to be read.
-    pub(super) fn want_tables(&self, episodes: &[u64]) {
+    pub(crate) fn want_tables(&self, episodes: &[u64]) {
         let cache = self.0.cache.own();
         self.0.tables.want(episodes.iter().copied().filter(|episode| cache.get(*episode).is_none()));
     }
 
     /// Returns the table of an episode if it needs no record.
-    pub(super) fn known_table(&self, episode: u64, at: &StoredRecord<'_>) -> Option<Arc<EpisodeTable>> {
+    pub(crate) fn known_table(&self, episode: u64, at: &StoredRecord<'_>) -> Option<Arc<EpisodeTable>> {
         if let Some(table) = self.0.cache.own().get(episode) {
             return Some(table);
         }
@@ -314,12 +274,12 @@ impl fmt::Debug for Episodes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::crc::crc32c;
-    use crate::dataset::DatasetOptions;
-    use crate::example::{DType, ExampleBuilder};
-    use crate::index::IndexOptions;
-    use crate::steps::{EpisodeKey, EpisodeValues};
+    use crate::{EpisodeKey, EpisodeValues};
     use std::fs;
+    use tfseek::crc::crc32c;
+    use tfseek::dataset::DatasetOptions;
+    use tfseek::example::{DType, ExampleBuilder};
+    use tfseek::index::IndexOptions;
 
     /// A planner opens tables before any value is read. One with other steps than its file says would give
     /// values of other steps.
@@ -330,7 +290,7 @@ mod tests {
         let mut shard = Vec::new();
         for steps in [3, 2] {
             let payload = ExampleBuilder::new().float("a", vec![1.0; steps]).encode().unwrap();
-            crate::frame::put_record(&mut shard, &payload).unwrap();
+            tfseek::frame::put_record(&mut shard, &payload).unwrap();
         }
         fs::write(&path, shard).unwrap();
         let values = EpisodeValues::Steps { width: 1 };

@@ -1,14 +1,14 @@
 //! The tables of episodes as [tables of records](TableFormat), and the words of messages about them.
 
-use super::keys::EpisodeKeys;
-use super::lengths::steps_by_heads;
-use super::rows::StepRows;
-use super::table::EpisodeTable;
-use crate::error::{Result, printable};
-use crate::io::Region;
-use crate::tables::TableFormat;
-use crate::warning::Warning;
+use crate::keys::EpisodeKeys;
+use crate::lengths::steps_by_heads;
+use crate::rows::StepRows;
+use crate::table::EpisodeTable;
 use std::path::Path;
+use tfseek::Warning;
+use tfseek::error::{Result, printable};
+use tfseek::io::Region;
+use tfseek::tables::TableFormat;
 
 impl TableFormat for EpisodeKeys {
     type Table = EpisodeTable;
@@ -68,7 +68,7 @@ impl TableFormat for EpisodeKeys {
 }
 
 /// Returns the warning about a global order over the steps of objects that have no tables.
-pub(super) fn scattered(object: &Path) -> Warning {
+pub(crate) fn scattered(object: &Path) -> Warning {
     let command = command(object);
     let message = format!(
         "a global order over the steps of objects without step tables: the first use of each episode reads it whole; `{command}` writes the \

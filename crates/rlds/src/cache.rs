@@ -1,6 +1,6 @@
 //! The tables of episodes that were used last.
 
-use super::table::EpisodeTable;
+use crate::table::EpisodeTable;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -11,7 +11,7 @@ const PARTS: usize = 16;
 
 /// The tables of episodes that were used last, up to 32 MiB.
 #[derive(Default)]
-pub(super) struct TableCache {
+pub(crate) struct TableCache {
     parts: [Mutex<CachePart>; PARTS],
 }
 
@@ -25,7 +25,7 @@ struct CachePart {
 
 impl CachePart {
     fn put(&mut self, episode: u64, table: Arc<EpisodeTable>) {
-        self.bytes += table.as_bytes().len() + 256;
+        self.bytes += table.as_ref().as_ref().len() + 256;
         self.young.insert(episode, table);
         if self.bytes > BYTES / PARTS / 2 {
             self.old = std::mem::take(&mut self.young);
@@ -40,7 +40,7 @@ impl TableCache {
         Some(part.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    pub(super) fn get(&self, episode: u64) -> Option<Arc<EpisodeTable>> {
+    pub(crate) fn get(&self, episode: u64) -> Option<Arc<EpisodeTable>> {
         let mut part = self.part(episode)?;
         if let Some(table) = part.young.get(&episode) {
             return Some(Arc::clone(table));
@@ -50,7 +50,7 @@ impl TableCache {
         Some(table)
     }
 
-    pub(super) fn put(&self, episode: u64, table: Arc<EpisodeTable>) {
+    pub(crate) fn put(&self, episode: u64, table: Arc<EpisodeTable>) {
         if let Some(mut part) = self.part(episode) {
             part.put(episode, table);
         }

@@ -2,18 +2,18 @@
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
-use super::encode::put_string;
-use super::keys::{EpisodeKeys, ResolvedValues};
-use super::payload::{PayloadParts, PayloadView};
-use super::table::{EpisodeTable, ListForm};
-use crate::error::{Error, ErrorKind, FeatureError, Result};
-use crate::example::{DType, Example, Feature};
+use crate::encode::put_string;
+use crate::keys::{EpisodeKeys, ResolvedValues, wrong};
+use crate::payload::{PayloadParts, PayloadView};
+use crate::table::{EpisodeTable, ListForm};
 use std::borrow::Cow;
+use tfseek::error::{Error, FeatureError, Result};
+use tfseek::example::{DType, Example, Feature};
 use tfseek_wire::{WireReader, varint};
 
 /// The rows of one episode's lists. Those whose borders the table does not have are found by reading the list
 /// once.
-pub(super) struct StepRows<'t> {
+pub(crate) struct StepRows<'t> {
     keys: &'t EpisodeKeys,
     table: &'t EpisodeTable,
     found: Vec<FoundRows>,
@@ -31,17 +31,16 @@ struct FoundRows {
 /// Returns the error of a list that is not divided among the steps as its lengths say.
 #[cold]
 fn uneven(expected: u64, found: u64) -> Error {
-    let reason = format!("expected {expected} values in all steps, as their lengths say, found {found}");
-    ErrorKind::Value { reason: reason.into() }.into()
+    wrong(format!("expected {expected} values in all steps, as their lengths say, found {found}"))
 }
 
 impl<'t> StepRows<'t> {
-    pub(super) fn new(keys: &'t EpisodeKeys, table: &'t EpisodeTable) -> StepRows<'t> {
+    pub(crate) fn new(keys: &'t EpisodeKeys, table: &'t EpisodeTable) -> StepRows<'t> {
         StepRows { keys, table, found: Vec::new() }
     }
 
     /// Adds the bytes that are needed for the rows of these steps.
-    pub(super) fn need(&self, parts: &mut PayloadParts, key: usize, steps: impl IntoIterator<Item = u32>) {
+    pub(crate) fn need(&self, parts: &mut PayloadParts, key: usize, steps: impl IntoIterator<Item = u32>) {
         let Some(known) = self.keys.all().get(key) else { return };
         let mut steps = steps.into_iter().peekable();
         match &known.values {
@@ -62,7 +61,7 @@ impl<'t> StepRows<'t> {
     ///
     /// # Errors
     /// The list has another kind, or other numbers of values than its lengths say.
-    pub(super) fn prepare(&mut self, view: PayloadView<'_>, key: usize) -> Result<()> {
+    pub(crate) fn prepare(&mut self, view: PayloadView<'_>, key: usize) -> Result<()> {
         let form = self.table.place(key).form;
         let known = matches!(
             form,
@@ -92,7 +91,7 @@ impl<'t> StepRows<'t> {
     ///
     /// # Errors
     /// The first one that is not.
-    pub(super) fn check(payload: &[u8], keys: &EpisodeKeys, table: &EpisodeTable) -> Result<()> {
+    pub(crate) fn check(payload: &[u8], keys: &EpisodeKeys, table: &EpisodeTable) -> Result<()> {
         let divided = |key: &usize| {
             keys.all().get(*key).is_some_and(|key| matches!(key.values, ResolvedValues::Divided { .. }))
         };
@@ -158,8 +157,7 @@ impl<'t> StepRows<'t> {
                 let mut items = 0u64;
                 for number in numbers.by_ref().take(*count as usize) {
                     let Ok(number) = u64::try_from(number) else {
-                        let reason = format!("expected a number of items, found {number}");
-                        return Err(ErrorKind::Value { reason: reason.into() }.into());
+                        return Err(wrong(format!("expected a number of items, found {number}")));
                     };
                     items = items.saturating_add(number);
                 }
@@ -173,13 +171,13 @@ impl<'t> StepRows<'t> {
     }
 
     /// Returns true if the record does not have the feature.
-    pub(super) fn is_absent(&self, key: usize) -> bool {
+    pub(crate) fn is_absent(&self, key: usize) -> bool {
         self.table.place(key).form == ListForm::Absent
     }
 
     /// Returns the row of a step, as it is stored. `None` if the record does not have the feature.
     #[inline]
-    pub(super) fn row<'s>(&'s self, view: PayloadView<'s>, key: usize, step: u32) -> Option<&'s [u8]> {
+    pub(crate) fn row<'s>(&'s self, view: PayloadView<'s>, key: usize, step: u32) -> Option<&'s [u8]> {
         if let Some(row) = self.table.row(key, step) {
             return view.get(row);
         }
@@ -196,7 +194,7 @@ impl<'t> StepRows<'t> {
     }
 
     /// Returns a list, as it is stored. `None` if the record does not have the feature.
-    pub(super) fn whole<'s>(&'s self, view: PayloadView<'s>, key: usize) -> Option<&'s [u8]> {
+    pub(crate) fn whole<'s>(&'s self, view: PayloadView<'s>, key: usize) -> Option<&'s [u8]> {
         let place = self.table.place(key);
         match place.form {
             ListForm::Absent => None,
@@ -226,7 +224,7 @@ impl<'t> StepRows<'t> {
 }
 
 /// Returns the integers of a row.
-pub(super) fn integers(row: &[u8]) -> Result<Vec<i64>> {
+pub(crate) fn integers(row: &[u8]) -> Result<Vec<i64>> {
     let mut values = vec![0; varint::count(row)?];
     let found = varint::decode(row, &mut values);
     values.truncate(found);

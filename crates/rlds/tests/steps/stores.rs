@@ -288,7 +288,7 @@ fn without_tables_a_block_order_reads_each_episode_once() {
                 let loader =
                     windows.dataset().loader(&schema()).batch_size(8).shuffle(shuffle.clone()).seed(5);
                 let loader = loader.threads(threads).build().unwrap();
-                let warned = loader.warnings().iter().any(|w| matches!(w, Warning::ScatteredEpisodes { .. }));
+                let warned = loader.warnings().iter().any(|w| w.kind() == "scattered_episodes");
                 let all: Vec<_> = loader
                     .map(|step| {
                         let step = step.unwrap();
@@ -322,7 +322,7 @@ fn above_the_limit_steps_of_objects_are_counted_with_the_command() {
     drop(case.open(case.index()));
     let robot =
         Episodes::open(&case.open(case.index().auto_limit(1)), &keys(), &EpisodeOptions::default()).unwrap();
-    let [warning @ Warning::StepsNotIndexed { .. }] = robot.warnings() else {
+    let [warning @ Warning::Derived { kind: "steps_not_indexed", .. }] = robot.warnings() else {
         panic!("{:?}", robot.warnings())
     };
     let text = warning.to_string();

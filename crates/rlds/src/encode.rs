@@ -1,12 +1,12 @@
 //! The encoding of lists: the heads of map entries around bytes that are copied, and byte strings with their
 //! tags.
 
-use crate::error::{ErrorKind, Result};
-use crate::example::DType;
+use tfseek::error::{ErrorKind, Result};
+use tfseek::example::DType;
 use tfseek_wire::{MAX_LEN, WireReader, field_len, put_field, put_head};
 
 /// The head of an entry whose list has a number of bytes: packed numbers, or encoded byte strings.
-pub(super) struct EntryHead<'a> {
+pub(crate) struct EntryHead<'a> {
     name: &'a str,
     kind: DType,
     content: u64,
@@ -16,19 +16,19 @@ pub(super) struct EntryHead<'a> {
 }
 
 /// Appends a byte string of a list.
-pub(super) fn put_string(value: &[u8], out: &mut Vec<u8>) {
+pub(crate) fn put_string(value: &[u8], out: &mut Vec<u8>) {
     put_field(0x0a, value, out);
 }
 
 /// Counts encoded byte strings.
-pub(super) fn count_strings(row: &[u8]) -> usize {
+pub(crate) fn count_strings(row: &[u8]) -> usize {
     let mut reader = WireReader::new(row);
     std::iter::from_fn(|| reader.take_field(0x0a)).count()
 }
 
 impl<'a> EntryHead<'a> {
     /// Creates the head of an entry whose list has `content` bytes.
-    pub(super) fn new(name: &'a str, kind: DType, content: u64) -> EntryHead<'a> {
+    pub(crate) fn new(name: &'a str, kind: DType, content: u64) -> EntryHead<'a> {
         let list = match kind {
             DType::Bytes => content,
             _ if content == 0 => 0,
@@ -39,12 +39,12 @@ impl<'a> EntryHead<'a> {
         EntryHead { name, kind, content, list, feature, entry }
     }
 
-    pub(super) fn kind(&self) -> DType {
+    pub(crate) fn kind(&self) -> DType {
         self.kind
     }
 
     /// Appends the head. The bytes of the list follow.
-    pub(super) fn put(&self, out: &mut Vec<u8>) {
+    pub(crate) fn put(&self, out: &mut Vec<u8>) {
         put_head(0x0a, self.entry, out);
         put_field(0x0a, self.name.as_bytes(), out);
         put_head(0x12, self.feature, out);
@@ -61,7 +61,7 @@ impl<'a> EntryHead<'a> {
 }
 
 /// Returns the bytes of all entries.
-pub(super) fn features_len<'a, 'n: 'a>(heads: impl Iterator<Item = &'a EntryHead<'n>>) -> u64 {
+pub(crate) fn features_len<'a, 'n: 'a>(heads: impl Iterator<Item = &'a EntryHead<'n>>) -> u64 {
     heads.fold(0, |sum, head| sum.saturating_add(field_len(head.entry)))
 }
 
@@ -69,7 +69,7 @@ pub(super) fn features_len<'a, 'n: 'a>(heads: impl Iterator<Item = &'a EntryHead
 ///
 /// # Errors
 /// [`ErrorKind::TooLarge`], or there is not enough memory.
-pub(super) fn put_features_head(len: u64, out: &mut Vec<u8>) -> Result<()> {
+pub(crate) fn put_features_head(len: u64, out: &mut Vec<u8>) -> Result<()> {
     let all = field_len(len);
     if all > MAX_LEN {
         return Err(ErrorKind::TooLarge { len: all.into(), limit: MAX_LEN }.into());
@@ -82,7 +82,7 @@ pub(super) fn put_features_head(len: u64, out: &mut Vec<u8>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::example::ExampleBuilder;
+    use tfseek::example::ExampleBuilder;
 
     #[test]
     fn entries_are_those_of_the_builder() {

@@ -1,23 +1,22 @@
 //! `Windows`: records that have the values of several steps around an anchor.
 
-use super::anchors::Anchors;
-use super::encode::{EntryHead, count_strings, features_len, put_features_head, put_string};
-use super::episodes::Episodes;
-use super::format;
-use super::keys::ResolvedValues;
-use super::payload::{PayloadParts, PayloadView, joined};
-use super::rows::StepRows;
-use super::table::EpisodeTable;
-use crate::dataset::{Dataset, DerivedRecords, StoredRecord};
-use crate::error::{At, Error, ErrorKind, FeatureError, Result};
-use crate::example::DType;
-use crate::io::Traffic;
-use crate::policy::Verify;
-use crate::warning::Warning;
+use crate::anchors::Anchors;
+use crate::encode::{EntryHead, count_strings, features_len, put_features_head, put_string};
+use crate::episodes::Episodes;
+use crate::format;
+use crate::keys::ResolvedValues;
+use crate::payload::{PayloadParts, PayloadView, joined};
+use crate::rows::StepRows;
+use crate::table::EpisodeTable;
 use std::collections::HashMap;
-use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
+use tfseek::Warning;
+use tfseek::dataset::{Dataset, DerivedRecords, StoredRecord};
+use tfseek::error::{At, Error, ErrorKind, FeatureError, Result};
+use tfseek::example::DType;
+use tfseek::io::Traffic;
+use tfseek::policy::Verify;
 use tfseek_wire::put_varint;
 
 /// Values in place of those before the first step of an episode and after its last one.
@@ -57,6 +56,15 @@ struct WindowFeature {
     values: WindowValues,
 }
 
+impl WindowFeature {
+    /// Returns the error of a row that the record does not have.
+    #[cold]
+    fn lost(&self) -> Error {
+        let expected = self.kind.list_name();
+        Error::from(FeatureError::Missing { expected }).feature(self.name.as_bytes())
+    }
+}
+
 #[derive(Clone, Debug)]
 enum WindowValues {
     /// The rows of a key, at these offsets from the anchor.
@@ -87,7 +95,7 @@ pub struct WindowsBuilder {
 }
 
 impl WindowsBuilder {
-    pub(super) fn new(episodes: Episodes) -> WindowsBuilder {
+    pub(crate) fn new(episodes: Episodes) -> WindowsBuilder {
         WindowsBuilder { episodes, features: Vec::new(), pad: Pad::default(), anchors: None, error: None }
     }
 
@@ -203,7 +211,7 @@ impl WindowsBuilder {
         let starts = episodes.starts();
         let anchors = match anchors {
             Some(ranges) => Anchors::of_ranges(starts, ranges, inside)?,
-            None if inside.is_none() => Anchors::All(episodes.shared_starts()),
+            None if inside.is_none() => Anchors::All(Arc::clone(&episodes.0.starts)),
             None => Anchors::of_ranges(starts, (0..episodes.len()).map(|e| (e, 0..u64::MAX)), inside)?,
         };
         let mean = mean_bytes(&episodes, &features);
@@ -278,7 +286,7 @@ fn mean_bytes(episodes: &Episodes, features: &[WindowFeature]) -> u64 {
 /// #     writer.write(&tfseek::ExampleBuilder::new().float("steps/action", action).encode()?)?;
 /// # }
 /// # writer.close()?;
-/// # use tfseek::steps::{EpisodeKey, EpisodeKeys, EpisodeValues, Episodes};
+/// # use tfseek_rlds::{EpisodeKey, EpisodeKeys, EpisodeValues, Episodes};
 /// # let ds = tfseek::DatasetOptions::new().index(tfseek::IndexMode::Memory).open(&path)?;
 /// # let action = EpisodeKey { name: "steps/action".into(), kind: tfseek::DType::Float32, values: EpisodeValues::Steps { width: 2 } };
 /// # let robot = Episodes::open(&ds, &EpisodeKeys::new([action])?, &Default::default())?;
@@ -323,7 +331,7 @@ impl Windows {
     /// payload are taken as they are.
     ///
     /// ```
-    /// # use tfseek::steps::{EpisodeKey, EpisodeKeys, EpisodeTable, EpisodeValues, Episodes};
+    /// # use tfseek_rlds::{EpisodeKey, EpisodeKeys, EpisodeTable, EpisodeValues, Episodes};
     /// # let action = EpisodeKey { name: "steps/action".into(), kind: tfseek::DType::Float32, values: EpisodeValues::Steps { width: 2 } };
     /// let none = tfseek::DatasetOptions::new().open_regions([])?;
     /// let robot = Episodes::open(none.dataset(), &EpisodeKeys::new([action])?, &Default::default())?;
@@ -369,6 +377,7 @@ impl Windows {
 }
 
 /// The records of windows.
+#[derive(Debug)]
 struct WindowRecords {
     episodes: Episodes,
     features: Vec<WindowFeature>,
@@ -379,16 +388,10 @@ struct WindowRecords {
 }
 
 /// Buffers for one window at a time.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct WindowScratch {
     parts: PayloadParts,
     record: Vec<u8>,
-}
-
-impl fmt::Debug for WindowRecords {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "WindowRecords({} windows over {:?})", self.anchors.len(), self.episodes)
-    }
 }
 
 /// Returns the step at an offset from an anchor, clipped to the episode, and true if it was clipped.
@@ -412,6 +415,50 @@ enum ListPart<'a> {
     Repeated(&'a [u8], usize),
     /// This number of zero bytes or empty strings.
     Zeros(usize),
+}
+
+impl<'a> ListPart<'a> {
+    /// Returns the part of a row: of the step `at`, or as `pad` has it for one that does not exist.
+    fn of_row(
+        kind: DType,
+        width: Option<u32>,
+        pad: Option<&'a PadRow>,
+        at: u32,
+        row: impl Fn(u32) -> Result<&'a [u8]>,
+    ) -> Result<ListPart<'a>> {
+        Ok(match (pad, width) {
+            (None, _) => ListPart::Bytes(row(at)?),
+            (Some(PadRow::First), _) => ListPart::Bytes(row(0)?),
+            (Some(PadRow::ZerosOfFirst), _) => ListPart::Zeros(zeros_like(kind, row(0)?)),
+            (Some(PadRow::String(one)), Some(width)) => ListPart::Repeated(one, width as usize),
+            (Some(PadRow::String(one)), None) => ListPart::Repeated(one, count_strings(row(0)?)),
+            (Some(PadRow::Zeros), _) => ListPart::Zeros(zero_bytes(kind, width.unwrap_or(0))),
+        })
+    }
+
+    /// Returns the number of bytes.
+    fn len(&self, kind: DType) -> usize {
+        match self {
+            ListPart::Bytes(bytes) => bytes.len(),
+            ListPart::Own(n) => *n,
+            ListPart::Repeated(bytes, n) => bytes.len().saturating_mul(*n),
+            ListPart::Zeros(n) if kind == DType::Bytes => n.saturating_mul(2),
+            ListPart::Zeros(n) => *n,
+        }
+    }
+
+    /// Appends the part. `own` are the bytes that are not the payload's.
+    fn put(self, kind: DType, own: &mut impl Iterator<Item = u8>, buf: &mut Vec<u8>) {
+        match self {
+            ListPart::Bytes(bytes) => buf.extend_from_slice(bytes),
+            ListPart::Own(n) => buf.extend(own.take(n)),
+            ListPart::Repeated(bytes, n) => (0..n).for_each(|_| buf.extend_from_slice(bytes)),
+            ListPart::Zeros(n) if kind == DType::Bytes => {
+                buf.extend(std::iter::repeat_n([0x0a, 0], n).flatten());
+            }
+            ListPart::Zeros(n) => buf.resize(buf.len() + n, 0),
+        }
+    }
 }
 
 impl WindowRecords {
@@ -465,7 +512,7 @@ impl WindowRecords {
         let mut rows = StepRows::new(keys, &table);
         scratch.parts.clear();
         self.need(&rows, &table, step, &mut scratch.parts);
-        let has_objects = self.episodes.has_objects();
+        let has_objects = self.episodes.0.has_objects;
         let view = scratch.parts.load(&at, keys, has_objects, verify, &mut scratch.record)?;
         self.encode(&mut rows, view, &table, (episode, step), buf)
     }
@@ -486,94 +533,48 @@ impl WindowRecords {
                 rows.prepare(view, *key)?;
             }
         }
-        let lost = |feature: &WindowFeature| {
-            let expected = feature.kind.list_name();
-            Error::from(FeatureError::Missing { expected }).feature(feature.name.as_bytes())
-        };
         // Small lists that are no bytes of the payload.
         let mut own: Vec<u8> = Vec::new();
         let mut parts: Vec<ListPart<'_>> = Vec::with_capacity(self.features.len() * 2);
         let mut heads: Vec<(EntryHead<'_>, usize)> = Vec::with_capacity(self.features.len());
         for feature in &self.features {
             let first = parts.len();
-            let mut len = 0usize;
+            let start = own.len();
             match &feature.values {
+                // A record may lack a feature, which the parser treats as in any record.
+                WindowValues::Rows { key, .. } if rows.is_absent(*key) && table.steps() > 0 => continue,
                 WindowValues::Rows { key, offsets, width, pad } => {
-                    // A record may lack a feature, which the parser treats as in any record.
-                    if rows.is_absent(*key) && table.steps() > 0 {
-                        continue;
-                    }
                     for offset in offsets.iter() {
                         let (at, outside) = clipped(step, *offset, table.steps());
-                        let row = || rows.row(view, *key, at).ok_or_else(|| lost(feature));
-                        let of_first = || rows.row(view, *key, 0).ok_or_else(|| lost(feature));
-                        let part = match (outside && self.pad == Pad::Zero, pad) {
-                            (false, _) => ListPart::Bytes(row()?),
-                            (true, PadRow::First) => ListPart::Bytes(of_first()?),
-                            (true, PadRow::ZerosOfFirst) => {
-                                ListPart::Zeros(zeros_like(feature.kind, of_first()?))
-                            }
-                            (true, PadRow::String(one)) => match width {
-                                Some(width) => ListPart::Repeated(one, *width as usize),
-                                None => ListPart::Repeated(one, count_strings(of_first()?)),
-                            },
-                            (true, PadRow::Zeros) => {
-                                ListPart::Zeros(zero_bytes(feature.kind, width.unwrap_or(0)))
-                            }
-                        };
-                        len = len.saturating_add(match &part {
-                            ListPart::Bytes(bytes) => bytes.len(),
-                            ListPart::Own(n) => *n,
-                            ListPart::Repeated(bytes, n) => bytes.len().saturating_mul(*n),
-                            ListPart::Zeros(n) if feature.kind == DType::Bytes => n.saturating_mul(2),
-                            ListPart::Zeros(n) => *n,
-                        });
-                        parts.push(part);
+                        let pad = (outside && self.pad == Pad::Zero).then_some(pad);
+                        let row = |at| rows.row(view, *key, at).ok_or_else(|| feature.lost());
+                        parts.push(ListPart::of_row(feature.kind, *width, pad, at, row)?);
                     }
                 }
                 WindowValues::Episode { key } => match rows.whole(view, *key) {
-                    Some(bytes) => {
-                        len = bytes.len();
-                        parts.push(ListPart::Bytes(bytes));
-                    }
+                    Some(bytes) => parts.push(ListPart::Bytes(bytes)),
                     None => continue,
                 },
                 WindowValues::Flags { offsets } => {
-                    let start = own.len();
                     let outside = |offset: &i64| clipped(step, *offset, table.steps()).1;
                     own.extend(offsets.iter().map(|offset| u8::from(outside(offset))));
-                    len = own.len() - start;
-                    parts.push(ListPart::Own(len));
+                    parts.push(ListPart::Own(own.len() - start));
                 }
                 WindowValues::Number { step: of_step } => {
-                    let start = own.len();
                     put_varint(if *of_step { step } else { episode }, &mut own);
-                    len = own.len() - start;
-                    parts.push(ListPart::Own(len));
+                    parts.push(ListPart::Own(own.len() - start));
                 }
             }
-            let count = parts.len() - first;
-            heads.push((EntryHead::new(&feature.name, feature.kind, len as u64), count));
+            let added = parts.get(first..).unwrap_or_default();
+            let len = added.iter().fold(0usize, |len, part| len.saturating_add(part.len(feature.kind)));
+            heads.push((EntryHead::new(&feature.name, feature.kind, len as u64), added.len()));
         }
-        let body = features_len(heads.iter().map(|(head, _)| head));
-        put_features_head(body, buf)?;
+        put_features_head(features_len(heads.iter().map(|(head, _)| head)), buf)?;
         let mut own = own.into_iter();
         let mut parts = parts.into_iter();
         for (head, count) in &heads {
             head.put(buf);
-            for part in parts.by_ref().take(*count) {
-                match part {
-                    ListPart::Bytes(bytes) => buf.extend_from_slice(bytes),
-                    ListPart::Own(n) => buf.extend(own.by_ref().take(n)),
-                    ListPart::Repeated(bytes, n) => {
-                        (0..n).for_each(|_| buf.extend_from_slice(bytes));
-                    }
-                    ListPart::Zeros(n) if matches!(head.kind(), DType::Bytes) => {
-                        buf.extend(std::iter::repeat_n([0x0a, 0], n).flatten());
-                    }
-                    ListPart::Zeros(n) => buf.resize(buf.len() + n, 0),
-                }
-            }
+            parts.by_ref().take(*count).for_each(|part| part.put(head.kind(), &mut own, buf));
         }
         Ok(())
     }
@@ -582,7 +583,7 @@ impl WindowRecords {
     /// of an episode are requested together, and an episode without a table is requested whole, once for all
     /// of its windows.
     fn announce_objects(&self, ids: &[u64], wanted: bool) {
-        let pool = self.episodes.pool();
+        let pool = self.episodes.0.pool.own();
         let mut places: Vec<_> = ids.iter().filter_map(|id| self.locate(*id).ok()).collect();
         // The windows of an episode follow each other, in the order of the first one.
         let mut first: HashMap<u64, usize> = HashMap::new();
@@ -625,24 +626,6 @@ impl WindowRecords {
                 let ranges: Vec<Range<u32>> = all.iter().filter(inside).cloned().collect();
                 at.announce(Some(&ranges), wanted);
             }
-        }
-    }
-
-    /// Calls `f` with the record of each window, and the parts of its payload. `None`: the whole payload.
-    fn each_range(&self, ids: &[u64], f: impl Fn(&StoredRecord<'_>, Option<&[Range<u32>]>)) {
-        let mut parts = PayloadParts::default();
-        let episodes: Vec<u64> = ids.iter().filter_map(|id| Some(self.anchors.locate(*id).ok()?.0)).collect();
-        self.episodes.want_tables(&episodes);
-        for id in ids {
-            // Reading it will tell of an error.
-            let Ok((episode, step, at)) = self.locate(*id) else { continue };
-            let Some(table) = self.episodes.known_table(episode, &at) else {
-                f(&at, None);
-                continue;
-            };
-            parts.clear();
-            self.need(&StepRows::new(self.episodes.keys(), &table), &table, step, &mut parts);
-            f(&at, parts.ranges(false).as_deref());
         }
     }
 }
@@ -699,24 +682,28 @@ impl DerivedRecords for WindowRecords {
         made.map_err(|e| e.at(self.location(i)))
     }
 
-    fn want(&self, ids: &[u64]) {
+    fn announce(&self, ids: &[u64], wanted: bool) {
         if self.has_objects() {
-            self.announce_objects(ids, true)
-        } else {
-            self.each_range(ids, |at, parts| at.announce(parts, true))
+            return self.announce_objects(ids, wanted);
         }
-    }
-
-    fn forget(&self, ids: &[u64]) {
-        if self.has_objects() {
-            self.announce_objects(ids, false)
-        } else {
-            self.each_range(ids, |at, parts| at.announce(parts, false))
+        let mut parts = PayloadParts::default();
+        let episodes: Vec<u64> = ids.iter().filter_map(|id| Some(self.anchors.locate(*id).ok()?.0)).collect();
+        self.episodes.want_tables(&episodes);
+        for id in ids {
+            // Reading it will tell of an error.
+            let Ok((episode, step, at)) = self.locate(*id) else { continue };
+            let Some(table) = self.episodes.known_table(episode, &at) else {
+                at.announce(None, wanted);
+                continue;
+            };
+            parts.clear();
+            self.need(&StepRows::new(self.episodes.keys(), &table), &table, step, &mut parts);
+            at.announce(parts.ranges(false).as_deref(), wanted);
         }
     }
 
     fn has_objects(&self) -> bool {
-        self.episodes.has_objects()
+        self.episodes.0.has_objects
     }
 
     fn traffic(&self) -> Option<Traffic> {
@@ -724,7 +711,7 @@ impl DerivedRecords for WindowRecords {
     }
 
     fn scattered(&self) -> Option<Warning> {
-        self.episodes.without_tables().map(format::scattered)
+        self.episodes.0.tables.without().map(format::scattered)
     }
 
     /// Returns the fingerprint of the dataset, the lengths of all episodes, and the anchors.
