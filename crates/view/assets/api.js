@@ -54,10 +54,8 @@ export async function text(path, params = {}, { signal } = {}) {
 /** The address of one byte string: of a feature, or without one, of the whole payload. */
 export const bytesUrl = (id, feature, params) => address(`/api/bytes/${id}`, { feature, ...params });
 
-/** Gets all bytes at a path, as an ArrayBuffer. */
 export const buffer = async (path, params, signal) => (await request(path, params, signal)).arrayBuffer();
 
-/** Gets the bytes `from` up to `to` of a byte string. */
 export async function bytes(id, feature, from, to, { signal } = {}) {
   const response = await fetch(bytesUrl(id, feature), { signal, headers: { Range: `bytes=${from}-${to - 1}` } });
   if (response.status === 416) return new Uint8Array(0);
@@ -81,7 +79,6 @@ export function recordCache(set) {
   const key = (id, features) => `${features ?? ""} ${id}`;
 
   async function load(ids, features, signal) {
-    // The request of a run of ids is short.
     const run = ids.every((id, i) => id === ids[0] + i);
     const params = run ? { from: ids[0], n: ids.length } : { ids: ids.join(",") };
     const found = await get("/api/records", { set, ...params, features }, { signal });

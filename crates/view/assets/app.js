@@ -17,8 +17,19 @@ const VIEWS = {
   step: { label: "Training step", load: () => import("./step.js") },
 };
 const KEYS = [
-  ["j k", "next and previous record"], ["h l", "value, frame or step"], ["arrows", "move in grid and table, and over steps"], ["Home End", "first and last step of an episode"], ["Enter", "open the record; in the table, show the records with this value"],
-  ["/", "condition"], ["g", "go to a record"], ["r", "random sample"], ["b", "boxes on or off"], ["+ -", "picture larger or smaller"], ["t", "table or grid"], ["?", "this help"], ["Escape", "close, or back to the list"],
+  ["j k", "next and previous record"],
+  ["h l", "value, frame or step"],
+  ["arrows", "move in grid and table, and over steps"],
+  ["Home End", "first and last step of an episode"],
+  ["Enter", "open the record; in the table, show the records with this value"],
+  ["/", "condition"],
+  ["g", "go to a record"],
+  ["r", "random sample"],
+  ["b", "boxes on or off"],
+  ["+ -", "picture larger or smaller"],
+  ["t", "table or grid"],
+  ["?", "this help"],
+  ["Escape", "close, or back to the list"],
 ];
 const LISTED = ["grid", "table", "record", "episode"]; // views of a list of records
 const SAMPLE = 60;
@@ -137,7 +148,10 @@ async function open(set) {
 
   const bar = findBar(context);
   const sample = button("Sample", random, "sample", { title: "A random sample (r)" });
-  const place = h("input", { hook: "goto", inputmode: "numeric", label: "Go to record", placeholder: "Go to record", title: "Go to record (g)", size: "12", autocomplete: "off" });
+  const place = h("input", {
+    hook: "goto", inputmode: "numeric", label: "Go to record", placeholder: "Go to record", title: "Go to record (g)",
+    size: "12", autocomplete: "off",
+  });
   const jump = h("form", {
     class: "jump",
     onsubmit(event) {
@@ -146,15 +160,21 @@ async function open(set) {
     },
   }, place);
   place.addEventListener("input", () => place.setCustomValidity(""));
-  const links = Object.entries(VIEWS).filter(([name]) => name !== "record" && (name !== "episode" || dataset.episodes !== null) && (name !== "compare" || dataset.against)).map(([name, { label }]) =>
-    h("a.view-link", { hook: `view-${name}`, "data-view": name, href: "#" }, label));
+  const links = Object.entries(VIEWS)
+    .filter(([name]) => name !== "record" && (name !== "episode" || dataset.episodes !== null) && (name !== "compare" || dataset.against))
+    .map(([name, { label }]) => h("a.view-link", { hook: `view-${name}`, "data-view": name, href: "#" }, label));
   replace(page.head,
     h("div.top-row",
       h("div.title", h("h1", { title: dataset.name }, short(dataset.name)),
-        aside([count(dataset.records, { example: "Example", sequence_example: "SequenceExample" }[dataset.kind] ?? "record"), count(dataset.shards, "shard"), size(dataset.bytes)].join(" · "))),
+        aside([
+          count(dataset.records, { example: "Example", sequence_example: "SequenceExample" }[dataset.kind] ?? "record"),
+          count(dataset.shards, "shard"),
+          size(dataset.bytes),
+        ].join(" · "))),
       dataset.against && h("label.set.row.small", h("span.muted", "Set"), setSwitch(dataset, set)),
       h("nav", { label: "Views" }, links)),
-    h("div.tool-row", bar.form, jump, sample, button("Roles", () => rolesDialog(context), "roles"), button("?", help, "open-help", { label: "Help: keys and conditions", title: "Help (?)" }), context.tools),
+    h("div.tool-row", bar.form, jump, sample, button("Roles", () => rolesDialog(context), "roles"),
+      button("?", help, "open-help", { label: "Help: keys and conditions", title: "Help (?)" }), context.tools),
     bar.error, bar.status, banner(), bar.bar);
 
   // What is known of the files, said once.
@@ -162,9 +182,13 @@ async function open(set) {
     const { damage, warnings } = dataset;
     if (!damage.ranges && !warnings.length) return null;
     const all = () => dialog("Notes on the files", null, h("ul.column", warnings.map((text) => h("li.note.warning", text))));
-    const element = h("div.note.warning.row.banner", { role: "note", hook: "banner" }, icon("Note"), damage.ranges > 0 && [
-      h("span", `${count(damage.ranges, "damaged range")} of ${size(damage.bytes)} ${damage.ranges === 1 ? "is" : "are"} left out.`), h("a", { hook: "ranges", href: "#view=data&part=damage" }, "Show the ranges")],
-    warnings.length > 0 && button(warnings.length > 1 || damage.ranges ? count(warnings.length, "note") : warnings[0], all, "notes", { class: "link" }), iconButton("Close", () => element.remove()));
+    const element = h("div.note.warning.row.banner", { role: "note", hook: "banner" }, icon("Note"),
+      damage.ranges > 0 && [
+        h("span", `${count(damage.ranges, "damaged range")} of ${size(damage.bytes)} ${damage.ranges === 1 ? "is" : "are"} left out.`),
+        h("a", { hook: "ranges", href: "#view=data&part=damage" }, "Show the ranges"),
+      ],
+      warnings.length > 0 && button(warnings.length > 1 || damage.ranges ? count(warnings.length, "note") : warnings[0], all, "notes", { class: "link" }),
+      iconButton("Close", () => element.remove()));
     return element;
   }
 
@@ -175,7 +199,9 @@ async function open(set) {
   function goTo(text) {
     const id = Number(text.replaceAll(/[,_ ]/g, ""));
     if (text.trim() === "" || !Number.isInteger(id) || id < 0 || id >= dataset.records) {
-      place.setCustomValidity(dataset.records ? `Expected a number from 0 to ${number(dataset.records - 1)}, found ${text || "nothing"}` : "There are no records");
+      place.setCustomValidity(dataset.records
+        ? `Expected a number from 0 to ${number(dataset.records - 1)}, found ${text || "nothing"}`
+        : "There are no records");
       place.reportValidity();
       return;
     }
@@ -249,11 +275,15 @@ function setSwitch(dataset, set) {
   return h("select", {
     label: "Data set on show", hook: "set",
     // Roles, columns and positions are of one set.
-    onchange: (event) => address.go({ set: event.target.value === "1" ? "1" : null, at: null, sel: null, id: null, roles: null, cols: null, ...(viewName() === "episode" && NO_STEP), view: ["record", "episode"].includes(viewName()) ? null : viewName() }),
+    onchange: (event) => address.go({
+      set: event.target.value === "1" ? "1" : null,
+      at: null, sel: null, id: null, roles: null, cols: null,
+      ...(viewName() === "episode" && NO_STEP),
+      view: ["record", "episode"].includes(viewName()) ? null : viewName(),
+    }),
   }, names.map((name, i) => h("option", { value: i, selected: String(i) === set }, short(name))));
 }
 
-// A path without its folders.
 const short = (name) => name.replace(/^.*\/(?=[^/]+$)/, "");
 
 const viewName = () => (Object.hasOwn(VIEWS, address.state.view ?? "") ? address.state.view : opened?.context.dataset.home ?? "grid");
@@ -309,7 +339,8 @@ async function show(state) {
     if (aborted(error) || late()) return;
     if (error.status === 403) return;
     leave();
-    replace(page.main, h("div.empty", { hook: "error" }, h("p.error", error.message), h("button", { type: "button", onclick: () => show(address.state) }, "Try again")));
+    replace(page.main, h("div.empty", { hook: "error" }, h("p.error", error.message),
+      h("button", { type: "button", onclick: () => show(address.state) }, "Try again")));
     document.body.dataset.ready = viewName();
   }
 }

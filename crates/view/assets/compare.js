@@ -7,7 +7,12 @@ import { card } from "./grid.js";
 import { brief, overlay, percent, rangeText, valueText } from "./histogram.js";
 import { href, state } from "./state.js";
 
-const FORMULA = "Drift is the Jensen-Shannon distance √((KL(P|M) + KL(Q|M)) / 2) with M = (P + Q) / 2, in bits: 0 is equal, 1 has nothing in common. Both sides are counted by the same values, or in the same parts of equal shares. The mark is chance: two draws of one distribution, with as many records, stay below it in 19 of 20 cases. Features are ordered by what is above it.";
+const FORMULA = [
+  "Drift is the Jensen-Shannon distance √((KL(P|M) + KL(Q|M)) / 2) with M = (P + Q) / 2, in bits: 0 is equal, 1 has nothing in common.",
+  "Both sides are counted by the same values, or in the same parts of equal shares.",
+  "The mark is chance: two draws of one distribution, with as many records, stay below it in 19 of 20 cases.",
+  "Features are ordered by what is above it.",
+].join(" ");
 const LISTED = 100; // pairs of equal records
 const SAMPLES = 3; // records of each side
 const SIDES = ["first", "second"];
@@ -16,7 +21,8 @@ export function mount(root, context) {
   if (!context.dataset.against) {
     const line = context.command("view", "--baseline OTHER");
     replace(root, h("div.empty", { hook: "empty" }, h("h1", "There is no second set"),
-      h("p", "Start the viewer with another data set, for example the validation split or last month's files:"), h("code.note", line), button("Copy the command", () => context.copy(line, "the command"))));
+      h("p", "Start the viewer with another data set, for example the validation split or last month's files:"), h("code.note", line),
+      button("Copy the command", () => context.copy(line, "the command"))));
     return { title: "Compare", keys: {}, update() {}, unmount() {} };
   }
 
@@ -35,7 +41,8 @@ export function mount(root, context) {
   const pages = h("div.row");
   const common = vbox();
   replace(root, h("div.page.data-view.compare", h("h1", "Compare"), notes, h("div.sides", heads),
-    section("Features, most different first", "stats", only, pages, rows, muted("Bars are the first set, the line is the second; heights are shares of the values of a set. ", FORMULA)),
+    section("Features, most different first", "stats", only, pages, rows,
+      muted("Bars are the first set, the line is the second; heights are shares of the values of a set. ", FORMULA)),
     section("Records in both", "common", common)));
 
   let seen;
@@ -108,19 +115,24 @@ export function mount(root, context) {
       const [s, a] = [stats[set], answers[set]];
       replace(heads[set], h("h2", names[set]), a && !a.done ? meter(`Records read of ${names[set]}`, a.read, a.records) : null,
         h("p", s ? `${recordsText(s)} in ${count(s.shards, "shard")}, ${size(s.payload_bytes)}` : "Reading the records …"),
-        s?.distinct_payloads ? muted(`${distinctText(s.distinct_payloads)} distinct records${s.sizes ? ` of ${size(s.sizes.mean)} on average` : ""}`) : null, samples[set]);
+        s?.distinct_payloads
+          && muted(`${distinctText(s.distinct_payloads)} distinct records${s.sizes ? ` of ${size(s.sizes.mean)} on average` : ""}`),
+        samples[set]);
     }
     if (!stats[0] || !stats[1]) return;
     const tables = stats.map((s) => new Map(featuresOf(s)));
     replace(only, [0, 1].map((set) => {
       const missing = [...tables[set].keys()].filter((key) => !tables[1 - set].has(key));
-      return missing.length ? h("p.note.warning", { hook: "only" }, `Only in ${names[set]}: ${missing.slice(0, 50).join(", ")}${missing.length > 50 ? ` and ${number(missing.length - 50)} more` : ""}.`) : null;
+      if (!missing.length) return null;
+      const more = missing.length > 50 ? ` and ${number(missing.length - 50)} more` : "";
+      return h("p.note.warning", { hook: "only" }, `Only in ${names[set]}: ${missing.slice(0, 50).join(", ")}${more}.`);
     }));
     const pairs = [...tables[0]].filter(([key]) => tables[1].has(key)).map(([key, a]) => {
       const b = tables[1].get(key);
       const both = drift.get(key);
+      const present = [a, b].map((f, set) => f.present / Math.max(1, stats[set].records));
       // Different kinds first, then drift.
-      return { key, a, b, both, present: [a, b].map((f, set) => f.present / Math.max(1, stats[set].records)), rank: a.kind !== b.kind ? Infinity : both?.rank ?? 0 };
+      return { key, a, b, both, present, rank: a.kind !== b.kind ? Infinity : both?.rank ?? 0 };
     }).sort((x, y) => y.rank - x.rank || (x.key < y.key ? -1 : 1));
     const [shown, turns] = paged(pairs);
     replace(pages, h("span.muted", count(pairs.length, "feature"), " in both"), turns);
@@ -130,15 +142,25 @@ export function mount(root, context) {
 
   function row({ key, a, b, both, present }) {
     const sides = [a[a.kind], b[b.kind]];
-    const columns = [["in", (_, set) => percent(present[set], 1)], ["mean", (s) => brief(s?.mean)], ["std", (s) => brief(s?.std)], ["min", (s) => brief(s?.min)], ["median", (s) => brief(s?.quantiles?.p50)],
-      ["p95", (s) => brief(s?.quantiles?.p95)], ["max", (s) => brief(s?.max)], ["distinct", (s) => (s ? distinctText(s.distinct) : "")]]
-      .map(([name, f]) => [name, ...sides.map(f)]).filter(([, x, y]) => x || y);
+    const columns = [
+      ["in", (_, set) => percent(present[set], 1)],
+      ["mean", (s) => brief(s?.mean)],
+      ["std", (s) => brief(s?.std)],
+      ["min", (s) => brief(s?.min)],
+      ["median", (s) => brief(s?.quantiles?.p50)],
+      ["p95", (s) => brief(s?.quantiles?.p95)],
+      ["max", (s) => brief(s?.max)],
+      ["distinct", (s) => (s ? distinctText(s.distinct) : "")],
+    ].map(([name, f]) => [name, ...sides.map(f)]).filter(([, x, y]) => x || y);
     return h("article.feature", { label: key },
       h("div.who", h("h3", a.name), h("span.chip", a.kind ?? "no kind"),
-        a.kind !== b.kind ? h("p.warning.small", `${b.kind ?? "no kind"} in the second set`) : null,
+        a.kind !== b.kind && h("p.warning.small", `${b.kind ?? "no kind"} in the second set`),
         both && gauge(both)),
-      h("div.values", h("div", both && overlay(key, both.bars.map((bar) => ({ ...bar, label: labelOf(bar) })), names, ends(both)), both ? null : muted("no values of one kind in both sets")),
-        table(["", ...columns.map(([name]) => name)], SIDES.map((name, set) => [h("span", { class: `key ${name}` }, name), ...columns.map((c) => c[set + 1])]), true, "pair")));
+      h("div.values",
+        h("div", both ? overlay(key, both.bars.map((bar) => ({ ...bar, label: labelOf(bar) })), names, ends(both))
+          : muted("no values of one kind in both sets")),
+        table(["", ...columns.map(([name]) => name)],
+          SIDES.map((name, set) => [h("span", { class: `key ${name}` }, name), ...columns.map((c) => c[set + 1])]), true, "pair")));
   }
 
   const labelOf = (bar) => (bar.others ? "all other values" : bar.low === undefined ? valueText(bar) : rangeText(bar));
@@ -146,7 +168,8 @@ export function mount(root, context) {
   function ends({ bars, by, scale }) {
     const [first, last] = [bars[0], bars.findLast((bar) => !bar.others)];
     const end = (bar, side) => (bar.low === undefined ? valueText(bar) : brief(bar[side]));
-    return { first: end(first, "low"), last: first === last ? "" : end(last, "high"), note: [by === "length" && "length in bytes", scale === "log" && "log scale"].filter(Boolean).join(", ") };
+    const note = [by === "length" && "length in bytes", scale === "log" && "log scale"].filter(Boolean).join(", ");
+    return { first: end(first, "low"), last: first === last ? "" : end(last, "high"), note };
   }
 
   // The drift as a bar, with a mark where chance ends.
@@ -160,10 +183,12 @@ export function mount(root, context) {
 
   function drawCommon({ done, read, records, common: found, pairs }) {
     const link = (set, id) => h("a", { href: href({ view: "record", id, set: set || null, where: null, at: null, sel: null }) }, `record ${number(id)}`);
-    replace(common, done ? null : meter("Records compared", read, records),
-      h("p", found ? `${count(found, "record")} of ${names[1]} ${found === 1 ? "has" : "have"} an equal payload in ${names[0]}.` : done ? "No record is in both sets." : "No equal record so far."),
-      pairs.length ? table(SIDES.map((name) => h("span", { class: `key ${name}` }, `${name} set`)), pairs.slice(0, LISTED).map(([a, b]) => [link(0, a), link(1, b)]), false, "pair") : null,
-      found > LISTED ? muted(`The first ${Math.min(LISTED, pairs.length)} pairs are listed.`) : null);
+    replace(common, !done && meter("Records compared", read, records),
+      h("p", found ? `${count(found, "record")} of ${names[1]} ${found === 1 ? "has" : "have"} an equal payload in ${names[0]}.`
+        : done ? "No record is in both sets." : "No equal record so far."),
+      pairs.length > 0 && table(SIDES.map((name) => h("span", { class: `key ${name}` }, `${name} set`)),
+        pairs.slice(0, LISTED).map(([a, b]) => [link(0, a), link(1, b)]), false, "pair"),
+      found > LISTED && muted(`The first ${Math.min(LISTED, pairs.length)} pairs are listed.`));
   }
 
   start();

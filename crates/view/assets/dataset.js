@@ -17,7 +17,9 @@ export function paged(list) {
   const last = Math.max(0, Math.ceil(list.length / PAGE) - 1);
   const page = Math.min(last, Math.max(0, Math.floor(Number(state.p) || 0)));
   const turn = (to, label, hook) => button(label, () => go({ p: to || null }), hook, { disabled: to < 0 || to > last });
-  return [list.slice(page * PAGE, (page + 1) * PAGE), last ? [turn(page - 1, "Previous", "previous"), h("span", `${number(page + 1)} of ${number(last + 1)}`), turn(page + 1, "Next", "next")] : null];
+  const shown = list.slice(page * PAGE, (page + 1) * PAGE);
+  const place = h("span", `${number(page + 1)} of ${number(last + 1)}`);
+  return [shown, last ? [turn(page - 1, "Previous", "previous"), place, turn(page + 1, "Next", "next")] : null];
 }
 
 /** Asks for the answer of a scan until it is done, fails or `signal` ends it. */
@@ -50,7 +52,8 @@ export function recordsText(stats) {
 }
 
 /** All features and feature lists: [name that tells them apart, feature]. */
-export const featuresOf = (stats) => [...(stats.features ?? []), ...(stats.feature_lists ?? [])].map((f) => [f.steps === undefined ? f.name : `${f.name} (feature list)`, f]);
+export const featuresOf = (stats) => [...(stats.features ?? []), ...(stats.feature_lists ?? [])]
+  .map((f) => [f.steps === undefined ? f.name : `${f.name} (feature list)`, f]);
 
 /** "distinct" of statistics in words: estimates say so. */
 export const distinctText = (distinct) => `${distinct.exact ? "" : "about "}${number(distinct.count)}`;
@@ -71,7 +74,10 @@ export function mount(root, context) {
   const what = h("p.muted");
   const notes = vbox();
   const totals = h("dl.totals");
-  const search = h("input", { type: "search", label: "Search features", placeholder: "Search features", oninput: () => context.go({ q: search.value, p: null }, { replace: true }) });
+  const search = h("input", {
+    type: "search", label: "Search features", placeholder: "Search features",
+    oninput: () => context.go({ q: search.value, p: null }, { replace: true }),
+  });
   const pages = hbox();
   const searchRow = h("div.row.spread", { hidden: true }, search, pages);
   const features = h("div.features");
@@ -82,7 +88,12 @@ export function mount(root, context) {
   });
   const { damage, shards } = context.dataset;
   const damaged = section(damage.ranges ? `Damage: ${count(damage.ranges, "range")} left out` : "Damage", "damage", boxes[2]);
-  const sections = [prepared(context), section("Features", "stats", searchRow, features), section("Schema", "schema", boxes[0]), section(count(shards, "shard"), "shards", boxes[1])].filter(Boolean);
+  const sections = [
+    prepared(context),
+    section("Features", "stats", searchRow, features),
+    section("Schema", "schema", boxes[0]),
+    section(count(shards, "shard"), "shards", boxes[1]),
+  ].filter(Boolean);
   sections.splice(damage.ranges ? 0 : sections.length, 0, damaged);
   const line = () => context.command("stats", state.where ? `--where ${shellWord(state.where)}` : "");
   replace(root, h("div.page.data-view",
@@ -156,7 +167,11 @@ export function mount(root, context) {
     if (document.activeElement !== search) search.value = state.q ?? "";
     replace(pages, h("span.muted", state.q ? `${number(found.length)} of ${count(all.length, "feature")}` : count(all.length, "feature")), turns);
     const rows = shown.map(([key, feature]) => row(key, feature));
-    if (!rows.length) rows.push(all.length || !stats.fields?.length ? h("p.muted", { hook: "empty" }, all.length ? `No name of a feature contains “${state.q}”.` : !stats.records ? (scanned ? "No record meets the condition." : "There are no records.") : "The records have no features.") : fieldsTable(stats.fields));
+    if (!rows.length) {
+      const none = stats.records ? "The records have no features." : scanned ? "No record meets the condition." : "There are no records.";
+      const why = all.length ? `No name of a feature contains “${state.q}”.` : none;
+      rows.push(!all.length && stats.fields?.length ? fieldsTable(stats.fields) : h("p.muted", { hook: "empty" }, why));
+    }
     // The element with the focus is found again by its path in the tree.
     const path = [];
     const active = document.activeElement;
@@ -173,15 +188,17 @@ export function mount(root, context) {
     const total = feature.present + feature.absent + (list ? 0 : feature.kindless + feature.empty);
     const kinds = ["int64", "float", "bytes"].filter((kind) => feature[kind]);
     const { lengths, steps } = feature;
-    const spread = (d, noun, rest = "") => (d.min === d.max ? count(d.min, noun) : `${number(d.min)} to ${number(d.max)} ${noun}s, median ${number(d.quantiles.p50)}`) + rest;
+    const spread = (d, noun, rest = "") => (d.min === d.max ? count(d.min, noun)
+      : `${number(d.min)} to ${number(d.max)} ${noun}s, median ${number(d.quantiles.p50)}`) + rest;
     return h("article.feature", { label: key },
       h("div.who",
         h("h3", feature.name),
-        hbox(h("span.chip", kinds.length > 1 ? `several kinds: ${kinds.join(", ")}` : feature.kind ?? "no kind"), list ? h("span.chip", "feature list") : null),
+        hbox(h("span.chip", kinds.length > 1 ? `several kinds: ${kinds.join(", ")}` : feature.kind ?? "no kind"), list && h("span.chip", "feature list")),
         share(feature.present, total, feature.present === total ? "in all records" : `in ${number(feature.present)}, ${percent(feature.present, total)}`),
-        feature.present < total && !list ? button(`missing in ${number(total - feature.present)}`, () => pick(`absent(${quoteName(feature.name)})`), "absent", { class: "link small" }) : null,
+        feature.present < total && !list && button(`missing in ${number(total - feature.present)}`,
+          () => pick(`absent(${quoteName(feature.name)})`), "absent", { class: "link small" }),
         steps ? muted(spread(steps, "step")) : null,
-        lengths && (lengths.min !== 1 || lengths.max !== 1) ? muted(spread(lengths, "value", list ? " per step" : " per record")) : null),
+        lengths && (lengths.min !== 1 || lengths.max !== 1) && muted(spread(lengths, "value", list ? " per step" : " per record"))),
       kinds.length ? kinds.map((kind) => valuesRow(key, feature, kind, list, kinds.length > 1)) : muted("no values"));
   }
 
@@ -204,8 +221,8 @@ export function mount(root, context) {
       const differ = values.distinct.exact && values.distinct.count === values.values && values.values > 1;
       const examples = differ ? top.filter((entry) => entry.value !== undefined).slice(0, 3) : top.slice(0, TOP);
       chart = top.length ? h("div", { hook: "histogram", role: "group", label: `${key}: frequent values` },
-        differ ? muted(`all values differ${examples.length ? "; for example" : ""}`) : null, topRows(feature, kind, list, examples),
-        top.length > TOP && !differ ? kept("top", `${number(top.length - TOP)} more`, () => topRows(feature, kind, list, top.slice(TOP))) : null) : null;
+        differ && muted(`all values differ${examples.length ? "; for example" : ""}`), topRows(feature, kind, list, examples),
+        top.length > TOP && !differ && kept("top", `${number(top.length - TOP)} more`, () => topRows(feature, kind, list, top.slice(TOP)))) : null;
       add("bytes each", values.lengths && between(values.lengths));
       add("not text", values.not_utf8 && percent(values.not_utf8, values.values));
       for (const [format, n] of Object.entries(images?.formats ?? {})) add(format, n && count(n, "image"));
@@ -219,15 +236,19 @@ export function mount(root, context) {
       add("median", brief(values.quantiles?.p50));
       add("zeros", values.zeros && percent(values.zeros, values.values));
       for (const [name, term, test] of [["nan", "NaN", "is nan"], ["positive_infinity", "+∞", "== +inf"], ["negative_infinity", "−∞", "== -inf"]]) {
-        if (values[name]) add(term, list ? number(values[name]) : button(number(values[name]), () => pick(`${subject(feature)} ${test}`), term, { class: "link" }));
+        if (!values[name]) continue;
+        const n = number(values[name]);
+        add(term, list ? n : button(n, () => pick(`${subject(feature)} ${test}`), term, { class: "link" }));
       }
       more = kept("more", "Quantiles and frequent values", () => h("div.deep",
-        values.quantiles ? table(null, [["min", values.min], ...Object.entries(values.quantiles), ["max", values.max]].map(([name, x]) => [name, brief(x)]), true) : null,
-        values.top?.length ? h("div", muted(`Most frequent values${values.top_error ? ", counts at least" : ""}`), topRows(feature, kind, list, values.top)) : null));
+        values.quantiles ? table(null, [["min", values.min], ...Object.entries(values.quantiles), ["max", values.max]]
+          .map(([name, x]) => [name, brief(x)]), true) : null,
+        values.top?.length ? h("div", muted(`Most frequent values${values.top_error ? ", counts at least" : ""}`),
+          topRows(feature, kind, list, values.top)) : null));
     }
     add("values", unit === "values" && number(values.values));
     add("distinct", distinctText(values.distinct));
-    return h("div.values", titled ? muted(`as ${kind}, in ${number(feature.kinds?.[kind] ?? 0)}`) : null,
+    return h("div.values", titled && muted(`as ${kind}, in ${number(feature.kinds?.[kind] ?? 0)}`),
       h("div", chart ?? muted("no finite value")), h("div", h("dl.figures", figures), more));
   }
 
@@ -240,7 +261,8 @@ export function mount(root, context) {
       bar.style.width = `${100 * entry.count / values}%`;
       const parts = [bar, h("span.word", text), h("span.number.muted", percent(entry.count, values))];
       const title = `${text}: ${number(entry.count)}`;
-      return h("li", where ? button(parts, () => pick(where), "bar", { title, label: `${feature.name} ${title}, filter` }) : h("span", { title, hook: "bar" }, parts));
+      return h("li", where ? button(parts, () => pick(where), "bar", { title, label: `${feature.name} ${title}, filter` })
+        : h("span", { title, hook: "bar" }, parts));
     }));
   }
 
@@ -264,19 +286,21 @@ export function mount(root, context) {
   };
 }
 
-/** A small bar of a part, with its text. */
 export function share(part, all, text, props) {
   const bar = h("span");
   bar.style.width = `${all ? 100 * part / all : 0}%`;
   return h("div.share", props, h("span.gauge", bar), h("span.small", text));
 }
 
-// Fields of other messages than Examples.
 function fieldsTable(fields) {
   return table(["Field", "Type", "In", "Values"], fields.map((field) => {
     const numbers = field.int64 ?? field.fixed64 ?? field.fixed32;
-    return [`${field.number} ${field.name ?? ""}`, Object.keys(field.types ?? {}).join(", "), field.absent ? `${number(field.present)}, ${percent(field.present, field.present + field.absent)}` : "all",
-      numbers ? between(numbers) : field.lengths ? `${between(field.lengths)} bytes` : ""];
+    return [
+      `${field.number} ${field.name ?? ""}`,
+      Object.keys(field.types ?? {}).join(", "),
+      field.absent ? `${number(field.present)}, ${percent(field.present, field.present + field.absent)}` : "all",
+      numbers ? between(numbers) : field.lengths ? `${between(field.lengths)} bytes` : "",
+    ];
   }));
 }
 
@@ -287,7 +311,8 @@ function prepared({ dataset, listView }) {
   const names = (all) => all && [`${number(all.length)}: `, all.slice(0, 12).join(", "), all.length > 12 && ", …"];
   return splits.length > 0 && section("Splits, features and labels", "prepared",
     table(["Split", "Records", "Shards"], splits.map((split) => [enter(split), number(split.records), number(split.shards)]), true, "pair"),
-    table(["Feature", "Type", ...(Object.keys(labels).length ? ["Labels"] : [])], Object.entries(declared).map(([name, type]) => [name, h("code", type), names(labels[name])]), false, "pair"));
+    table(["Feature", "Type", ...(Object.keys(labels).length ? ["Labels"] : [])],
+      Object.entries(declared).map(([name, type]) => [name, h("code", type), names(labels[name])]), false, "pair"));
 }
 
 async function load(path, params, signal, box, draw) {
@@ -305,11 +330,16 @@ function loadSchema(box, context, signal) {
     if (!features?.length) return muted("There is no schema: the records have no features.");
     const conflicts = features.filter((f) => f.conflict);
     const bare = features.filter((f) => !f.spec && !f.conflict);
-    const without = [[conflicts, "with conflicts"], [bare, "without a kind"]].filter(([some]) => some.length).map(([some, why]) => `${count(some.length, "feature")} ${why}.`);
+    const without = [[conflicts, "with conflicts"], [bare, "without a kind"]].filter(([some]) => some.length)
+      .map(([some, why]) => `${count(some.length, "feature")} ${why}.`);
     const sorted = [...conflicts, ...features.filter((f) => !f.conflict)];
-    const rows = (list) => table(["Feature", "Specification"], list.map((f) => [f.list ? `${f.name} (feature list)` : f.name, [h("code", f.spec ?? "none"), f.conflict ? h("div.warning", f.conflict) : null]]), false, "pair");
+    const rows = (list) => table(["Feature", "Specification"], list.map((f) => [
+      f.list ? `${f.name} (feature list)` : f.name,
+      [h("code", f.spec ?? "none"), f.conflict ? h("div.warning", f.conflict) : null],
+    ]), false, "pair");
     const first = rows(sorted.slice(0, 2 * PAGE));
-    const copy = (label, text) => text && button(label, () => context.copy(typeof text === "string" ? text : JSON.stringify(text, null, 1), label.slice(5)), label);
+    const copy = (label, text) => text && button(label,
+      () => context.copy(typeof text === "string" ? text : JSON.stringify(text, null, 1), label.slice(5)), label);
     return [h("p.muted", `From ${count(records, "record")}. ${without.join(" ") || "Each feature has a specification."}`), first,
       sorted.length > 2 * PAGE && button(`Show all ${number(sorted.length)} features`, (e) => { first.replaceWith(rows(sorted)); e.target.remove(); }),
       hbox(copy("Copy Python specification", python), copy("Copy JSON schema", json)),
@@ -323,17 +353,23 @@ function loadShards(box, context, signal) {
     // One path for all bars and a slider under it: ten thousand elements would be slow. Few shards do not fill the width.
     const places = Math.max(shards.length, 12);
     const most = shards.reduce((m, s) => Math.max(m, s.bytes), 1);
-    const path = (wanted, wide) => shards.map((s, i) => (wanted(s) ? `M${i} 100V${(100 - Math.max(2, 100 * s.bytes / most)).toFixed(1)}h${wide}V100z` : "")).join("");
+    const top = (s) => (100 - Math.max(2, 100 * s.bytes / most)).toFixed(1);
+    const path = (wanted, wide) => shards.map((s, i) => (wanted(s) ? `M${i} 100V${top(s)}h${wide}V100z` : "")).join("");
     const wide = places > 200 ? 1 : 0.85;
     const mark = svg("rect.place", { width: 1, height: 100 });
     const text = h("output.small");
-    const name = ({ name, records, bytes, compression, damaged }) => `${name}: ${[count(records, "record"), size(bytes), compression !== "none" && compression, damaged && count(damaged, "damaged range")].filter(Boolean).join(", ")}`;
+    const name = ({ name, records, bytes, compression, damaged }) => `${name}: ` + [
+      count(records, "record"), size(bytes), compression !== "none" && compression, damaged && count(damaged, "damaged range"),
+    ].filter(Boolean).join(", ");
     const enter = (i) => shards[i].records && context.go({ view: context.listView(), where: null, seed: null, at: shards[i].start, sel: null });
-    const slider = h("input", { type: "range", class: "wide", min: 0, max: shards.length - 1, value: 0, label: "Shard", hidden: shards.length === 1, oninput: () => show(Number(slider.value)),
+    const slider = h("input", {
+      type: "range", class: "wide", min: 0, max: shards.length - 1, value: 0, label: "Shard", hidden: shards.length === 1,
+      oninput: () => show(Number(slider.value)),
       onkeydown: (e) => {
         e.stopPropagation(); // Arrow keys move the slider, not the page's records.
         if (e.key === "Enter") enter(Number(slider.value));
-      } });
+      },
+    });
     const records = button("Show its records", () => enter(Number(slider.value)));
     function show(i) {
       slider.value = i;
@@ -368,8 +404,11 @@ function loadDamage(box, context, signal) {
       replace(list, done ? null : meter("Bytes checked", checked, bytes), shards.slice(0, 200).map((shard) => damagedShard(shard, context)));
     }, (message) => replace(box, problem(message), h("div", button("Try again", verify))));
   };
-  const offer = (...known) => [known, h("p.muted", `${known.length ? "The indexes know these ranges" : "No damage is known"}. To verify all checksums, every byte has to be read.`), h("div", button("Verify all checksums", verify, "check"))];
-  if (context.dataset.damage.ranges) load("/api/damage", { known: 1 }, signal, box, ({ shards }) => offer(...shards.map((shard) => damagedShard(shard, context))));
+  const offer = (...known) => [known,
+    h("p.muted", `${known.length ? "The indexes know these ranges" : "No damage is known"}. To verify all checksums, every byte has to be read.`),
+    h("div", button("Verify all checksums", verify, "check"))];
+  const draw = ({ shards }) => offer(...shards.map((shard) => damagedShard(shard, context)));
+  if (context.dataset.damage.ranges) load("/api/damage", { known: 1 }, signal, box, draw);
   else replace(box, offer());
 }
 
@@ -382,6 +421,8 @@ function damagedShard({ name, path = name, bytes, error, ranges }, context) {
     svg("svg.map", { viewBox: "0 0 1000 10", role: "img", label: `${name}: ${count(ranges.length, "damaged range")}` },
       ranges.slice(0, 2000).map(([from, to]) => svg("rect.bad", { x: Math.min(996, from * whole), width: Math.max(4, (to - from) * whole), height: 10 }))),
     error ? h("p.error", error) : null,
-    ranges.length ? muted(`${count(ranges.length, "range")}: `, ranges.slice(0, 10).map(([from, to]) => `bytes ${number(from)} to ${number(to)}`).join("; "), ranges.length > 10 ? `; ${number(ranges.length - 10)} more` : "", `: ${size(lost)} of ${size(bytes)}`) : null,
+    ranges.length ? muted(`${count(ranges.length, "range")}: `,
+      ranges.slice(0, 10).map(([from, to]) => `bytes ${number(from)} to ${number(to)}`).join("; "),
+      ranges.length > 10 ? `; ${number(ranges.length - 10)} more` : "", `: ${size(lost)} of ${size(bytes)}`) : null,
     hbox(h("code.small", line), button("Copy the command", () => context.copy(line, "the command"))));
 }

@@ -47,7 +47,6 @@ export const svg = maker((name) => {
   return element;
 });
 
-/** Puts new children in place of all others. */
 export function replace(element, ...children) {
   element.replaceChildren();
   return append(element, children);
@@ -107,7 +106,6 @@ export function kindOf(feature) {
   return feature.int64 ? "int64" : feature.float ? "float" : feature.bytes ? "bytes" : null;
 }
 
-/** The values of a FEATURE that came with it. */
 export function valuesOf(feature) {
   return feature?.int64 ?? feature?.float ?? feature?.bytes ?? [];
 }
@@ -146,7 +144,11 @@ export function payloadText(record) {
     const texts = (all) => Object.entries(all?.features ?? {}).slice(0, 12).map(([name, feature]) => `${name}: ${featureText(feature, 4)}`);
     return [...context.flatMap(texts), count(record.total, "Example") + (first ? `, the first: ${texts(first).join(", ")}` : "")].join(", ");
   }
-  const one = (value) => (Array.isArray(value) ? value.every((v) => v?.number) ? `{ ${line(value)} }` : value.map(one).join(", ") : value && typeof value === "object" ? bytesText(value) : typeof value === "number" ? float(value) : String(value ?? ""));
+  const one = (value) => {
+    if (Array.isArray(value)) return value.every((v) => v?.number) ? `{ ${line(value)} }` : value.map(one).join(", ");
+    if (value && typeof value === "object") return bytesText(value);
+    return typeof value === "number" ? float(value) : String(value ?? "");
+  };
   const line = (all) => all.slice(0, 12).map((f) => `${f.name ?? f.number}: ${timeOf(f.name, f.value) ?? one(f.value)}`).join(", ");
   return fields?.some((f) => f.name) ? line(fields) : bytesText(payload);
 }
@@ -157,7 +159,10 @@ export function shellWord(text) {
 }
 
 // By the first word of a button.
-const ICONS = { Previous: "m10 3-5 5 5 5", Next: "m6 3 5 5-5 5", Close: "m4 4 8 8m0-8-8 8", Copy: "M6 6h7v7H6zM3 10V3h7", Larger: "M3 8h10M8 3v10", Smaller: "M3 8h10", Note: "m8 2 6 11H2zM8 6v3m0 2v.1" };
+const ICONS = {
+  Previous: "m10 3-5 5 5 5", Next: "m6 3 5 5-5 5", Close: "m4 4 8 8m0-8-8 8", Copy: "M6 6h7v7H6zM3 10V3h7",
+  Larger: "M3 8h10M8 3v10", Smaller: "M3 8h10", Note: "m8 2 6 11H2zM8 6v3m0 2v.1",
+};
 
 /** A picture of a button, drawn as a line. */
 export function icon(name) {
@@ -170,14 +175,12 @@ export function button(label, onclick, hook, props) {
   return h("button", { type: "button", hook, onclick, ...props }, word !== "Next" && icon(word), label, word === "Next" && icon(word));
 }
 
-/** A button that has a picture alone. */
-export const iconButton = (label, onclick, hook, props) => h("button", { type: "button", hook, label, title: label, onclick, ...props }, icon(label.split(" ")[0]));
+export const iconButton = (label, onclick, hook, props) =>
+  h("button", { type: "button", hook, label, title: label, onclick, ...props }, icon(label.split(" ")[0]));
 
-/** Boxes whose parts are beside and below each other. */
 export const hbox = (...parts) => h("div.row", parts);
 export const vbox = (...parts) => h("div.column", parts);
 
-/** Small texts beside others: a paragraph, and a part of a line. */
 export const muted = (...text) => h("p.small.muted", text);
 export const aside = (...text) => h("span.small.muted", text);
 
@@ -193,7 +196,6 @@ export function table(heads, rows, right = false, kind = "") {
     h("tbody", rows.map(([head, ...cells]) => h("tr", h("th", { scope: "row" }, head), cells.map((cell) => h("td", { class: side }, cell)))))));
 }
 
-/** A control with its name above. */
 export const field = (label, ...control) => h("label.field", h("span", label), control);
 
 /** Calls `f` once, `ms` after the last of a run of calls. */

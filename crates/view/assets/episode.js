@@ -1,7 +1,9 @@
 // The page of one episode: films, curves, texts and flags under one cursor, and a window as a model reads it.
 
 import { aborted, bytesUrl, get, values } from "./api.js";
-import { aside, attrs, bytesText, count, debounce, featureText, field, float, h, hbox, muted, named, number, replace, setText, size, sorry, svg, vbox } from "./dom.js";
+import {
+  aside, attrs, bytesText, count, debounce, featureText, field, float, h, hbox, muted, named, number, replace, setText, size, sorry, svg, vbox,
+} from "./dom.js";
 import { pager } from "./find.js";
 import { COLUMNS, chart } from "./sequence.js";
 import { href, note } from "./state.js";
@@ -117,8 +119,9 @@ function marks(flag, steps) {
   const x = (step) => Math.max(0, Math.min(COLUMNS, steps > 1 ? (step / (steps - 1)) * COLUMNS : COLUMNS / 2));
   const cursor = svg("line.cursor", { y1: 0, y2: 10 });
   const set = flag.runs.reduce((sum, [from, to]) => sum + to - from, 0);
+  const label = `${flag.name}: ${count(set, "step")}${flag.until < steps ? " or more" : ""}`;
   const element = h("div.chart.marks", h("div.scale.small.muted", { title: flag.name, "aria-hidden": "true" }, h("span", flag.name)),
-    svg("svg", { viewBox: `0 0 ${COLUMNS} 10`, role: "img", hook: "marks", label: `${flag.name}: ${count(set, "step")}${flag.until < steps ? " or more" : ""}` },
+    svg("svg", { viewBox: `0 0 ${COLUMNS} 10`, role: "img", hook: "marks", label },
       flag.runs.map(([from, to]) => {
         const left = Math.min(x(from - 0.5), COLUMNS - 4);
         return svg("rect.mark", { x: left, y: 1, height: 8, width: Math.max(4, x(to - 0.5) - left) });
@@ -131,7 +134,6 @@ function marks(flag, steps) {
   };
 }
 
-// A curve for each dimension of a value, and a legend with the values at the cursor.
 function curves(value, all, steps, names, move) {
   const { width } = value;
   const series = Array.from({ length: width }, (_, d) => Float64Array.from({ length: steps }, (_, step) => all[step * width + d]));
@@ -153,12 +155,18 @@ export function mount(root, context) {
   const toRecord = h("a.button", { hook: "to-record" }, "Record");
   const slider = h("input", { type: "range", class: "wide", min: 0, hook: "slider", label: "Step", oninput: () => move(Number(slider.value)) });
   const place = h("output.small.number", { hook: "place" });
-  const jump = h("input", { inputmode: "numeric", size: "6", autocomplete: "off", hook: "goto-step", placeholder: "Step", label: "Go to step", oninput: () => jump.setCustomValidity("") });
+  const jump = h("input", {
+    inputmode: "numeric", size: "6", autocomplete: "off", hook: "goto-step", placeholder: "Step", label: "Go to step",
+    oninput: () => jump.setCustomValidity(""),
+  });
   const jumpForm = h("form.row", { onsubmit: goTo }, jump, h("button", "Go"));
   const body = h("div.column.episode");
   const rest = vbox();
   const key = h("select", { hook: "window-key", label: "Key" });
-  const offsets = h("input", { hook: "window-offsets", class: "mono", size: "14", autocomplete: "off", spellcheck: "false", placeholder: "-1, 0 or 0..16", oninput: () => offsets.setCustomValidity("") });
+  const offsets = h("input", {
+    hook: "window-offsets", class: "mono", size: "14", autocomplete: "off", spellcheck: "false", placeholder: "-1, 0 or 0..16",
+    oninput: () => offsets.setCustomValidity(""),
+  });
   const result = h("div.column", { hook: "window" });
   const form = h("section.panel", { "aria-labelledby": "window-title" }, h("h2", { id: "window-title" }, "Window"),
     h("form.row", { onsubmit: choose }, field("Key", key), field("Offsets", offsets), h("button.primary", { hook: "window-show" }, "Show")),
@@ -228,7 +236,9 @@ export function mount(root, context) {
   // A curve, or a line of text if the value is the same at all steps.
   function track(value, constants, signal) {
     const box = h("div.slot", muted("Reading …"));
-    const figure = h("figure.track", { hook: "curve", "data-key": value.name }, h("figcaption.row", h("strong", value.name), aside(value.type)), value.about && h("p.muted.small", { hook: "about" }, bytesText(value.about)), box);
+    const figure = h("figure.track", { hook: "curve", "data-key": value.name },
+      h("figcaption.row", h("strong", value.name), aside(value.type)),
+      value.about && h("p.muted.small", { hook: "about" }, bytesText(value.about)), box);
     const names = context.dataset.labels?.[value.feature];
     const part = { at() {} };
     numbersOf(value, signal).then((all) => {
@@ -247,7 +257,6 @@ export function mount(root, context) {
     return { figure, part };
   }
 
-  // The run at the cursor of a text.
   function textAt(value, at) {
     if (at >= value.until) return "not listed";
     let [low, high] = [0, value.runs.length];
@@ -306,13 +315,13 @@ export function mount(root, context) {
       tracks.map(({ figure }) => figure), same);
     replace(rest,
       left.length > 0 && h("section.column", h("h2", "Not drawn"), h("dl.pairs.small", left.map((value) => [h("dt", value.name), h("dd.muted", value.type)]))),
-      own.length > 0 && h("section.column", h("h2", "Of the episode"), h("dl.pairs.small", own.map(([name, feature]) => [h("dt", name), h("dd", featureText(feature, 8, context.dataset.labels?.[name]) || "no value")]))),
+      own.length > 0 && h("section.column", h("h2", "Of the episode"), h("dl.pairs.small", own.map(([name, feature]) =>
+        [h("dt", name), h("dd", featureText(feature, 8, context.dataset.labels?.[name]) || "no value")]))),
       shown.left_out > 0 && muted(`${count(shown.left_out, "more value")} not listed: see the record.`));
     parts.push({ at: inWindow });
     replace(key, [...cameras, ...numbers, ...texts, ...flags].map((value) => h("option", { value: value.name }, value.name)));
   }
 
-  // The window of the address at the cursor.
   function inWindow(at) {
     const state = context.state();
     const value = shown.values.find((one) => one.name === state.key && one.role !== "other");
@@ -328,9 +337,11 @@ export function mount(root, context) {
     const head = (row) => [h("span.mono", signed(row.offset)), ` step ${number(row.step)} `, padding(row)];
     const table = (cells) => replace(result, h("div.scroll-x", { tabindex: "0", role: "group", label: "Values of the window" }, h("table.data",
       h("thead", h("tr", ["Offset", "Step", ...cells.names, ""].map((name) => h("th", { scope: "col" }, name)))),
-      h("tbody", rows.map((row) => h("tr", { class: row.padded ? "padded" : null }, h("td.mono", signed(row.offset)), h("td", number(row.step)), cells.of(row.step), h("td", padding(row))))))));
+      h("tbody", rows.map((row) => h("tr", { class: row.padded ? "padded" : null },
+        h("td.mono", signed(row.offset)), h("td", number(row.step)), cells.of(row.step), h("td", padding(row))))))));
     if (value.role === "picture") {
-      replace(result, h("ol.window-pictures", rows.map((row) => h("li", { class: row.padded ? "padded" : null }, picture(shown.id, value, row.step, { class: "large" }), h("div.small", head(row))))));
+      replace(result, h("ol.window-pictures", rows.map((row) => h("li", { class: row.padded ? "padded" : null },
+        picture(shown.id, value, row.step, { class: "large" }), h("div.small", head(row))))));
     } else if (value.role === "numbers") {
       const wanted = [shown, state.key, state.offsets];
       const dims = Array.from({ length: Math.min(value.width, WIDEST) }, (_, d) => d);
@@ -372,7 +383,8 @@ export function mount(root, context) {
           steps.hidden = form.hidden = true;
           replace(body);
           replace(rest);
-          replace(where, h("span.error", { hook: "error" }, error.message), " ", h("a", { href: href({ view: "record", step: null, key: null, offsets: null }) }, "Show the record"));
+          replace(where, h("span.error", { hook: "error" }, error.message), " ",
+            h("a", { href: href({ view: "record", step: null, key: null, offsets: null }) }, "Show the record"));
           return;
         }
         replace(title, `Episode ${number(shown.id)}`);

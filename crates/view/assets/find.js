@@ -7,12 +7,10 @@ import { href } from "./state.js";
 
 const silent = () => () => {};
 
-/** All records in their order. */
 export function allRecords(n) {
   return { length: n, at: (i) => i, position: (id) => Math.min(n - 1, id), more: false, onGrow: silent };
 }
 
-/** Some records, in this order. */
 export function fixedList(ids) {
   return { length: ids.length, at: (i) => ids[i], position: (id) => ids.indexOf(id), more: false, onGrow: silent };
 }
@@ -90,7 +88,8 @@ export function pager(context, noun, changes) {
     if (id !== undefined) context.go({ id, ...changes });
     else context.announce(context.list.more ? "No further match so far" : `This is the ${by > 0 ? "last" : "first"} ${noun} of the list`);
   };
-  const [previous, next] = [["Previous", -1, "k"], ["Next", 1, "j"]].map(([label, by, key]) => button(label, () => turn(by), label.toLowerCase(), { title: `${label} ${noun} (${key})` }));
+  const [previous, next] = [["Previous", -1, "k"], ["Next", 1, "j"]].map(([label, by, key]) =>
+    button(label, () => turn(by), label.toLowerCase(), { title: `${label} ${noun} (${key})` }));
   const update = () => {
     previous.disabled = beside(-1) === undefined;
     next.disabled = beside(1) === undefined && !context.list.more;
@@ -207,11 +206,13 @@ export function findBar(context) {
         event.preventDefault();
         const { view } = context.state();
         input.blur(); // so that the next key moves in the list
-        context.go({ where: input.value.trim() || null, seed: null, n: null, at: null, sel: null, id: null, view: view === "data" ? view : context.listView() });
+        context.go({
+          where: input.value.trim() || null, seed: null, n: null, at: null, sel: null, id: null,
+          view: view === "data" ? view : context.listView(),
+        });
       },
     }, input, h("button", { type: "submit" }, "Find")),
     error, bar, show,
-    /** What came of it: text and buttons. */
     status: h("div.hits.row", hits, more, side),
     focus() {
       input.focus();

@@ -135,7 +135,6 @@ function facts(item, record, { roles, cell, picture }, problem) {
   replace(item.picture, h("div.facts", problem && muted(problem), drawn, rows));
 }
 
-/** The view "grid": over the list of the page. */
 export function mount(root, context) {
   const blank = h("div.empty", { hook: "empty", hidden: true });
   const holder = h("div.grid");
@@ -148,7 +147,8 @@ export function mount(root, context) {
     holder, blank, list: () => context.list, label: "presentation",
     make(position, id) {
       const element = h("a", {
-        class: "card", role: "option", id: `card-${position}`, tabindex: "-1", hook: "card", "data-id": id, "aria-posinset": position + 1, href: href({ view: "record", id }),
+        class: "card", role: "option", id: `card-${position}`, tabindex: "-1", hook: "card", "data-id": id,
+        "aria-posinset": position + 1, href: href({ view: "record", id }),
         onclick(event) {
           if (event.ctrlKey || event.metaKey || event.shiftKey) return;
           event.preventDefault();

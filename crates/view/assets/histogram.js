@@ -58,7 +58,6 @@ function edgeText(x) {
 // Several values in one record are an error where one is tested, so lists ask for any of them.
 export const subject = (feature) => feature.lengths?.max > 1 ? `any(${quoteName(feature.name)})` : quoteName(feature.name);
 
-// Prints a value of `top` for people.
 export function valueText(entry) {
   if (entry.value === undefined) return `a value of ${number(entry.length)} bytes`;
   if (typeof entry.value === "object") {
@@ -158,11 +157,9 @@ export function histogram(name, data, { pick = narrow, small = false, unit = "va
   return small ? h("div.histogram.spark", { hook: "histogram" }, chart) : framed("histogram", most, all, chart, place.element);
 }
 
-// A chart with its scale, the share of the highest bar, and its axis.
 const framed = (kind, most, all, chart, axis) => h("div", { class: kind, hook: "histogram" },
   h("div.scale.small.muted", { "aria-hidden": "true" }, h("span", percent(most, all)), h("span", "0")), chart, axis);
 
-// A few bars stand in the middle: one as wide as the chart looks like a frame.
 const viewBox = (n) => `${Math.min(0, n - LEAST) * 5} 0 ${Math.max(n, LEAST) * 10} 100`;
 
 // The height of a bar of 100. One with few values is a pixel high.
@@ -172,7 +169,8 @@ const heightOf = (count, most, small) => (count ? Math.max(100 / (small ? 24 : 6
 function axis({ first, last }, bars) {
   const readout = h("span.readout");
   const few = bars.length < LEAST;
-  const element = h("div", { class: few ? "axis few" : "axis", "aria-hidden": "true" }, few ? [readout, bars.map((bar) => h("span", bar.label))] : [h("span", first), readout, h("span", last)]);
+  const element = h("div", { class: few ? "axis few" : "axis", "aria-hidden": "true" },
+    few ? [readout, bars.map((bar) => h("span", bar.label))] : [h("span", first), readout, h("span", last)]);
   return { element, readout };
 }
 

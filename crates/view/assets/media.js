@@ -108,7 +108,10 @@ export async function pixels(canvas, record, roles, { signal } = {}) {
     const total = height > 0 && width > 0 ? height * width * (depth > 0 ? depth : 1) : 0;
     const all = await load(record, name, total, signal, roles.arrays?.[name]);
     const found = shape(all.length, height, width, depth);
-    if (!found || ![1, 3, 4].includes(found[2])) throw misfit(name, all, [height, width, depth].filter((x) => x > 0).map(number).join(" × ") || "a square image with 1, 3 or 4 channels");
+    if (!found || ![1, 3, 4].includes(found[2])) {
+      const sides = [height, width, depth].filter((x) => x > 0).map(number).join(" × ");
+      throw misfit(name, all, sides || "a square image with 1, 3 or 4 channels");
+    }
     say(`${name}: ${paint(canvas, all, found, range(all))}`);
     return true;
   } catch (error) {
@@ -147,7 +150,7 @@ export function media(record, context) {
     const kind = kindOf(feature);
     if (kind === "bytes") {
       feature.bytes.slice(0, 8).forEach((value, i) => {
-        const tag = value.type?.startsWith("video/") || (name === roles.video && !value.type) ? "video" : value.type?.startsWith("audio/") || (name === roles.audio && !value.type) ? "audio" : null;
+        const tag = ["video", "audio"].find((tag) => value.type?.startsWith(`${tag}/`) || (name === roles[tag] && !value.type));
         if (!tag) return;
         const note = h("figcaption.small.muted", feature.n > 1 ? `${name} ${i}` : name);
         players.push(h("figure", h(tag, {
@@ -165,7 +168,9 @@ function samples(record, name, of) {
   const from = typeof of === "string" ? record.features[of] : null;
   const given = Math.round(Number(from ? from.int64?.[0] ?? from.float?.[0] : typeof of === "number" ? of : NaN));
   const rate = given >= 100 && given <= 768000 ? given : 16000;
-  const note = h("figcaption.small.muted", `${name}: ${number(feature.n)} samples, ${number(feature.n / rate)} s at ${number(rate)} Hz${rate === given ? "" : " (assumed, since the record has no rate)"}`);
+  const assumed = rate === given ? "" : " (assumed, since the record has no rate)";
+  const note = h("figcaption.small.muted",
+    `${name}: ${number(feature.n)} samples, ${number(feature.n / rate)} s at ${number(rate)} Hz${assumed}`);
   const player = h("audio", { controls: true, hook: "audio", label: name });
   if (feature.n > LARGEST) return h("figure", setText(note, `${name} has ${number(feature.n)} samples, too many to be played.`), note);
   allValues(record, name).then((all) => {

@@ -49,14 +49,18 @@ export function shapesOf(record, roles, frame) {
       const [a, b, c, d] = flat.slice(i, i + 4);
       corners.push(boxes.order === "xywh" ? [a, b, a + c, b + d] : boxes.order === "xyxy" ? [a, b, c, d] : [b, a, d, c]);
     }
-    if (!["yxyx", "xyxy", "xywh"].includes(boxes.order) && corners.length) problems.push(`${boxes.feature}: the order of its values is not known, set it under Roles`);
+    if (!["yxyx", "xyxy", "xywh"].includes(boxes.order) && corners.length) {
+      problems.push(`${boxes.feature}: the order of its values is not known, set it under Roles`);
+    }
   } else if (boxes) {
     const sides = ["xmin", "ymin", "xmax", "ymax"].map((side) => ({ name: boxes[side], values: numbersOf(record, boxes[side], problems) }));
-    const longest = Math.max(0, ...sides.map((side) => side.values?.length ?? 0));
-    for (const side of sides) {
-      if ((side.values?.length ?? 0) !== longest) problems.push(`${side.name}: expected ${number(longest)} values as in the other sides, found ${number(side.values?.length ?? 0)}`);
-    }
-    const n = Math.min(...sides.map((side) => side.values?.length ?? 0));
+    const lengths = sides.map((side) => side.values?.length ?? 0);
+    const longest = Math.max(...lengths);
+    sides.forEach(({ name }, i) => {
+      if (lengths[i] === longest) return;
+      problems.push(`${name}: expected ${number(longest)} values as in the other sides, found ${number(lengths[i])}`);
+    });
+    const n = Math.min(...lengths);
     for (let i = 0; i < n; i++) corners.push(sides.map((side) => side.values[i]));
   }
   if (corners.length > MOST) problems.push(`only the first ${number(MOST)} of ${number(corners.length)} boxes are drawn`);
@@ -81,7 +85,15 @@ export function shapesOf(record, roles, frame) {
     if (!by) return;
     if (x1 < x0 || y1 < y0) problems.push(`box ${i}: ${x1 < x0 ? `xmax ${x1} is below xmin ${x0}` : `ymax ${y1} is below ymin ${y0}`}`);
     const text = typeof texts[i] === "object" ? texts[i].text ?? "" : String(roles.labels?.[boxes.text]?.[texts[i]] ?? texts[i] ?? "");
-    found.boxes.push({ i, x: Math.min(x0, x1) / by.width, y: Math.min(y0, y1) / by.height, w: Math.abs(x1 - x0) / by.width, h: Math.abs(y1 - y0) / by.height, text, corners: [x0, y0, x1, y1] });
+    found.boxes.push({
+      i,
+      x: Math.min(x0, x1) / by.width,
+      y: Math.min(y0, y1) / by.height,
+      w: Math.abs(x1 - x0) / by.width,
+      h: Math.abs(y1 - y0) / by.height,
+      text,
+      corners: [x0, y0, x1, y1],
+    });
   });
   if (points) {
     const x = numbersOf(record, points.x, problems) ?? [];
@@ -192,7 +204,9 @@ export function stage(record, roles, { value = 0, pixels = null, shown = true, c
   const picture = image?.url
     ? h("img.picture", { alt: `Image of ${what}`, width: image.width, height: image.height, decoding: "async", draggable: "false", hook: "record-image" })
     : drawn ? h("canvas.picture.pixels", { role: "img", label: `Image of ${what}`, hook: "pixels" })
-    : h("div.picture.blank", { hook: "record-image", role: "img", label: `No image: a blank of ${frame ? `${frame.width} × ${frame.height}` : "unknown size"}` });
+    : h("div.picture.blank", {
+      hook: "record-image", role: "img", label: `No image: a blank of ${frame ? `${frame.width} × ${frame.height}` : "unknown size"}`,
+    });
   const holder = h("div.stage", picture, canvas);
   const box = h("div.stage-box", { hook: "stage" }, holder);
   const size = image?.url ? image : frame ?? (drawn ? null : { width: 4, height: 3 });
@@ -276,7 +290,8 @@ export function stage(record, roles, { value = 0, pixels = null, shown = true, c
     }
     tell();
     paint();
-    const wanted = (roles.mask ?? []).flatMap((name) => (record.features?.[name]?.bytes ?? []).slice(0, 64).map((_, i, all) => ({ name, i, alone: all.length === 1 })));
+    const wanted = (roles.mask ?? []).flatMap((name) => (record.features?.[name]?.bytes ?? []).slice(0, 64)
+      .map((_, i, all) => ({ name, i, alone: all.length === 1 })));
     masks = (await Promise.all(wanted.map(({ name, i, alone }) =>
       maskOf(bytesUrl(record.id, name, { value: i || undefined }), alone ? null : shapes.boxes[i]?.text || `object ${i}`).catch(() => {
         if (holder.isConnected) shapes.problems.push(`${name}: value ${i} is no image`);

@@ -1,7 +1,10 @@
 // The page of one record: its image, its features as a tree, as text and as bytes.
 
 import { aborted, bytes, bytesUrl, get, text } from "./api.js";
-import { aside, attrs, button, bytesText, count, examplesOf, float, h, hbox, iconButton, kindOf, muted, named, number, problem, replace, size, table, timeOf, valuesOf } from "./dom.js";
+import {
+  aside, attrs, button, bytesText, count, examplesOf, float, h, hbox, iconButton, kindOf, muted, named, number, problem, replace, size, table,
+  timeOf, valuesOf,
+} from "./dom.js";
 import { condition, pager } from "./find.js";
 import { stage } from "./overlay.js";
 import { imageOf } from "./roles.js";
@@ -11,7 +14,6 @@ const FIRST = 24; // values shown before "more"
 const HEX = 4096; // bytes of a page
 const TABS = { tree: "Features", text: "Text", hex: "Bytes" };
 
-/** The view "record": the record `id` of the address. */
 export function mount(root, context) {
   root.classList.add("record-view");
   let shown = null;
@@ -30,7 +32,8 @@ export function mount(root, context) {
   const visual = h("div.column.visual");
   const panel = h("div.panel.detail", { role: "tabpanel", tabindex: "-1", id: "detail" });
   const tabs = Object.entries(TABS).map(([name, label]) => h("button", {
-    type: "button", role: "tab", id: `tab-${name}`, hook: `tab-${name}`, "aria-controls": "detail", class: "tab", onclick: () => context.go({ tab: name === "tree" ? null : name }, { replace: true }),
+    type: "button", role: "tab", id: `tab-${name}`, hook: `tab-${name}`, "aria-controls": "detail", class: "tab",
+    onclick: () => context.go({ tab: name === "tree" ? null : name }, { replace: true }),
   }, label));
   const strip = h("div", {
     role: "tablist", label: "Record as", class: "tabs",
@@ -49,7 +52,8 @@ export function mount(root, context) {
   narrow.addEventListener("change", place);
   const body = h("div.page",
     h("div.row.spread", hbox(previous, title, next),
-      hbox(boxes, episode, button("Copy as JSON", () => json().catch(tell), "copy-json"), context.copyCommand(() => context.command("get", String(record.id))))),
+      hbox(boxes, episode, button("Copy as JSON", () => json().catch(tell), "copy-json"),
+        context.copyCommand(() => context.command("get", String(record.id))))),
     where, columns);
   root.append(body);
 
@@ -86,10 +90,13 @@ export function mount(root, context) {
     // Frames of a feature list have a slider of their own (sequence.js).
     columns.classList.remove("wide");
     columns.style.removeProperty("--wide");
-    picture = imageOf(record, roles)?.step === 0 ? null : stage(record, roles, { value: Number(state.value) || 0, pixels: context.pixels, shown: state.boxes !== "off", columns });
+    picture = imageOf(record, roles)?.step === 0 ? null : stage(record, roles, {
+      value: Number(state.value) || 0, pixels: context.pixels, shown: state.boxes !== "off", columns,
+    });
     boxes.hidden = !picture?.shapes.boxes.length && !picture?.shapes.points.length && !roles.mask?.length;
     values.hidden = !(picture?.count > 1);
-    replace(values, iconButton("Previous image", () => across(-1)), `image ${number(Number(state.value ?? 0) + 1)} of ${number(picture?.count)}`, iconButton("Next image", () => across(1)));
+    replace(values, iconButton("Previous image", () => across(-1)),
+      `image ${number(Number(state.value ?? 0) + 1)} of ${number(picture?.count)}`, iconButton("Next image", () => across(1)));
     picture?.element.append(values);
     visual.replaceChildren();
     place();
@@ -143,7 +150,10 @@ export function mount(root, context) {
           body.classList.remove("missing");
           replace(title, `Record ${number(record.id)}`);
           if (episode) episode.href = href({ view: "episode", step: null, tab: null, value: null });
-          replace(where, [record.shard, `record ${number(record.record)} in it`, `at byte ${number(record.offset)}`, size(record.bytes), record.kind.replace("_", " ")].join(" · "));
+          replace(where, [
+            record.shard, `record ${number(record.record)} in it`, `at byte ${number(record.offset)}`, size(record.bytes),
+            record.kind.replace("_", " "),
+          ].join(" · "));
         }
         steps();
         const name = Object.hasOwn(TABS, state.tab ?? "") ? state.tab : "tree";
@@ -167,7 +177,8 @@ export function mount(root, context) {
           shown = null;
           replace(title, `Record ${state.id ?? ""}`);
           body.classList.add("missing");
-          replace(where, h("span.error", { hook: "error" }, error.message), " ", h("a", { href: href({ view: context.listView(), id: null }) }, "Back to the list"));
+          replace(where, h("span.error", { hook: "error" }, error.message), " ",
+            h("a", { href: href({ view: context.listView(), id: null }) }, "Back to the list"));
         } else tell(error);
       }
     },
@@ -177,18 +188,21 @@ export function mount(root, context) {
       picture?.destroy();
       narrow.removeEventListener("change", place);
     },
-    keys: { j: () => turn(1), k: () => turn(-1), h: () => across(-1), l: () => across(1), b: toggle, "+": () => picture?.enlarge(2), "-": () => picture?.enlarge(0.5), ArrowLeft: () => turn(-1), ArrowRight: () => turn(1) },
+    keys: {
+      j: () => turn(1), k: () => turn(-1), ArrowLeft: () => turn(-1), ArrowRight: () => turn(1), h: () => across(-1), l: () => across(1),
+      b: toggle, "+": () => picture?.enlarge(2), "-": () => picture?.enlarge(0.5),
+    },
   };
 }
 
-/** Lines of offset, bytes and characters. */
 function dump(found, from) {
   const lines = [];
   for (let at = 0; at < found.length; at += 16) {
     const row = found.subarray(at, at + 16);
     const codes = Array.from(row, (b) => b.toString(16).padStart(2, "0"));
     const chars = Array.from(row, (b) => (b >= 32 && b < 127 ? String.fromCharCode(b) : "."));
-    lines.push(`${(from + at).toString(16).padStart(8, "0")}  ${codes.slice(0, 8).join(" ").padEnd(23)}  ${codes.slice(8).join(" ").padEnd(23)}  ${chars.join("")}`);
+    const half = (start) => codes.slice(start, start + 8).join(" ").padEnd(23);
+    lines.push([(from + at).toString(16).padStart(8, "0"), half(0), half(8), chars.join("")].join("  "));
   }
   return lines.join("\n") || "(no bytes)";
 }
@@ -217,7 +231,8 @@ function examples(record) {
   const [context, rows] = examplesOf(record);
   const names = [...new Set(rows.flatMap((row) => Object.keys(row.features)))];
   return [context.map(({ features, place }) => Object.entries(features).map(([name, feature]) => featureRow(record, name, feature, {}, place))),
-    table([count(record.total, "Example"), ...names], rows.map(({ features, place }, i) => [number(i), ...names.map((name) => features[name] && valueList(record, name, features[name], kindOf(features[name]), valuesOf(features[name]), { step: place }))])),
+    table([count(record.total, "Example"), ...names], rows.map(({ features, place }, i) =>
+      [number(i), ...names.map((name) => features[name] && valueList(record, name, features[name], { step: place }))])),
     rows.length < record.total && muted(`${number(record.total - rows.length)} more: see Text.`)];
 }
 
@@ -231,11 +246,15 @@ function featureRow(record, name, feature, { labels, declared, list }, step) {
   const kind = kindOf(feature);
   const all = valuesOf(feature);
   const total = kind === "bytes" && all.length === feature.n ? size(all.reduce((sum, value) => sum + lengthOf(value), 0)) : "";
-  return h("li.tree-row", { "data-feature": name }, head(name, kind ?? "no kind", feature.n !== 1 && count(feature.n, "value"), total, declared?.[name]), valueList(record, name, feature, kind, all, { step, names: labels?.[name], list }));
+  return h("li.tree-row", { "data-feature": name },
+    head(name, kind ?? "no kind", feature.n !== 1 && count(feature.n, "value"), total, declared?.[name]),
+    valueList(record, name, feature, { step, names: labels?.[name], list }));
 }
 
 // Values as links: Enter on one shows the records that have it.
-function valueList(record, name, feature, kind, all, { step, names, list } = {}) {
+function valueList(record, name, feature, { step, names, list } = {}) {
+  const kind = kindOf(feature);
+  let all = valuesOf(feature);
   const box = h("div", { class: `values ${kind ?? ""}` });
   const more = async (from, to) => {
     // A record comes with the first values of its features.
@@ -251,8 +270,9 @@ function valueList(record, name, feature, kind, all, { step, names, list } = {})
       const content = where && !long
         ? h("a.value", { href: to, title: `Records with ${where}` }, shown)
         : h("span", { class: `value ${long ? "long" : ""}`, tabindex: long ? "0" : null }, shown);
-      const whole = typeof value === "object" && value.bytes > 32
-        ? h("a.small", { href: bytesUrl(record.id, name, { step, value: from + i || undefined }), target: "_blank", rel: "noopener" }, value.type ? "open" : "save") : null;
+      const whole = typeof value === "object" && value.bytes > 32 && h("a.small", {
+        href: bytesUrl(record.id, name, { step, value: from + i || undefined }), target: "_blank", rel: "noopener",
+      }, value.type ? "open" : "save");
       return [content, time && h("span.muted.small", { hook: "time" }, time), whole, long && where ? h("a.small", { href: to }, "records with this") : null];
     });
     box.querySelector(".more")?.remove();
@@ -273,7 +293,8 @@ function listRow(record, name, list) {
     if (from >= all.length) all = [...all, ...(await rest(record, name, { from: all.length }))];
     to = Math.min(to, all.length);
     steps.querySelector(".more")?.remove();
-    all.slice(from, to).forEach((feature, i) => steps.append(h("li", h("span.muted.small.number", from + i), valueList(record, name, feature, kindOf(feature), valuesOf(feature), { step: from + i }))));
+    all.slice(from, to).forEach((feature, i) => steps.append(h("li", h("span.muted.small.number", from + i),
+      valueList(record, name, feature, { step: from + i }))));
     if (to < list.steps) steps.append(h("li.more", button(`${number(list.steps - to)} more steps`, () => more(to, to + 100), "more", { class: "link small" })));
   };
   more(0, 8);
@@ -287,7 +308,8 @@ function fieldsOf(fields, depth = 0) {
     const inner = Array.isArray(value) && value.every((v) => v && typeof v === "object" && "number" in v) ? value : null;
     const shown = inner ? null : Array.isArray(value) ? value.map(one).join(", ") : one(value);
     const head = [h("span.feature-name", field.name ?? `field ${field.number}`), " ", aside(field.type)];
-    return h("li", inner ? h("details", { open: depth < 2 && inner.length < 20 }, h("summary", head), fieldsOf(inner, depth + 1)) : [head, " ", h("span.value", shown), " ", h("span.small.muted", { hook: "time" }, timeOf(field.name, value))]);
+    return h("li", inner ? h("details", { open: depth < 2 && inner.length < 20 }, h("summary", head), fieldsOf(inner, depth + 1))
+      : [head, " ", h("span.value", shown), " ", h("span.small.muted", { hook: "time" }, timeOf(field.name, value))]);
   }));
 }
 

@@ -59,7 +59,10 @@ export function imageOf(record, roles, value = 0) {
     if (kindOf(feature) !== "bytes") return feature.n ? { problem: `${roles.image} holds ${kindOf(feature)} values, not an encoded image` } : null;
     const found = feature.bytes[value];
     if (found === undefined) return null;
-    if (isImage(found)) return { url: bytesUrl(record.id, roles.image, { value: value || undefined }), width: found.width, height: found.height, feature: roles.image, count: feature.n };
+    if (isImage(found)) {
+      const { width, height } = found;
+      return { url: bytesUrl(record.id, roles.image, { value: value || undefined }), width, height, feature: roles.image, count: feature.n };
+    }
     if (found === "" || found.bytes === 0) return { problem: "empty image", blank: true };
     return { problem: `${roles.image} is no image that browsers show`, blank: true };
   }
@@ -70,7 +73,6 @@ export function imageOf(record, roles, value = 0) {
   return null;
 }
 
-/** The names of the roles that are one feature each, in words. */
 const SINGLE = {
   image: "Encoded image", label: "Label", name: "Name", height: "Height", width: "Width", audio: "Audio", rate: "Sample rate", video: "Video",
 };
@@ -79,7 +81,10 @@ function select(label, names, value, { none = "none", numbers = false } = {}) {
   if (numbers) {
     const list = `list-${label.replaceAll(" ", "-")}`;
     const input = h("input", { list, value: value ?? "", placeholder: "number or feature" });
-    return { element: field(label, input, h("datalist", { id: list }, names.map((n) => h("option", { value: n })))), value: () => (input.value === "" ? null : /^\d+$/.test(input.value) ? Number(input.value) : input.value) };
+    return {
+      element: field(label, input, h("datalist", { id: list }, names.map((n) => h("option", { value: n })))),
+      value: () => (/^\d+$/.test(input.value) ? Number(input.value) : input.value || null),
+    };
   }
   const all = value && !names.includes(value) ? [value, ...names] : names;
   const box = h("select", h("option", { value: "" }, none), all.map((name) => h("option", { value: name, selected: name === value }, name)));
@@ -105,7 +110,8 @@ export function rolesDialog(context) {
   const any = [...bytes, ...numbers];
   const kinds = { image: bytes, label: any, name: any, height: numbers, width: numbers, audio: any, rate: numbers, video: bytes };
 
-  const single = Object.fromEntries(Object.entries(SINGLE).map(([role, label]) => [role, select(label, kinds[role], roles[role], { numbers: role === "rate" })]));
+  const single = Object.fromEntries(Object.entries(SINGLE).map(([role, label]) =>
+    [role, select(label, kinds[role], roles[role], { numbers: role === "rate" })]));
   const pixels = {
     feature: select("Pixels", any, roles.pixels?.feature),
     height: select("Pixel height", numbers, roles.pixels?.height, { numbers: true }),
@@ -116,7 +122,10 @@ export function rolesDialog(context) {
   const form = h("select", { hook: "roles-boxes" }, [["", "none"], ["four", "four features"], ["one", "one feature of 4 n values"]].map(([value, text]) =>
     h("option", { value, selected: value === (!boxes ? "" : boxes.feature ? "one" : "four") }, text)));
   const four = Object.fromEntries(["ymin", "xmin", "ymax", "xmax"].map((side) => [side, select(side, numbers, boxes?.[side])]));
-  const one = { feature: select("Values of boxes", numbers, boxes?.feature), order: select("Order", ["yxyx", "xyxy", "xywh"], boxes?.order ?? "yxyx", { none: "choose" }) };
+  const one = {
+    feature: select("Values of boxes", numbers, boxes?.feature),
+    order: select("Order", ["yxyx", "xyxy", "xywh"], boxes?.order ?? "yxyx", { none: "choose" }),
+  };
   const text = select("Classes of boxes", any, boxes?.text);
   const points = { x: select("Keypoints x", numbers, roles.points?.x), y: select("Keypoints y", numbers, roles.points?.y) };
   const mask = several("Masks", bytes, roles.mask ?? []);

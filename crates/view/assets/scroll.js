@@ -9,7 +9,8 @@ const LINE = 40; // pixels of a wheel that counts lines
 const THUMB = 28; // least height: a finger has to find it
 
 /**
- * Makes `root` a viewport with a scroll bar. `label` names the bar; `onMove(top)` is called after each move, at most once a frame; `describe(row)` is the position in words.
+ * Makes `root` a viewport with a scroll bar. `label` names the bar; `onMove(top)` is called after each move, at most once a frame;
+ * `describe(row)` is the position in words.
  */
 export function scroller(root, { label, onMove, describe }) {
   const view = h("div.scroll-view");
@@ -373,8 +374,10 @@ export function listView(context, { holder, blank, list, label, make, fill, fail
     const wrong = context.searchError();
     const [what, more] = wrong?.status === 400 ? ["This condition cannot be searched for.", "Correct it in the box above."]
       : wrong ? ["The search failed.", "The reason is above."]
-      : where ? ["No record meets the condition.", ["Names and values are listed on the page Data set. ", button("How conditions are written", context.help, null, { class: "link" })]]
-      : ["There are no records here.", context.dataset.records ? "Choose other records above." : "The files are read, and hold none. Check the paths that tfseek view was given."];
+      : where ? ["No record meets the condition.",
+        ["Names and values are listed on the page Data set. ", button("How conditions are written", context.help, null, { class: "link" })]]
+      : ["There are no records here.", context.dataset.records ? "Choose other records above."
+        : "The files are read, and hold none. Check the paths that tfseek view was given."];
     replace(blank, h("p", what), h("p.muted", more), where && h("p.row", ...[["Show all records"], ["Data set", "data"]].map(([text, view]) =>
       h("a.button", { href: href({ where: null, at: null, sel: null, ...(view && { view }) }) }, text))));
     filled?.();

@@ -55,7 +55,6 @@ function spanOf(series) {
   return [low, high];
 }
 
-// The lines of several series.
 const lines = (series, span, ends) => series.map((s, i) => linePath(s, span, ...ends).map((d, kind) => d && line(i, d, ["band", "", "dots"][kind])));
 
 /** A chart of several series, with a legend of the values at the cursor as `text(x)`. `move(x)` gets a share of the width. */
@@ -77,7 +76,8 @@ export function chart(name, series, span, move, text = null) {
   const texts = text ? series.map(() => h("span.mono.number")) : [];
   return {
     element: text ? vbox(element, h("ul.legend.small", { hook: "legend", label: `${name} at the cursor` }, texts.map((box, d) => h("li",
-      svg("svg", { viewBox: "0 0 20 8", width: 20, height: 8, "aria-hidden": "true" }, line(d, "M0 4H20")), series.length > 1 && h("span.muted", d), box)))) : element,
+      svg("svg", { viewBox: "0 0 20 8", width: 20, height: 8, "aria-hidden": "true" }, line(d, "M0 4H20")),
+      series.length > 1 && h("span.muted", d), box)))) : element,
     at(i) {
       texts.forEach((box, d) => setText(box, text(series[d][i])));
       const x = span > 1 ? (i / (span - 1)) * COLUMNS : COLUMNS / 2;
@@ -89,20 +89,24 @@ export function chart(name, series, span, move, text = null) {
 // The lines of an array, or null if it has more than `FEW` of them.
 function linesOf(all, [n = 1, wide = 1]) {
   if (all.length !== n * wide || Math.min(n, wide) > FEW) return null;
-  return wide <= FEW ? Array.from({ length: wide }, (_, d) => all.filter((_, i) => i % wide === d)) : Array.from({ length: n }, (_, d) => all.subarray(d * wide, (d + 1) * wide));
+  return wide <= FEW ? Array.from({ length: wide }, (_, d) => all.filter((_, i) => i % wide === d))
+    : Array.from({ length: n }, (_, d) => all.subarray(d * wide, (d + 1) * wide));
 }
 
 /** A small drawing of the numbers of a record for its card: of a feature list, a long feature or an array; null without. */
 export function sketch(record, roles) {
-  const list = Object.entries(record.lists ?? {}).find(([name, { kind, steps }]) => ["float", "int64"].includes(kind) && steps > 1 && (!roles.sequence.length || roles.sequence.includes(name)));
+  const list = Object.entries(record.lists ?? {}).find(([name, { kind, steps }]) =>
+    ["float", "int64"].includes(kind) && steps > 1 && (!roles.sequence.length || roles.sequence.includes(name)));
   const isLine = (name) => {
     const shape = roles.arrays?.[name]?.shape;
     return (record.features[shape]?.int64 ?? shape)?.length === 1;
   };
-  const [name, found] = list ?? Object.entries(record.features ?? {}).find(([name, f]) => (f.n >= LONG && f.n <= MOST && f.float) || (f.bytes && isLine(name))) ?? [];
+  const [name, found] = list ?? Object.entries(record.features ?? {})
+    .find(([name, f]) => (f.n >= LONG && f.n <= MOST && f.float) || (f.bytes && isLine(name))) ?? [];
   if (!name) return null;
   const box = svg("svg.sketch", { viewBox: `0 0 ${COLUMNS} 100`, role: "img", label: name, hook: "sketch" });
-  const load = !list && roles.arrays?.[name] ? arrayOf(record, name, roles.arrays[name]) : values(record.id, name, null, found.kind).then((all) => ({ all, sides: list ? [found.steps, found.first[0]?.n ?? 1] : [found.n] }));
+  const load = !list && roles.arrays?.[name] ? arrayOf(record, name, roles.arrays[name])
+    : values(record.id, name, null, found.kind).then((all) => ({ all, sides: list ? [found.steps, found.first[0]?.n ?? 1] : [found.n] }));
   load.then(({ all, sides }) => {
     const series = linesOf(all, sides) ?? [all];
     box.append(...lines(series, series[0].length, spanOf(series)).flat().filter(Boolean));
@@ -112,7 +116,10 @@ export function sketch(record, roles) {
 
 // Tracks that share a slider: { name, element, at(step) -> text }.
 function group(label, span, tracks) {
-  const slider = h("input", { type: "range", class: "wide", min: 0, max: span - 1, value: 0, hook: "slider", label: `Step of ${label}`, oninput: () => show(Number(slider.value)), onkeydown: (e) => e.stopPropagation() });
+  const slider = h("input", {
+    type: "range", class: "wide", min: 0, max: span - 1, value: 0, hook: "slider", label: `Step of ${label}`,
+    oninput: () => show(Number(slider.value)), onkeydown: (e) => e.stopPropagation(),
+  });
   const place = h("output.small.number");
   const rows = tracks((share) => show(Math.round(share * (span - 1))));
   function show(step) {
@@ -153,7 +160,9 @@ const numbers = (record, name, list, span, move) => later(name, async (box) => {
   const starts = [0];
   for (const n of widths) starts.push(starts.at(-1) + n);
   const widest = widths.reduce((a, b) => Math.max(a, b), 0);
-  const drawn = widest <= Math.max(FEW, Math.min(SERIES, list.steps)) ? chart(name, Array.from({ length: widest }, (_, c) => Float64Array.from(widths, (n, i) => (c < n ? all[starts[i] + c] : NaN))), span, move, widest > 1 ? brief : null) : null;
+  const series = (_, c) => Float64Array.from(widths, (n, i) => (c < n ? all[starts[i] + c] : NaN));
+  const drawn = widest <= Math.max(FEW, Math.min(SERIES, list.steps))
+    ? chart(name, Array.from({ length: widest }, series), span, move, widest > 1 ? brief : null) : null;
   if (drawn) replace(box, drawn.element, note);
   return (i) => {
     drawn?.at(i);
@@ -184,7 +193,8 @@ function frames(record, name, list) {
 function longFeatures(record, roles) {
   const found = new Map();
   for (const [name, feature] of Object.entries(record.features ?? {})) {
-    if (feature.n >= LONG && !feature.bytes && name !== roles.pixels?.feature && !roles.arrays?.[name]) found.set(feature.n, [...(found.get(feature.n) ?? []), name]);
+    if (feature.n < LONG || feature.bytes || name === roles.pixels?.feature || roles.arrays?.[name]) continue;
+    found.set(feature.n, [...(found.get(feature.n) ?? []), name]);
   }
   return [...found].map(([n, names]) => group(names.join(", "), n, (move) => names.slice(0, 20).map((name) => later(name, async (box) => {
     if (n > MOST) throw new Error(`${number(n)} values are too many to draw.`);

@@ -9,8 +9,14 @@ const SHOWN = 256; // cards at first
 
 // Of the form: key in the address and in the request, label, value without an entry (the first of a choice), smallest number.
 const FIELDS = [
-  ["step", "Step", 0, 0], ["epoch", "Epoch", 0, 0], ["seed", "Seed", 0, 0], ["batch", "Global batch size", 32, 1], ["rank", "Rank", 0, 0], ["world", "World size", 1, 1],
-  ["shuffle", "Shuffle", ["global", "block", "none"]], ["last", "Last batch", ["", "short", "pad", "drop", "continuous"]],
+  ["step", "Step", 0, 0],
+  ["epoch", "Epoch", 0, 0],
+  ["seed", "Seed", 0, 0],
+  ["batch", "Global batch size", 32, 1],
+  ["rank", "Rank", 0, 0],
+  ["world", "World size", 1, 1],
+  ["shuffle", "Shuffle", ["global", "block", "none"]],
+  ["last", "Last batch", ["", "short", "pad", "drop", "continuous"]],
 ];
 const usual = (value) => (Array.isArray(value) ? value[0] : value);
 
@@ -53,7 +59,7 @@ export function mount(root, context) {
         const element = card(record ?? { id: ids[from + i], error: "no such record" }, context);
         // The record page goes through all records, not through a sample of this seed.
         element.href = href({ view: "record", id: ids[from + i], ...Object.fromEntries(FIELDS.map(([key]) => [key, null])) });
-        return h("li", { class: padding[from + i] ? "padding" : null }, element, padding[from + i] ? h("span.chip.warning", "padding") : null);
+        return h("li", { class: padding[from + i] ? "padding" : null }, element, padding[from + i] && h("span.chip.warning", "padding"));
       });
       const first = await cards(0, SHOWN);
       if (signal.aborted) return;
@@ -63,9 +69,15 @@ export function mount(root, context) {
       previous.disabled = step < 1;
       next.disabled = step + 1 >= steps;
       const padded = padding.filter(Boolean).length;
-      replace(what, `Step ${number(step)} of ${number(steps)} of rank ${params.rank}: ${count(ids.length, "record")} in the order of the batch${padded ? `, ${number(padded)} of them padding` : ""}.`);
+      const pads = padded ? `, ${number(padded)} of them padding` : "";
+      const place = `Step ${number(step)} of ${number(steps)} of rank ${params.rank}`;
+      replace(what, `${place}: ${count(ids.length, "record")} in the order of the batch${pads}.`);
       const list = h("ol.batch", { hook: "grid", label: "Records of the step" }, first);
-      const more = ids.length > SHOWN && button("Show all", () => cards(SHOWN, ids.length).then((rest) => { list.append(...rest); more.remove(); }, (error) => more.replaceWith(problem(error.message))), "more");
+      const all = () => cards(SHOWN, ids.length).then((rest) => {
+        list.append(...rest);
+        more.remove();
+      }, (error) => more.replaceWith(problem(error.message)));
+      const more = ids.length > SHOWN && button("Show all", all, "more");
       replace(box, ids.length ? list : h("p.muted", { hook: "empty" }, "This step has no records."), more);
     } catch (error) {
       if (aborted(error) || signal.aborted) return;

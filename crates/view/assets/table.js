@@ -11,7 +11,6 @@ import { href } from "./state.js";
 const ROW = 30;
 const MOST = 12; // columns by default
 
-/** The view "table". */
 export function mount(root, context) {
   const { dataset } = context;
   const head = h("div.thead", { role: "row", "aria-rowindex": "1" });
