@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 use tfseek::Order;
 use tfseek::order::Spec;
-use tfseek::order::{Component, LastBatch, Permutation, RankShare, State, Subset, Weights};
+use tfseek::order::{Component, LastBatch, MixSpec, RankShare, State, Subset, Weights};
 use tfseek_testkit::bench;
 use tfseek_testkit::rng::Rng;
 
@@ -32,7 +32,7 @@ fn permutation(c: &mut Criterion) {
         ("2^30+1", (1 << 30) + 1),
         ("2^63", 1 << 63),
     ] {
-        let shuffle = Permutation::new(n, 42, 3, 0);
+        let shuffle = Order::new(&Spec::Global, n, 42, 3).unwrap();
         let mut out = vec![0; RUN.min(n) as usize];
         let mut start = 0;
         let mut next = || {
@@ -40,18 +40,20 @@ fn permutation(c: &mut Criterion) {
             start
         };
         for i in 0..RUN.min(n) {
-            assert_eq!(shuffle.inverse(shuffle.get(i)), i);
+            assert_eq!(shuffle.position_of(shuffle.get(i).unwrap()).unwrap(), Some(i));
         }
         group.bench_function(BenchmarkId::new("get", name), |b| {
             b.iter(|| {
                 let start = next();
-                (0..RUN).fold(0, |sum, i| sum ^ shuffle.get(if n < RUN { i % n } else { start + i }))
+                (0..RUN).fold(0, |sum, i| sum ^ shuffle.get(if n < RUN { i % n } else { start + i }).unwrap())
             })
         });
         group.bench_function(BenchmarkId::new("fill", name), |b| {
             b.iter(|| {
                 let times = RUN / out.len() as u64;
-                (0..times).for_each(|_| shuffle.fill(if n > RUN { next() } else { 0 }, black_box(&mut out)));
+                (0..times).for_each(|_| {
+                    shuffle.fill(if n > RUN { next() } else { 0 }, black_box(&mut out)).unwrap();
+                });
             })
         });
     }
@@ -78,7 +80,7 @@ fn kinds() -> Vec<(&'static str, Spec)> {
     let tenth = Subset::from_fn(n, |i| i % 10 == 3);
     let component = |weight, begin| Component::new(weight, Spec::Global).over(begin..begin + n / 4);
     let mixed = |weights: [u64; 4]| {
-        Spec::Mixture((0..).zip(weights).map(|(k, weight)| component(weight, k * n / 4)).collect())
+        Spec::Mix(MixSpec::new((0..).zip(weights).map(|(k, weight)| component(weight, k * n / 4)).collect()))
     };
     let class = |of, c| Subset::from_fn(n, move |i| i % of == c);
     let weights: Vec<u32> = (0..n as u32).map(|i| i % 1000).collect();

@@ -1,6 +1,8 @@
 """Makes the files of a release in target/dist: wheels, an sdist, archives of the command, crates, SHA256SUMS.
 
-`make dist` runs it. Everything is built by tools in target/dist-tools, and nothing is installed outside that folder. A target whose standard library or
+    python build.py [wheels]
+
+`make dist` runs it on Linux, and `make wheels` makes only the wheels, on any system. Everything is built by tools in target/dist-tools, and nothing is installed outside that folder. A target whose standard library or
 linker cannot be had is skipped with a message.
 """
 
@@ -25,7 +27,6 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 OUT = ROOT / "target" / "dist"
 WORK = ROOT / "target" / "dist-work"
 COMMAND_LIMIT = 30_000_000
-MANYLINUX = "manylinux2014"
 CRATES = ["tfseek-wire", "tfseek", "tfseek-image", "tfseek-rlds", "tfseek-tfds", "tfseek-arrow", "tfseek-tools", "tfseek-convert", "tfseek-view", "tfseek-remote", "tfseek-cli"]
 
 
@@ -46,14 +47,14 @@ def version() -> str:
 
 
 def wheels(tools: toolchain.Tools) -> None:
-    """Builds the wheels: abi3 for each target, and one for the free-threaded interpreter."""
-    for target in toolchain.GNU_TARGETS:
+    """Builds the wheels of this system: abi3 for each target, and on Linux one for the free-threaded interpreter."""
+    for target, tag in toolchain.WHEEL_TARGETS.items():
         env = tools.cross(target)
         if env is None:
             print(f"skipped: the wheel for {target}: no standard library of Rust for it")
             continue
         common = [tools.maturin, "build", "--release", "--locked", "-q", "-m", "python/Cargo.toml", "-o", OUT,
-                  "--features", "remote", "--target", target, "--zig", "--compatibility", MANYLINUX]
+                  "--features", "remote", "--target", target, *(["--zig", "--compatibility", tag] if tag else [])]
         run(*common, env=env)
         if target == toolchain.HOST_TARGET:
             free = toolchain.FREE_THREADED
@@ -110,8 +111,8 @@ def crates(tools: toolchain.Tools) -> None:
         shutil.copy(target / f"{name}-{version()}.crate", OUT)
 
 
-def main() -> None:
-    """Builds everything and prints names, sizes and the time."""
+def main(only_wheels: bool) -> None:
+    """Builds everything, or the wheels, and prints names, sizes and the time."""
     start = time.monotonic()
     shutil.rmtree(OUT, ignore_errors=True)
     OUT.mkdir(parents=True)
@@ -122,12 +123,14 @@ def main() -> None:
     packed = ROOT / "python" / "THIRD-PARTY"
     shutil.copy(third_party, packed)
     try:
-        run(tools.maturin, "sdist", "-m", "python/Cargo.toml", "-o", OUT)
+        if not only_wheels:
+            run(tools.maturin, "sdist", "-m", "python/Cargo.toml", "-o", OUT)
         wheels(tools)
     finally:
         packed.unlink()
-    commands(tools, third_party)
-    crates(tools)
+    if not only_wheels:
+        commands(tools, third_party)
+        crates(tools)
     sums = []
     for path in sorted(OUT.iterdir()):
         size = path.stat().st_size
@@ -140,4 +143,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:] not in ([], ["wheels"]):
+        sys.exit(__doc__)
+    main(sys.argv[1:] == ["wheels"])

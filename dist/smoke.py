@@ -72,7 +72,7 @@ def main(kind: str, files: pathlib.Path) -> None:
         if kind == "sdist":
             subprocess.run([*pip, sdist(files)], check=True)
         else:
-            subprocess.run([*pip, "--no-index", "--find-links", files.resolve(), "tfseek"], check=True)
+            subprocess.run([*pip, "--no-index", "--only-binary", ":all:", "--find-links", files.resolve(), "tfseek"], check=True)
         (folder / "work").mkdir()
         subprocess.run([python, "-c", PACKAGE + COMMAND], cwd=folder / "work", check=True)
 

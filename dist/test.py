@@ -72,7 +72,7 @@ def first_session() -> str:
 def wheel_of(version: str) -> pathlib.Path | None:
     """Returns the wheel that an interpreter of this machine installs."""
     tag = f"-cp{version.replace('.', '')}-" if version.endswith("t") else "-abi3-"
-    wheels = [path for path in DIST.glob("*.whl") if tag in path.name and platform.machine() in path.name]
+    wheels = [path for path in DIST.glob("*-manylinux*.whl") if tag in path.name and platform.machine() in path.name]
     return wheels[0] if wheels else None
 
 
@@ -176,7 +176,7 @@ def try_foreign_wheel(folder: pathlib.Path) -> None:
     """Tries the wheel for the other processor with Debian's Python, in an emulator."""
     target = next(target for target in toolchain.GNU_TARGETS if target != toolchain.HOST_TARGET)
     machine = target.partition("-")[0]
-    wheel = next(DIST.glob(f"*-abi3-*{machine}.whl"), None)
+    wheel = next(DIST.glob(f"*-abi3-manylinux*{machine}.whl"), None)
     emulator = shutil.which(f"qemu-{machine}-static") or shutil.which(f"qemu-{machine}")
     if wheel is None or emulator is None:
         print(f"skipped: the wheel for {machine}: no {'wheel' if wheel is None else 'emulator'} for it")

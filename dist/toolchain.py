@@ -17,6 +17,12 @@ from collections.abc import Callable, Iterable
 GNU_TARGETS = ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"]
 MUSL_TARGETS = ["x86_64-unknown-linux-musl", "aarch64-unknown-linux-musl"]
 HOST_TARGET = f"{platform.machine()}-unknown-linux-gnu"
+# The targets of the wheels that a system builds, with the tags of Linux's C libraries.
+WHEEL_TARGETS: dict[str, str | None] = {
+    "linux": {**dict.fromkeys(GNU_TARGETS, "manylinux2014"), **dict.fromkeys(MUSL_TARGETS, "musllinux_1_2")},
+    "darwin": dict.fromkeys(["aarch64-apple-darwin", "x86_64-apple-darwin"]),
+    "win32": dict.fromkeys(["x86_64-pc-windows-msvc"]),
+}.get(sys.platform, {})
 FREE_THREADED = "python3.14t"
 DEBIAN_ARCHITECTURES = {"aarch64-unknown-linux-gnu": "arm64", "x86_64-unknown-linux-gnu": "amd64"}
 RUST, RUST_PARTS = "rustc-web", ("libstd-rust-", "libllvm")
@@ -34,12 +40,13 @@ class Tools:
         self.debian = folder / "debian" / "usr"
         self.libraries = self.debian / "lib" / f"{platform.machine()}-linux-gnu"
         self.cargo = os.environ.get("CARGO", "cargo")
-        self.python = folder / "venv" / "bin" / "python"
-        if not self.python.exists():
+        programs = folder / "venv" / ("Scripts" if sys.platform == "win32" else "bin")
+        self.python = programs / "python"
+        if not programs.exists():
             subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True)
         packages = ["maturin>=1.9,<2", "ziglang"]
         subprocess.run([self.python, "-m", "pip", "install", "-q", *packages], check=True)
-        self.maturin = str(folder / "venv" / "bin" / "maturin")
+        self.maturin = str(programs / "maturin")
 
     def _path(self) -> dict[str, str]:
         return {"PATH": f"{self.python.parent}{os.pathsep}{os.environ['PATH']}"}

@@ -87,16 +87,14 @@ impl Follow {
         let mut file = open_regular(path)?;
         let id = FileId::of_file(&file)?;
         let FollowOptions { verify, max_record, start: (record, offset) } = *options;
+        file.seek(SeekFrom::Start(offset))?;
         let follow = Follow {
             buffer: ReadBuffer::default(),
             parser: Parser::whole_from(verify, max_record, record, offset),
             name: path.into(),
             id,
             ended: false,
-            file: {
-                file.seek(SeekFrom::Start(offset))?;
-                file
-            },
+            file,
         };
         follow.check_size()?;
         Ok(follow)
@@ -140,9 +138,6 @@ impl Follow {
             match self.parser.step(self.buffer.bytes(), true)? {
                 Event::Record(taken) => return Ok(Some(taken - OVERHEAD)),
                 Event::Need(need) => {
-                    // A length above `usize::MAX` exceeds any buffer. `fill` then reads to the end of the
-                    // file.
-                    let need = usize::try_from(need).unwrap_or(usize::MAX);
                     if self.buffer.fill(&mut self.file, need)? {
                         continue;
                     }

@@ -6,8 +6,8 @@ use imagesize::ImageType;
 /// `avif`, `jxl` or `qoi`. `None` for other bytes, and for formats without an unambiguous signature. Nothing
 /// is decoded.
 pub fn image_format(bytes: &[u8]) -> Option<&'static str> {
-    if bytes.get(4..8) == Some(b"ftyp") {
-        return iso_format(bytes);
+    if let Some(major) = major_brand(bytes) {
+        return iso_format(bytes, major);
     }
     // The first byte rules out most texts.
     match bytes.first()? {
@@ -34,14 +34,18 @@ fn is_bmp(bytes: &[u8]) -> bool {
     bytes.starts_with(b"BM") && header.is_some_and(|size| HEADERS.contains(&size))
 }
 
+/// Returns the major brand of a file with an `ftyp` box: an image, a video or a sound.
+pub(crate) fn major_brand(bytes: &[u8]) -> Option<&[u8]> {
+    bytes.get(8..12).filter(|_| bytes.get(4..8) == Some(b"ftyp"))
+}
+
 /// Returns the format of a file with an `ftyp` box. The major brand may be one of videos too, and then the
 /// compatible ones decide; videos name no brand of an image first.
-fn iso_format(bytes: &[u8]) -> Option<&'static str> {
+fn iso_format(bytes: &[u8], major: &[u8]) -> Option<&'static str> {
     const AVIF: [&[u8]; 5] = [b"avif", b"avis", b"avio", b"MA1A", b"MA1B"];
     const HEIF: [&[u8]; 8] = [b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"hevm", b"hevs"];
     const IMAGES: [&[u8]; 4] = [b"mif1", b"msf1", b"mif2", b"miaf"];
     let size = bytes.first_chunk().map(|size| u32::from_be_bytes(*size))?.min(4096) as usize;
-    let major = bytes.get(8..12)?;
     // The version follows the major brand.
     let mut compatible = bytes.get(16..size.min(bytes.len())).unwrap_or_default().chunks_exact(4);
     if AVIF.contains(&major) || (IMAGES.contains(&major) && compatible.any(|brand| AVIF.contains(&brand))) {

@@ -163,8 +163,8 @@ pub use batch::{Batch, BatchParser, Column};
 pub use dataset::{Dataset, DatasetOptions, Mapped};
 pub use error::{At, Error, ErrorKind, Location, Result};
 pub use example::{
-    DType, Example, ExampleBuf, ExampleBuilder, Feature, FeatureBuf, FeatureList, KeyOrder, List,
-    SequenceExample, SequenceExampleBuf, SequenceExampleBuilder,
+    DType, Example, ExampleBuf, ExampleBuilder, Feature, FeatureBuf, FeatureList, List, SequenceExample,
+    SequenceExampleBuf, SequenceExampleBuilder,
 };
 #[cfg(feature = "dataset")]
 pub use filter::Filter;

@@ -227,16 +227,8 @@ impl Part {
             Some(Value::Null) => take(&mut fields, "records").map(|_| None)?,
             _ => Some(number(&mut fields, "records")?),
         };
-        let tail = match fields.remove("tail") {
-            None => Tail::Strict,
-            Some(Value::String(name)) if name == TOLERATE => Tail::Tolerate,
-            Some(other) => return Err(invalid("tail", TOLERATE, other)),
-        };
-        let unverified = match fields.remove("verify") {
-            None => false,
-            Some(Value::String(name)) if name == UNVERIFIED => true,
-            Some(other) => return Err(invalid("verify", UNVERIFIED, other)),
-        };
+        let tail = if takes_word(&mut fields, "tail", TOLERATE)? { Tail::Tolerate } else { Tail::Strict };
+        let unverified = takes_word(&mut fields, "verify", UNVERIFIED)?;
         let version = match fields.remove("version") {
             None => None,
             Some(Value::String(version)) => Some(version.into()),
@@ -273,8 +265,7 @@ impl Part {
             check_max(name, number)?;
         }
         let plain = self.compression == Compression::None;
-        // `saturating_sub` where an earlier row guarantees the order.
-        let len = to.saturating_sub(from);
+        let len = to.checked_sub(from);
         let is_empty = self.records == Some(0);
         let rules = [
             (
@@ -289,7 +280,7 @@ impl Part {
                 "at most the end, and the end of a compressed shard",
                 to,
             ),
-            (from <= to && (plain || from == 0), "from", "at most to, and 0 in a compressed shard", from),
+            (len.is_some() && (plain || from == 0), "from", "at most to, and 0 in a compressed shard", from),
             // A compressed file has a lower bound for its bytes, but none for its records.
             (
                 !plain || ordinal <= from / RECORD,
@@ -300,13 +291,18 @@ impl Part {
             (plain || ordinal == 0, "ordinal", "0 in a compressed shard", ordinal),
             ((from == 0) == (ordinal == 0), "ordinal", "0 at byte 0, and only there", ordinal),
             (
-                !plain || records <= len / RECORD,
+                !plain || len.is_some_and(|len| records <= len / RECORD),
                 "records",
                 "at most as many as fit between from and to",
                 records,
             ),
-            (!is_empty || !plain || len == 0, "records", "at least 1", 0),
-            (records <= MAX.saturating_sub(first), "records", "numbers below 2^63", records),
+            (!is_empty || !plain || len == Some(0), "records", "at least 1", 0),
+            (
+                first.checked_add(records).is_some_and(|end| end <= MAX),
+                "records",
+                "numbers below 2^63",
+                records,
+            ),
         ];
         for (holds, field, expected, found) in rules {
             if !holds {
@@ -348,6 +344,15 @@ impl Part {
 
 fn take(fields: &mut Map<String, Value>, name: &str) -> Result<Value> {
     fields.remove(name).ok_or_else(|| invalid("json", format!("a field {name}"), "none"))
+}
+
+/// Takes a field that a part may lack. If it has it, its value is this word.
+fn takes_word(fields: &mut Map<String, Value>, name: &str, word: &str) -> Result<bool> {
+    match fields.remove(name) {
+        None => Ok(false),
+        Some(Value::String(found)) if found == word => Ok(true),
+        Some(other) => Err(invalid(name, word, other)),
+    }
 }
 
 fn number(fields: &mut Map<String, Value>, name: &str) -> Result<u64> {

@@ -646,12 +646,7 @@ impl FramedRecords {
         loop {
             match self.parser.step(self.buffer.bytes(), self.more)? {
                 Event::Record(taken) => return Ok(Some(taken - OVERHEAD)),
-                // A length above `usize::MAX` exceeds any buffer. `fill` then reads to the end of the file or
-                // runs out of memory.
-                Event::Need(need) => {
-                    let need = usize::try_from(need).unwrap_or(usize::MAX);
-                    self.more = self.buffer.fill(&mut self.source, need)?;
-                }
+                Event::Need(need) => self.more = self.buffer.fill(&mut self.source, need)?,
                 Event::Torn(Torn { need, have }) if self.tail == Tail::Strict => {
                     return Err(frame::truncated(need, have));
                 }
@@ -735,7 +730,7 @@ impl FramedRecords {
                 Warning::TornTail { path, records, offset, bytes: inflated, inflated_bytes: 0 }
             }
             Some(_) => {
-                let offset = self.source.consumed().unwrap_or(0).saturating_sub(bytes);
+                let offset = self.source.consumed().unwrap_or(0) - bytes;
                 Warning::TornTail { path, records, offset, bytes, inflated_bytes: inflated }
             }
         })

@@ -1,6 +1,6 @@
 //! Warnings: conditions that do not stop a call and that a user should know of.
 
-use crate::error::{Count, Error, FileNames};
+use crate::error::{Count, Error, FileNames, printable};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -245,122 +245,132 @@ impl Warning {
 
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Warning::PayloadsSkipped { skipped, first, .. } = self {
-            let records = Count(*skipped, "record");
-            return match skipped {
-                1 => write!(f, "{records} was left out: {first}"),
-                _ => write!(f, "{records} were left out; the first: {first}"),
-            };
+        // The error of the first left out record has the path.
+        match self.path().filter(|_| !matches!(self, Warning::PayloadsSkipped { .. })) {
+            Some(path) => write!(f, "{}: {}", printable(path), self.message()),
+            None => f.write_str(&self.message()),
         }
-        if let Some(path) = self.path() {
-            write!(f, "{}: ", crate::error::printable(path))?;
-        }
+    }
+}
+
+/// A recommendation of several warnings.
+const BLOCK_ORDER: &str = "a block order (shuffle=\"block\", --shuffle block)";
+
+impl Warning {
+    /// Returns the message without the path.
+    fn message(&self) -> String {
         match self {
-            Warning::PayloadsSkipped { .. } => Ok(()),
-            Warning::FileRefused { reason, .. } => write!(f, "file is not used: {reason}"),
-            Warning::NotSaved { shards, reason, .. } => write!(
-                f,
+            Warning::FileRefused { reason, .. } => format!("file is not used: {reason}"),
+            Warning::NotSaved { shards, reason, .. } => format!(
                 "the indexes or columns of {} could not be saved and will be built again next time: {reason}",
                 Count(*shards as u64, "shard")
             ),
             Warning::ShardChanged { .. } => {
-                f.write_str("the shard changed while it was scanned, so its index or column is not saved")
+                "the shard changed while it was scanned, so its index or column is not saved".into()
             }
-            Warning::DamageSkipped { gaps, bytes, .. } => {
-                let ranges = Count(gaps.len() as u64, "damaged range");
-                let bytes = Count(*bytes, "byte");
-                let Some(first) = gaps.first() else { return write!(f, "{ranges} are left out") };
-                match gaps.len() {
-                    1 => write!(f, "{ranges} is left out, {bytes}; it begins")?,
-                    _ => write!(f, "{ranges} are left out, {bytes}; the first one begins")?,
-                }
-                let of = if first.compressed { " of the compressed file" } else { "" };
-                write!(f, " at byte {}{of}, after {}", first.start, Count(first.records, "record"))
+            Warning::DamageSkipped { gaps, bytes, .. } => damage_skipped(gaps, *bytes),
+            Warning::PayloadsSkipped { skipped: 1, first, .. } => format!("1 record was left out: {first}"),
+            Warning::PayloadsSkipped { skipped, first, .. } => {
+                format!("{skipped} records were left out; the first: {first}")
             }
             Warning::TornTail { records, offset, bytes, inflated_bytes, .. } => {
-                f.write_str("the end is torn: ")?;
-                match (inflated_bytes, bytes) {
-                    (0, 0) => f.write_str("the trailer of the compressed file is missing")?,
-                    (0, _) => write!(f, "{} from byte {offset} on left out", Count(*bytes, "byte"))?,
-                    (_, 0) => write!(f, "{} left out", Count(*inflated_bytes, "decompressed byte"))?,
-                    _ => write!(
-                        f,
-                        "{} left out, and {} from byte {offset} on",
-                        Count(*inflated_bytes, "decompressed byte"),
-                        Count(*bytes, "byte")
-                    )?,
-                }
-                write!(f, ", after {}", Count(*records, "record"))
+                let end = torn_end(*offset, *bytes, *inflated_bytes);
+                format!("the end is torn: {end}, after {}", Count(*records, "record"))
             }
-            Warning::OtherNames { found, .. } => {
-                let (files, pronoun) = match found.len() {
-                    1 => {
-                        ("1 file has another name but is a TFRecord file and was not opened".to_owned(), "it")
-                    }
-                    n => (
-                        format!("{n} files have other names but are TFRecord files and were not opened"),
-                        "them",
-                    ),
-                };
-                write!(f, "{files}: {}; name {pronoun}, or use a pattern", FileNames(found))
-            }
-            Warning::LongBlocks { shards, bytes, .. } => {
-                if *shards > 1 {
-                    write!(f, "and {}: ", Count(*shards as u64 - 1, "more shard"))?;
-                }
-                write!(
-                    f,
-                    "deflate blocks of {bytes} decompressed bytes: access to a record may decompress all bytes of its block before it; \
-                     unpacked files need no decompression"
-                )
-            }
-            Warning::ScatteredReads { record_bytes, dataset_bytes, memory_bytes } => write!(
-                f,
-                "an order of scattered records of {record_bytes} bytes, in a dataset of {dataset_bytes} bytes with {memory_bytes} \
-                 bytes of memory: each record takes a separate read in every epoch; a block order (shuffle=\"block\", --shuffle block) reads adjacent \
+            Warning::OtherNames { found, .. } => other_names(found),
+            Warning::ScatteredReads { record_bytes, dataset_bytes, memory_bytes } => format!(
+                "an order of scattered records of {record_bytes} bytes, in a dataset of {dataset_bytes} bytes with \
+                 {memory_bytes} bytes of memory: each record takes a separate read in every epoch; {BLOCK_ORDER} reads adjacent \
                  records together"
             ),
-            Warning::ScatteredInflation { inflated_bytes } => write!(
-                f,
-                "an order of scattered records over compressed shards of {inflated_bytes} decompressed bytes: each record decompresses the bytes \
-                 from the checkpoint before it; a block order (shuffle=\"block\", --shuffle block) decompresses them once per window, and unpacked shards \
-                 (tfseek.unpack, tfseek unpack) need no decompression"
+            Warning::LongBlocks { shards, bytes, .. } => long_blocks(*shards, *bytes),
+            Warning::ScatteredInflation { inflated_bytes } => format!(
+                "an order of scattered records over compressed shards of {inflated_bytes} decompressed bytes: each record \
+                 decompresses the bytes from the checkpoint before it; {BLOCK_ORDER} decompresses them once per window, and \
+                 unpacked shards (tfseek.unpack, tfseek unpack) need no decompression"
             ),
-            Warning::BlockStarts { block_bytes, start_bytes, enough_bytes } => write!(
-                f,
-                "a block order over compressed shards in blocks of {block_bytes} decompressed bytes: each decompresses {start_bytes} more \
-                 bytes before its start, on average; blocks of {enough_bytes} bytes (block_bytes) keep that below a fifth"
+            Warning::BlockStarts { block_bytes, start_bytes, enough_bytes } => format!(
+                "a block order over compressed shards in blocks of {block_bytes} decompressed bytes: each decompresses \
+                 {start_bytes} more bytes before its start, on average; blocks of {enough_bytes} bytes (block_bytes) keep that \
+                 below a fifth"
             ),
-            Warning::ScatteredRequests { record_bytes, records } => write!(
-                f,
-                "an order of scattered records over {} of {record_bytes} bytes in objects: each takes a request of its own, which costs as much as \
-                 256 KiB; a block order (shuffle=\"block\", --shuffle block) requests about 1 MiB at a time, and a copy (tfseek.fetch, tfseek fetch) \
+            Warning::ScatteredRequests { record_bytes, records } => format!(
+                "an order of scattered records over {} of {record_bytes} bytes in objects: each takes a request of its own, which \
+                 costs as much as 256 KiB; {BLOCK_ORDER} requests about 1 MiB at a time, and a copy (tfseek.fetch, tfseek fetch) \
                  needs none",
                 Count(*records, "record")
             ),
-            Warning::RareClass { blocks, windows } => write!(
-                f,
-                "balanced classes in blocks: one class is in {} for {}, so that windows without it have equal numbers of the others only; \
-                 a global order, or larger blocks, balances all",
-                Count(*blocks, "block"),
-                Count(*windows, "window")
-            ),
-            Warning::Derived { message, .. } => f.write_str(message),
-            Warning::UnknownFeature { feature, nearest } => write!(
-                f,
-                "none of the first records has a feature \"{}\"; the nearest name is \"{}\"",
-                feature.escape_debug(),
-                nearest.escape_debug()
-            ),
-            Warning::AbsentFeature { feature, place } => {
-                write!(f, "none of the first records has a feature \"{}\"", feature.escape_debug())?;
-                match place {
-                    Some(place) => write!(f, " there: {place}"),
-                    None => f.write_str(": its values are the default, or none"),
-                }
+            Warning::RareClass { blocks, windows } => rare_class(*blocks, *windows),
+            Warning::Derived { message, .. } => String::from(&**message),
+            Warning::UnknownFeature { feature, nearest } => {
+                no_feature(feature, &format!("; the nearest name is \"{}\"", nearest.escape_debug()))
             }
+            Warning::AbsentFeature { feature, place } => match place {
+                Some(place) => no_feature(feature, &format!(" there: {place}")),
+                None => no_feature(feature, ": its values are the default, or none"),
+            },
         }
     }
+}
+
+fn damage_skipped(gaps: &[Gap], bytes: u64) -> String {
+    let ranges = Count(gaps.len() as u64, "damaged range");
+    let bytes = Count(bytes, "byte");
+    let Some(first) = gaps.first() else { return format!("{ranges} are left out") };
+    let start = match gaps.len() {
+        1 => format!("{ranges} is left out, {bytes}; it begins at byte {}", first.start),
+        _ => format!("{ranges} are left out, {bytes}; the first one begins at byte {}", first.start),
+    };
+    let of = if first.compressed { " of the compressed file" } else { "" };
+    format!("{start}{of}, after {}", Count(first.records, "record"))
+}
+
+/// Returns what a torn file leaves out.
+fn torn_end(offset: u64, bytes: u64, inflated_bytes: u64) -> String {
+    let stored = Count(bytes, "byte");
+    let inflated = Count(inflated_bytes, "decompressed byte");
+    match (inflated_bytes, bytes) {
+        (0, 0) => "the trailer of the compressed file is missing".into(),
+        (0, _) => format!("{stored} from byte {offset} on left out"),
+        (_, 0) => format!("{inflated} left out"),
+        _ => format!("{inflated} left out, and {stored} from byte {offset} on"),
+    }
+}
+
+fn other_names(found: &[PathBuf]) -> String {
+    let names = FileNames(found);
+    match found.len() {
+        1 => format!(
+            "1 file has another name but is a TFRecord file and was not opened: {names}; name it, or use a pattern"
+        ),
+        n => format!(
+            "{n} files have other names but are TFRecord files and were not opened: {names}; name them, or use a pattern"
+        ),
+    }
+}
+
+fn long_blocks(shards: usize, bytes: u64) -> String {
+    let others = match shards {
+        0 | 1 => String::new(),
+        _ => format!("and {}: ", Count(shards as u64 - 1, "more shard")),
+    };
+    format!(
+        "{others}deflate blocks of {bytes} decompressed bytes: access to a record may decompress all bytes of its block \
+         before it; unpacked files need no decompression"
+    )
+}
+
+fn rare_class(blocks: u64, windows: u64) -> String {
+    let blocks = Count(blocks, "block");
+    let windows = Count(windows, "window");
+    format!(
+        "balanced classes in blocks: one class is in {blocks} for {windows}, so that windows without it have equal numbers \
+         of the others only; a global order, or larger blocks, balances all"
+    )
+}
+
+fn no_feature(feature: &str, rest: &str) -> String {
+    format!("none of the first records has a feature \"{}\"{rest}", feature.escape_debug())
 }
 
 #[cfg(test)]

@@ -87,24 +87,14 @@ impl WriterOptions {
             let found = "a device or a FIFO".into();
             return Err(Error::from(IndexError::NotRegular { found }).in_file(path));
         }
-        let target = WriterTarget { sink: TargetKind::File(output), process: Process::this() };
-        let index = self.index.clone().map(|options| PendingIndex {
+        let mut writer = Writer::of(TargetKind::File(output), self);
+        writer.path = Some(path.into());
+        writer.index = self.index.clone().map(|options| PendingIndex {
             path: path.into(),
             offsets: TableBuilder::offsets(),
             options,
         });
-        Ok(Writer {
-            sink: Some(self.sink(target)),
-            finished: None,
-            options: self.clone(),
-            failed: false,
-            path: Some(path.into()),
-            end: 0,
-            member: 0,
-            records: 0,
-            index,
-            process: Process::this(),
-        })
+        Ok(writer)
     }
 
     /// Creates a set of `count` shards `PREFIX-00000-of-00010SUFFIX`. By default they appear when the set is
@@ -248,7 +238,11 @@ impl Writer {
     /// Creates a writer to any sink. Options about files and indexes are ignored. If the options contradict
     /// each other ([`OptionsError::Members`]), nothing is written, and every call returns the error.
     pub fn new(sink: impl Write + Send + 'static, options: &WriterOptions) -> Writer {
-        let target = WriterTarget { sink: TargetKind::Other(Box::new(sink)), process: Process::this() };
+        Writer::of(TargetKind::Other(Box::new(sink)), options)
+    }
+
+    fn of(sink: TargetKind, options: &WriterOptions) -> Writer {
+        let target = WriterTarget { sink, process: Process::this() };
         Writer {
             sink: options.refused().is_none().then(|| options.sink(target)),
             finished: None,

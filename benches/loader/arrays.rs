@@ -9,7 +9,7 @@ use criterion::{Criterion, Throughput};
 use std::path::PathBuf;
 use std::time::Instant;
 use tfseek::frame::put_record;
-use tfseek::schema::{ByteOrder, FeatureSpec};
+use tfseek::schema::FeatureSpec;
 use tfseek::tensor::serialize_values;
 use tfseek::{DType, DatasetOptions, ExampleBuilder, IndexMode, Loader, Schema, TensorDType};
 use tfseek_testkit::bench;
@@ -27,7 +27,7 @@ fn spec(form: &str, floats: usize) -> FeatureSpec {
     match form {
         "list" => FeatureSpec::fixed_len(&[floats], DType::Float32),
         "raw" => FeatureSpec::raw(&shape, dtype),
-        "raw/big" => FeatureSpec::Raw { dtype, shape: shape.into(), byte_order: ByteOrder::Big },
+        "raw/big" => FeatureSpec::Raw { dtype, shape: shape.into(), little_endian: false },
         _ => FeatureSpec::tensor(&shape, dtype),
     }
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import logging
 import posixpath
 import re
@@ -98,7 +99,35 @@ def titles(config: MkDocsConfig) -> dict[str, str]:
     return {path: title for page in pages if isinstance(page, dict) for title, path in page.items()}
 
 
+def description(file: Path) -> str:
+    """Returns the first sentence of the documentation of a Rust file."""
+    lines = itertools.dropwhile(lambda line: not line.startswith("//! "), file.read_text().splitlines())
+    text = " ".join(line[4:] for line in itertools.takewhile(lambda line: line.startswith("//! "), lines))
+    sentence = text.partition(". ")[0].removesuffix(".")
+    return re.sub(r"\[(`[^]]*`)\](\([^)]*\))?", r"\1", sentence).replace("`", "")
+
+
+def described(section: re.Match[str], root: Path) -> str:
+    """Adds the descriptions of modules and of their files to the list of a section of layers.md."""
+    lines = []
+    for name in section["list"].splitlines():
+        module = root / section["folder"] / name
+        if not name or not module.exists():
+            lines.append(name)
+        elif module.is_file():
+            lines.append(f"{name:<26}{description(module)}")
+        else:
+            lines.append(f"{name:<26}{description(module / 'mod.rs')}")
+            files = [file for file in sorted(module.rglob("*.rs")) if not file.name.endswith("tests.rs")]
+            lines += [f"  {file.relative_to(module)!s:<24}{description(file)}" for file in files if file != module / "mod.rs"]
+    return section["head"] + "\n".join(lines) + "\n```"
+
+
 def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, **_: Any) -> str:
+    if page.file.src_uri == "layers.md":
+        root = Path(config.config_file_path).parent
+        listed = r"^(?P<head>## `(?P<folder>[^`]+)/`\n[^#]*?```text\n)(?P<list>.*?)\n```$"
+        markdown = re.sub(listed, lambda section: described(section, root), markdown, flags=re.M | re.S)
     # A word after the language is for the tests of the pages.
     markdown = re.sub(r"^```(\w+) \S+$", r"```\1", markdown, flags=re.M)
     # A link whose text is the name of a file gets the title of the page.

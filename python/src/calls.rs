@@ -51,9 +51,9 @@ pub(crate) struct CallTable {
     /// The calls whose answers are not waited for any more.
     left: HashSet<u64>,
     reads: HashMap<u64, Vec<PartRequest>>,
-    /// Number of calls so far, and of those under way.
+    /// Number of calls so far, and the numbers of those under way.
     calls: u64,
-    running: usize,
+    running: HashSet<u64>,
     /// Set once no call can be made any more.
     ended: Option<CallFailure>,
 }
@@ -173,9 +173,9 @@ impl CallQueue {
                 return None;
             }
             // A thread takes a call only if the threads of lower numbers are busy.
-            if state.running >= thread {
+            if state.running.len() >= thread {
                 if let Some((number, call)) = state.waiting.pop_front() {
-                    state.running += 1;
+                    state.running.insert(number);
                     return Some(TakenCall::Single(number, call));
                 }
                 let parts = state.ranges.next(calls.parts);
@@ -186,7 +186,7 @@ impl CallQueue {
                         .filter_map(|part| Some((state.objects.get(&part.id)?.clone(), part.range.clone())));
                     let ranges: Vec<_> = ranges.collect();
                     state.reads.insert(number, parts);
-                    state.running += 1;
+                    state.running.insert(number);
                     drop(state);
                     // There may be more for the next thread.
                     calls.work.notify_all();
@@ -197,10 +197,13 @@ impl CallQueue {
         }
     }
 
-    /// Notes the answer to a call.
+    /// Notes the answer to a call. A second one is dropped: an exception after the first, as of a trace
+    /// function, seems to be the call's.
     fn answer(&self, number: u64, answer: CallAnswer) {
         let mut state = self.0.lock();
-        state.running = state.running.saturating_sub(1);
+        if !state.running.remove(&number) {
+            return;
+        }
         if !state.left.remove(&number) {
             state.answers.insert(number, answer);
         }
@@ -212,7 +215,7 @@ impl CallQueue {
     /// Notes the results for the parts of a read. Parts without one have failed.
     fn read_done(&self, number: u64, results: Vec<Result<Region, CallFailure>>) {
         let mut state = self.0.lock();
-        state.running = state.running.saturating_sub(1);
+        state.running.remove(&number);
         let parts = state.reads.remove(&number).unwrap_or_default();
         let mut results = results.into_iter();
         for part in &parts {

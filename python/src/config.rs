@@ -5,6 +5,7 @@ use crate::columns;
 use crate::error::{BindingError, Result};
 use crate::forms::SharedForms;
 use crate::hooks;
+use crate::ids::Ids;
 use crate::mix::LoaderSources;
 use crate::options::{Choice, FeatureName, LoaderVerify, Seed, extracted};
 use crate::strings::BytesAs;
@@ -17,7 +18,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 use tfseek::batch::Batch;
 use tfseek::column::ColumnOptions;
-use tfseek::{LoaderOptions, Warning};
+use tfseek::{Dataset, LoaderOptions, Warning};
 use tfseek_image::DecoderPool;
 
 /// The options of a loader, and the form of its batches in Python.
@@ -67,37 +68,13 @@ impl LoaderConfig {
         })?;
         let options = options.pictures(Arc::new(DecoderPool::default()));
         let buckets = arguments.take_buckets()?;
-        let mut options = arguments.apply(options, buckets.is_some())?;
+        let options = arguments.apply(options, buckets.is_some())?;
         let balance: Option<FeatureName> = arguments.take("balance")?;
         arguments.finish()?;
         let is_mix = source.is_none();
         let (options, warnings) = wait::run(py, progress, move |call: &Arc<CallState>| {
             call.may_request(is_remote);
-            let mut warnings = Vec::new();
-            let columns =
-                ColumnOptions { progress: Some(Arc::new(call.callback())), ..ColumnOptions::default() };
-            if let Some(buckets) = buckets {
-                let source = source
-                    .as_ref()
-                    .ok_or_else(|| value_error("bucket_by: expected a dataset, found a mix"))?;
-                let counts = |feature| {
-                    call.expect(source.known_bytes());
-                    source.value_counts(feature, &columns)
-                };
-                let column = buckets.feature().map(counts).transpose()?;
-                warnings = column.iter().flat_map(|column| column.warnings.clone()).collect();
-                let view = view.map(|ids| ids.subset()).transpose()?;
-                options = options.buckets(buckets.buckets(column.as_ref(), view.as_ref())?);
-            }
-            if let Some(feature) = balance {
-                let source =
-                    source.as_ref().ok_or_else(|| value_error("balance: expected a dataset, found a mix"))?;
-                call.expect(source.known_bytes());
-                let column = source.column(&feature, &columns)?;
-                options = options.balance(&column)?;
-                warnings = column.warnings.clone();
-            }
-            Ok((options, warnings))
+            with_columns(options, (source, view), buckets, balance, call)
         })?;
         let forms = SharedForms::default();
         let fingerprint = OnceLock::new();
@@ -158,6 +135,41 @@ impl LoaderConfig {
             Ok(options.build()?)
         })
     }
+}
+
+/// Returns the options with the columns of `bucket_by` and `balance`, and the columns' warnings.
+fn with_columns(
+    mut options: LoaderOptions,
+    (source, view): (Option<Dataset>, Option<Ids>),
+    buckets: Option<BucketArguments>,
+    balance: Option<FeatureName>,
+    call: &Arc<CallState>,
+) -> Result<(LoaderOptions, Vec<Warning>)> {
+    let columns = ColumnOptions { progress: Some(Arc::new(call.callback())), ..ColumnOptions::default() };
+    let source_of = |option: &str| {
+        let mix = || value_error(format!("{option}: expected a dataset, found a mix"));
+        source.as_ref().ok_or_else(mix)
+    };
+    let mut warnings = Vec::new();
+    if let Some(buckets) = buckets {
+        let source = source_of("bucket_by")?;
+        let counts = |feature| {
+            call.expect(source.known_bytes());
+            source.value_counts(feature, &columns)
+        };
+        let column = buckets.feature().map(counts).transpose()?;
+        warnings = column.iter().flat_map(|column| column.warnings.clone()).collect();
+        let view = view.map(|ids| ids.subset()).transpose()?;
+        options = options.buckets(buckets.buckets(column.as_ref(), view.as_ref())?);
+    }
+    if let Some(feature) = balance {
+        let source = source_of("balance")?;
+        call.expect(source.known_bytes());
+        let column = source.column(&feature, &columns)?;
+        options = options.balance(&column)?;
+        warnings = column.warnings.clone();
+    }
+    Ok((options, warnings))
 }
 
 /// Keyword arguments for the options of a loader. `None`: the default.

@@ -9,6 +9,7 @@ use std::ffi::OsStr;
 use tfseek::error::{Category, IndexError, PathsError, Remedy};
 use tfseek::{Error, ErrorKind};
 use tfseek_tools::damage::is_damage;
+use tfseek_tools::hints;
 
 /// An error of the crate, or a Python exception.
 pub(crate) enum BindingError {
@@ -115,13 +116,19 @@ fn exception(py: Python<'_>, e: &Error) -> PyResult<PyErr> {
 /// The error number of "no such file or directory", which is the same on all platforms.
 const ENOENT: i32 = 2;
 
+/// Returns true for a URL of the stores. `None` in a build without them.
+#[cfg(feature = "remote")]
+const IS_OBJECT: Option<fn(&str) -> bool> = Some(tfseek_remote::RemoteStore::has);
+#[cfg(not(feature = "remote"))]
+const IS_OBJECT: Option<fn(&str) -> bool> = None;
+
 /// Returns the message of an error, with its remedy for Python callers.
 pub(crate) fn message(e: &Error) -> String {
     let hint = match e.kind().remedy() {
         Some(Remedy::AllowMissing) => "allow_missing=True continues without them".into(),
         Some(Remedy::BuildIndex) => format!("tfseek.build_index({}) builds one", path_of(e)),
         Some(Remedy::Build(build)) if !build.features.is_empty() => {
-            format!("the command `{}` builds it", tfseek_cli::index_command(build))
+            format!("the command `{}` builds it", hints::index_command(build))
         }
         Some(Remedy::Build(build)) => match build.paths.as_slice() {
             [path] if build.more == 0 => format!("tfseek.build_index({path:?}) scans them"),
@@ -146,7 +153,7 @@ pub(crate) fn message(e: &Error) -> String {
         }
         Some(Remedy::SequenceExamples) => "kind=\"sequence_example\" reads it".into(),
         Some(Remedy::Convert) => "convert it, or read it with a library for that format".into(),
-        Some(remedy) => match tfseek_cli::common_hint(&remedy) {
+        Some(remedy) => match hints::common_hint(&remedy) {
             Some(hint) => hint,
             None => return e.to_string(),
         },
@@ -156,16 +163,16 @@ pub(crate) fn message(e: &Error) -> String {
         None if is_damage(e) => {
             "damage=\"skip\" leaves it out, the command `tfseek salvage` copies the sound records".into()
         }
-        None => match tfseek_cli::address_hint(e, "tfseek.open reads").or_else(|| version_hint(e)) {
+        None => match hints::address_hint(e, "tfseek.open reads", IS_OBJECT).or_else(|| version_hint(e)) {
             Some(hint) => hint,
-            None => return format!("{e}{}", tfseek_cli::excerpt(e)),
+            None => return format!("{e}{}", hints::excerpt(e)),
         },
     };
     format!("{e} ({hint})")
 }
 
 fn version_hint(e: &Error) -> Option<String> {
-    let folder = tfseek_cli::folder_of_versions(e)?.to_str()?;
+    let folder = hints::folder_of_versions(e)?.to_str()?;
     Some(format!(
         "a data set was prepared in the folder: tfseek.tfds.open({folder:?}) opens its newest version"
     ))

@@ -79,7 +79,7 @@ impl PyExample {
     fn new(py: Python<'_>, features: Option<&Bound<'_, PyAny>>) -> Result<PyExample> {
         let payload = match features {
             Some(features) => feature::encoded(py, features)?,
-            None => ExampleBuf::default().encode(tfseek::KeyOrder::Python)?,
+            None => ExampleBuf::default().encode()?,
         };
         Ok(PyExample::of(payload.into(), None))
     }

@@ -71,7 +71,7 @@ pub(crate) fn entries(py: Python<'_>, dict: &Bound<'_, PyAny>) -> Result<Vec<(St
 pub(crate) fn encoded(py: Python<'_>, dict: &Bound<'_, PyAny>) -> Result<Vec<u8>> {
     let features = entries(py, dict)?.into_iter().collect();
     let example = ExampleBuf { features, ..ExampleBuf::default() };
-    Ok(example.encode(tfseek::KeyOrder::Python)?)
+    Ok(example.encode()?)
 }
 
 fn entry(part: &Bound<'_, PyAny>) -> Result<(String, FeatureBuf)> {

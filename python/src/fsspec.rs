@@ -8,11 +8,10 @@ use std::fmt;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
-use std::process;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use tfseek::error::{Error, ErrorKind, IndexError, Result};
-use tfseek::io::{Fetched, Listing, Object, Region, Source, Stamp, Store, bare_url};
+use tfseek::io::{Fetched, Listing, Object, PerProcess, Region, Source, Stamp, Store, bare_url};
 
 /// The objects of a filesystem. It writes nothing.
 ///
@@ -27,35 +26,19 @@ struct SharedFilesystem {
     place: String,
     /// The most parts of one call.
     parts: usize,
-    first: ProcessCalls,
+    calls: PerProcess<ProcessCalls>,
     /// Number of objects that were opened.
     opened: AtomicU64,
 }
 
-/// The calls of one process. A forked child has a copy of its parent's, without the threads and with locks
-/// that may be held for ever. So it uses the next one.
-struct ProcessCalls {
-    process: u32,
-    calls: Mutex<Option<Arc<Calls>>>,
-    /// Set only in a child of the process, which is the only thread there at that time.
-    next: OnceLock<Box<ProcessCalls>>,
-}
-
-impl ProcessCalls {
-    fn new() -> ProcessCalls {
-        ProcessCalls { process: process::id(), calls: Mutex::default(), next: OnceLock::new() }
-    }
-}
+/// The calls of one process. They end when they are dropped.
+#[derive(Default)]
+struct ProcessCalls(Mutex<Option<Arc<Calls>>>);
 
 impl Drop for ProcessCalls {
     fn drop(&mut self) {
-        let calls = self.calls.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-        if self.process == process::id() {
-            if let Some(calls) = calls {
-                calls.end(CallFailure::other("the dataset was dropped"));
-            }
-        } else {
-            std::mem::forget(calls);
+        if let Some(calls) = self.0.get_mut().unwrap_or_else(PoisonError::into_inner).take() {
+            calls.end(CallFailure::other("the dataset was dropped"));
         }
     }
 }
@@ -63,12 +46,7 @@ impl Drop for ProcessCalls {
 impl SharedFilesystem {
     /// Returns the calls of this process. Its threads begin if they did not before.
     fn calls(&self) -> Arc<Calls> {
-        let process = process::id();
-        let mut generation = &self.first;
-        while generation.process != process {
-            generation = generation.next.get_or_init(|| Box::new(ProcessCalls::new()));
-        }
-        let mut calls = generation.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut calls = self.calls.own().0.lock().unwrap_or_else(PoisonError::into_inner);
         calls.get_or_insert_with(|| Arc::new(Calls::new(self.parts))).clone()
     }
 
@@ -96,7 +74,7 @@ impl FilesystemStore {
             filesystem,
             place,
             parts: parts.max(1),
-            first: ProcessCalls::new(),
+            calls: PerProcess::default(),
             opened: AtomicU64::new(0),
         }))
     }

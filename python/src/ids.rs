@@ -80,8 +80,8 @@ impl Ids {
         let mut all: Vec<Range<u64>> = Vec::new();
         for id in self.iter() {
             match all.last_mut() {
-                Some(last) if last.end == id => last.end = id.saturating_add(1),
-                _ => all.push(id..id.saturating_add(1)),
+                Some(last) if last.end == id => last.end = id + 1,
+                _ => all.push(id..id + 1),
             }
         }
         all

@@ -31,6 +31,7 @@ mod get_many;
 mod headroom;
 mod hooks;
 mod ids;
+mod image;
 mod index;
 mod iter;
 mod loader;
@@ -91,6 +92,17 @@ fn _command(m: &Bound<'_, PyModule>) -> PyResult<()> {
 fn _tfseek(m: &Bound<'_, PyModule>) -> PyResult<()> {
     memory::prepare(m.py())?;
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    add_records(m)?;
+    add_epochs(m)?;
+    add_files(m)?;
+    add_views(m)?;
+    let at_exit = wrap_pyfunction!(exit::finish_streams, m)?;
+    m.py().import("atexit")?.call_method1("register", (at_exit,))?;
+    Ok(())
+}
+
+/// Adds records, data sets, and their values.
+fn add_records(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<memory::ArrayMemory>()?;
     m.add_class::<schema::PySchema>()?;
     m.add_class::<example::PyExample>()?;
@@ -98,6 +110,23 @@ fn _tfseek(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<sequence::PyFeatureLists>()?;
     m.add_class::<dataset::PyDataset>()?;
     m.add_class::<iter::DatasetIterator>()?;
+    m.add_class::<part::PyPart>()?;
+    m.add_function(wrap_pyfunction!(text::no_such_name, m)?)?;
+    m.add_function(wrap_pyfunction!(open::open, m)?)?;
+    m.add_function(wrap_pyfunction!(schema::infer_schema, m)?)?;
+    m.add_function(wrap_pyfunction!(index::build_index, m)?)?;
+    m.add_function(wrap_pyfunction!(remote::shown_path, m)?)?;
+    m.add_function(wrap_pyfunction!(remote::check_output, m)?)?;
+    m.add_function(wrap_pyfunction!(dense::pad_rows, m)?)?;
+    m.add_function(wrap_pyfunction!(dense::dense_from_sparse, m)?)?;
+    m.add_function(wrap_pyfunction!(image::image_shape, m)?)?;
+    m.add_function(wrap_pyfunction!(tensor::parse_tensor, m)?)?;
+    m.add_function(wrap_pyfunction!(tensor::serialize_numbers, m)?)?;
+    m.add_function(wrap_pyfunction!(tensor::serialize_strings, m)?)
+}
+
+/// Adds loaders and samplers, and data sets of TensorFlow Datasets.
+fn add_epochs(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<tfds::TfdsFeatures>()?;
     m.add_class::<tfds::TfdsDecoder>()?;
     m.add_class::<tfds_builder::TfdsBuilder>()?;
@@ -111,34 +140,25 @@ fn _tfseek(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(order::mixture_weights, m)?)?;
     m.add_class::<order::SamplerIterator>()?;
     m.add_class::<loader::StepInfo>()?;
-    m.add_class::<loader::TakenStep>()?;
-    m.add_class::<part::PyPart>()?;
+    m.add_class::<loader::TakenStep>()
+}
+
+/// Adds what reads, checks and writes whole files.
+fn add_files(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<scan::ScanCore>()?;
     m.add_class::<tfds_scan::NestedSpec>()?;
     m.add_function(wrap_pyfunction!(scan::arrow_spec, m)?)?;
     m.add_function(wrap_pyfunction!(scan::raise_if_error, m)?)?;
-    m.add_function(wrap_pyfunction!(text::no_such_name, m)?)?;
     m.add_class::<stream::StreamCore>()?;
     m.add_class::<stream::StreamIterator>()?;
     m.add_class::<stream::StreamBatches>()?;
     m.add_class::<writer::PyWriter>()?;
-    m.add_function(wrap_pyfunction!(open::open, m)?)?;
-    m.add_function(wrap_pyfunction!(schema::infer_schema, m)?)?;
-    m.add_function(wrap_pyfunction!(index::build_index, m)?)?;
     m.add_function(wrap_pyfunction!(unpack::unpack, m)?)?;
+    m.add_class::<stats::FoundStatistics>()?;
     m.add_function(wrap_pyfunction!(stats::stats, m)?)?;
     m.add_function(wrap_pyfunction!(stats::save_stats, m)?)?;
     m.add_function(wrap_pyfunction!(verify::verify, m)?)?;
-    m.add_function(wrap_pyfunction!(remote::shown_path, m)?)?;
-    m.add_function(wrap_pyfunction!(remote::check_output, m)?)?;
-    m.add_class::<view::ViewCore>()?;
     m.add_class::<calls::CallQueue>()?;
-    m.add_function(wrap_pyfunction!(view::view, m)?)?;
-    m.add_function(wrap_pyfunction!(view::stats_html, m)?)?;
-    m.add_function(wrap_pyfunction!(view::page_font, m)?)?;
-    m.add_function(wrap_pyfunction!(view::size_text, m)?)?;
-    m.add_function(wrap_pyfunction!(view::brief, m)?)?;
-    m.add_function(wrap_pyfunction!(view::shown_image, m)?)?;
     #[cfg(feature = "remote")]
     m.add_function(wrap_pyfunction!(fetch::fetch, m)?)?;
     m.add_function(wrap_pyfunction!(reshard::fits_memory, m)?)?;
@@ -151,15 +171,18 @@ fn _tfseek(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(tasks::file_ending, m)?)?;
     m.add_function(wrap_pyfunction!(tasks::write_task, m)?)?;
     m.add_function(wrap_pyfunction!(tasks::commit_tasks, m)?)?;
-    m.add_function(wrap_pyfunction!(tasks::abort_tasks, m)?)?;
-    m.add_function(wrap_pyfunction!(dense::pad_rows, m)?)?;
-    m.add_function(wrap_pyfunction!(dense::dense_from_sparse, m)?)?;
-    m.add_function(wrap_pyfunction!(tensor::parse_tensor, m)?)?;
-    m.add_function(wrap_pyfunction!(tensor::serialize_numbers, m)?)?;
-    m.add_function(wrap_pyfunction!(tensor::serialize_strings, m)?)?;
+    m.add_function(wrap_pyfunction!(tasks::abort_tasks, m)?)
+}
+
+/// Adds the viewer and the command.
+fn add_views(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<view::ViewCore>()?;
+    m.add_function(wrap_pyfunction!(view::view, m)?)?;
+    m.add_function(wrap_pyfunction!(view::stats_html, m)?)?;
+    m.add_function(wrap_pyfunction!(view::page_font, m)?)?;
+    m.add_function(wrap_pyfunction!(view::size_text, m)?)?;
+    m.add_function(wrap_pyfunction!(view::brief, m)?)?;
+    m.add_function(wrap_pyfunction!(view::shown_image, m)?)?;
     m.add_function(wrap_pyfunction!(command::run, m)?)?;
-    m.add_function(wrap_pyfunction!(_panic, m)?)?;
-    let at_exit = wrap_pyfunction!(exit::finish_streams, m)?;
-    m.py().import("atexit")?.call_method1("register", (at_exit,))?;
-    Ok(())
+    m.add_function(wrap_pyfunction!(_panic, m)?)
 }

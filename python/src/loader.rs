@@ -601,7 +601,7 @@ impl StepInfo {
     /// The number of each row's source in a mix, as int64.
     #[getter]
     fn sources<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let source = |id: &u64| self.1.partition_point(|start| start <= id).saturating_sub(1) as i64;
+        let source = |id: &u64| self.1.partition_point(|start| start <= id) as i64 - 1;
         let sources: Vec<i64> = self.0.ids.iter().map(source).collect();
         ArrayData::Int64(sources.into()).flat(py)
     }

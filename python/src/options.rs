@@ -12,9 +12,9 @@ use tfseek::error::OrderError;
 use tfseek::example::MessageKind;
 use tfseek::loader::Shuffle;
 use tfseek::order::{LastBatch, MixStop, seed_of};
-use tfseek_rlds::Pad;
 use tfseek::{Compression, Damage, Error, IndexMode, Tail, Verify};
 use tfseek_arrow::{ByteStrings, ClassLabels, Tensors};
+use tfseek_rlds::Pad;
 use tfseek_tfds::{Rounding, StatisticsStyle};
 
 /// An option whose values are strings in Python.

@@ -142,8 +142,9 @@ impl RangeTable {
         let mut waits = false;
         for_each_in(parts, range, |start, part, _| match &part.state {
             PartState::Here(bytes) => {
-                let at = |at: u64| at.saturating_sub(start) as usize;
-                found.push((bytes.clone(), at(range.start)..at(range.end.min(part.end))));
+                let from = range.start.max(start) - start;
+                let to = range.end.min(part.end) - start;
+                found.push((bytes.clone(), from as usize..to as usize));
             }
             PartState::Failed(failure) => failed = failed.take().or(Some(failure.clone())),
             PartState::Queued | PartState::Running => waits = true,
@@ -340,7 +341,7 @@ fn for_each_in(parts: &mut Parts, range: &Range<u64>, mut f: impl FnMut(u64, &mu
     }
     for (start, part) in parts.range_mut(before..range.end) {
         if part.end > range.start {
-            let bytes = range.end.min(part.end).saturating_sub(range.start.max(*start));
+            let bytes = range.end.min(part.end) - range.start.max(*start);
             f(*start, part, bytes);
         }
     }

@@ -96,5 +96,5 @@ pub(crate) fn size_of(paths: &[PathBuf], allow_missing: bool) -> Result<Option<u
 
 /// Returns the size of all shards in bytes, which a scan reads. `None` if the size of a shard is unknown.
 pub(crate) fn bytes_of(shards: &[PathBuf]) -> Option<u64> {
-    shards.iter().try_fold(0u64, |sum, path| Some(sum.saturating_add(std::fs::metadata(path).ok()?.len())))
+    shards.iter().try_fold(0u64, |sum, path| Some(sum + std::fs::metadata(path).ok()?.len()))
 }

@@ -37,7 +37,7 @@ impl StorageOptions {
             found = argument(arguments, OPTIONS)?;
             arguments.del_item(OPTIONS)?;
         }
-        // Pickles of earlier versions have no cache.
+        // Not all functions have a cache.
         if let Some(dir) = arguments.get_item("cache_dir")? {
             found.cache_dir = dir.extract()?;
         }

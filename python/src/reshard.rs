@@ -71,9 +71,7 @@ pub(crate) fn failure(py: Python<'_>, e: ToolsError) -> BindingError {
         | ToolsError::Options(_)
         | ToolsError::Path { .. }
         | ToolsError::Split(_)
-        | ToolsError::TaskName { .. }
-        | ToolsError::SameTask { .. }
-        | ToolsError::TaskSize { .. }
+        | ToolsError::Task(_)
         | ToolsError::Records { .. }
         | ToolsError::OpenFiles { .. }
         | ToolsError::NoFeature { .. }

@@ -132,6 +132,38 @@ fn in_order(scan: &Scan, names: &[String], renamed: &[(String, String)]) -> Vec<
     columns
 }
 
+/// Returns the scan of parts of shards, and true if they are objects.
+fn of_parts(parts: &[Py<PyPart>], storage: StorageOptions, converter: &Converter) -> Result<(Scan, bool)> {
+    let parts: Vec<Part> = parts.iter().map(|part| part.get().part().clone()).collect();
+    let shards: Vec<PathBuf> = parts.iter().map(|part| PathBuf::from(&*part.shard)).collect();
+    // An empty share needs no login.
+    let store = if shards.is_empty() { None } else { storage.store(&shards)? };
+    let scan = Scan::of_parts(parts, converter);
+    Ok(match store {
+        Some(store) => (scan.store(store), true),
+        None => (scan, false),
+    })
+}
+
+/// Returns the scan of the records of a view, or of the given ones.
+fn of_dataset(
+    py: Python<'_>,
+    dataset: &PyDataset,
+    records: Option<&Bound<'_, PyAny>>,
+    converter: &Converter,
+) -> Result<Scan> {
+    let whole = &dataset.shared.dataset;
+    let records = match records {
+        Some(records) => Some(ids::numbers(py, &Ids::all(whole.len()), records)?),
+        None => dataset.view_ids().map(|ids| ids.iter().collect()),
+    };
+    let scan = Scan::with_converter(whole, converter).loaded_columns(&dataset.shared.columns);
+    Ok(match records {
+        Some(records) => scan.records(records),
+        None => scan,
+    })
+}
+
 /// The batches of a scan, with errors as the package words them.
 struct WordedReader {
     reader: ScanReader,
@@ -217,40 +249,18 @@ impl ScanCore {
         let options = text.iter().fold(options, |options, column| options.text(column));
         let converter = spec.converter(options).map_err(|e| failure(py, e))?;
         let inferred = argument(arguments, "inferred")?;
+        let mut record_bytes = None;
         let parts: Option<Vec<Py<PyPart>>> = argument(arguments, "parts")?;
         let storage = StorageOptions::take(arguments)?;
-        let mut record_bytes = None;
-        let requests;
-        let mut scan = match parts {
-            Some(parts) => {
-                let parts: Vec<Part> = parts.iter().map(|part| part.get().part().clone()).collect();
-                let shards: Vec<PathBuf> = parts.iter().map(|part| PathBuf::from(&*part.shard)).collect();
-                // An empty share needs no login.
-                let store = if shards.is_empty() { None } else { storage.store(&shards)? };
-                requests = store.is_some();
-                let scan = Scan::of_parts_with_converter(parts, &converter);
-                match store {
-                    Some(store) => scan.store(store),
-                    None => scan,
-                }
-            }
+        let (mut scan, requests) = match parts {
+            Some(parts) => of_parts(&parts, storage, &converter)?,
             None => {
                 let dataset: Py<PyDataset> = argument(arguments, "dataset")?;
                 let dataset = dataset.get();
-                let records = match argument::<Option<Bound<'_, PyAny>>>(arguments, "records")? {
-                    Some(records) => {
-                        Some(ids::numbers(py, &Ids::all(dataset.shared.dataset.len()), &records)?)
-                    }
-                    None => dataset.view_ids().map(|ids| ids.iter().collect()),
-                };
                 let whole = &dataset.shared.dataset;
-                requests = dataset.shared.is_remote;
                 record_bytes = whole.known_bytes().and_then(|bytes| bytes.checked_div(whole.len()));
-                let scan = Scan::with_converter(whole, &converter).loaded_columns(&dataset.shared.columns);
-                match records {
-                    Some(records) => scan.records(records),
-                    None => scan,
-                }
+                let records = argument::<Option<Bound<'_, PyAny>>>(arguments, "records")?;
+                (of_dataset(py, dataset, records.as_ref(), &converter)?, dataset.shared.is_remote)
             }
         };
         if let Some(names) = argument::<Option<Vec<String>>>(arguments, "columns")? {

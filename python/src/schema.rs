@@ -239,9 +239,7 @@ pub(crate) fn infer_schema(
     let progress = Progress::new(py, progress, "schema", Unit::Records)?;
     let inference = infer(py, payloads, progress)?;
     let schema = inference.schema()?;
-    if let Some(fields) = tfseek_cli::kindless_json(&inference) {
-        warning::raise_fields(py, &[(fields, None)])?;
-    }
+    warning::raise_kindless(py, &inference)?;
     Ok(PySchema::of(schema))
 }
 

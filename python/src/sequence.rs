@@ -73,7 +73,7 @@ impl PySequenceExample {
                 message.feature_lists.insert(name, steps);
             }
         }
-        Ok(PySequenceExample::of(message.encode(tfseek::KeyOrder::Python)?.into(), None))
+        Ok(PySequenceExample::of(message.encode()?.into(), None))
     }
 
     /// Returns the SequenceExample with these bytes.

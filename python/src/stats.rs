@@ -2,17 +2,19 @@
 
 use crate::dataset::PyDataset;
 use crate::error::{BindingError, Result};
-use crate::options::{Choice, KindOption, Seed};
-use crate::reading::{self, bytes_of};
+use crate::options::{Choice, KindOption, Seed, argument};
+use crate::reading::{self, Resolved, bytes_of};
 use crate::remote::{StorageOptions, check_output};
 use crate::shared::is_remote;
-use crate::wait::{self, Progress, Unit};
+use crate::wait::{self, CallState, Progress, Unit};
 use crate::warning;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use std::ffi::OsString;
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+use std::sync::Arc;
 use tfseek::index::IndexOptions;
 use tfseek::io::{Existing, Output};
 use tfseek::stream::StreamOptions;
@@ -43,34 +45,49 @@ pub(crate) enum StatsInput<'py> {
 /// A name of a feature that no record has, and the nearest one that a record has.
 type Absent = (String, Option<String>);
 
-/// Returns statistics as JSON and as a table, the text to save, and the names among `features` that no record
-/// has. `tfseek.stats` calls it.
+/// Statistics that were found. Their sketches are written as text when they are saved.
+#[pyclass(frozen, module = "tfseek._tfseek")]
+pub(crate) struct FoundStatistics(Statistics);
+
+#[pymethods]
+impl FoundStatistics {
+    /// Returns the text to save.
+    fn saved(&self, py: Python<'_>) -> String {
+        py.detach(|| self.0.save())
+    }
+
+    /// Returns the statistics as HTML for a notebook.
+    fn html(&self, py: Python<'_>) -> Option<String> {
+        py.detach(|| tfseek_view::stats_html(&self.0.json()))
+    }
+}
+
+/// Returns statistics as JSON, as a table, and with their sketches, and the names among `features` that no
+/// record has. `arguments` contains the other arguments of `tfseek.stats`.
 #[pyfunction]
-#[allow(clippy::too_many_arguments, reason = "the arguments of `tfseek.stats`")]
 pub(crate) fn stats(
     py: Python<'_>,
     source: StatsInput<'_>,
-    features: Vec<String>,
-    by: Option<String>,
-    sample: Option<u64>,
-    seed: Seed,
-    kind: Choice<KindOption>,
-    damage: Choice<Damage>,
-    memory: Option<u64>,
-    threads: Option<usize>,
-    storage: StorageOptions,
+    arguments: &Bound<'_, PyDict>,
     progress: Option<&Bound<'_, PyAny>>,
-) -> Result<(String, String, String, Vec<Absent>)> {
-    let mut options = StatsOptions {
+) -> Result<(String, String, FoundStatistics, Vec<Absent>)> {
+    let features: Vec<String> = argument(arguments, "features")?;
+    let by: Option<String> = argument(arguments, "by")?;
+    let Choice::<KindOption>(kind) = argument(arguments, "kind")?;
+    let Choice::<Damage>(damage) = argument(arguments, "damage")?;
+    let Seed(seed) = argument(arguments, "seed")?;
+    let sample = argument::<Option<u64>>(arguments, "sample")?.map(|n| (n, seed));
+    let storage = StorageOptions::take(arguments)?;
+    let defaults = StatsOptions::default();
+    let options = StatsOptions {
         features: features.clone(),
         by: by.clone(),
-        kind: kind.0.given(),
-        damage: damage.0,
-        threads,
-        ..StatsOptions::default()
+        kind: kind.given(),
+        damage,
+        memory: argument::<Option<u64>>(arguments, "memory")?.unwrap_or(defaults.memory),
+        threads: argument(arguments, "threads")?,
+        ..defaults
     };
-    options.memory = memory.unwrap_or(options.memory);
-    let sample = sample.map(|n| (n, seed.0));
     // The warnings of a dataset were raised when it was opened.
     let is_paths = matches!(source, StatsInput::Paths(_));
     let stats = match source {
@@ -87,25 +104,8 @@ pub(crate) fn stats(
         }
         StatsInput::Paths(paths) => {
             let progress = Progress::new(py, progress, "reading", Unit::Bytes)?;
-            let (paths, store) = reading::resolve(py, paths, false, storage)?;
-            wait::run(py, progress, move |call| {
-                call.may_request(store.is_some());
-                call.expect(bytes_of(&paths));
-                let report = call.callback();
-                if sample.is_some() {
-                    let index = IndexOptions::new().damage(damage.0);
-                    let opened = DatasetOptions::new().index(index);
-                    let opened = match store {
-                        Some(store) => opened.store(store),
-                        None => opened,
-                    };
-                    let dataset = opened.open(&paths)?;
-                    return Ok(of_dataset(&options, (&dataset, None), sample, &|_| report(0)));
-                }
-                let streams = StreamOptions { damage: damage.0, store, ..StreamOptions::default() };
-                let open = |path: &PathBuf| streams.open_with(path, report.clone());
-                Ok(options.run(&paths, &open))
-            })
+            let resolved = reading::resolve(py, paths, false, storage)?;
+            wait::run(py, progress, move |call| of_paths(&options, resolved, sample, call))
         }
     }?;
     let refused = |e| match e {
@@ -128,7 +128,7 @@ pub(crate) fn stats(
         Some((name, near))
     });
     let absent = absent.collect();
-    Ok((stats.json(), stats.table(&TableStyle::default()), stats.save(), absent))
+    Ok((stats.json(), stats.table(&TableStyle::default()), FoundStatistics(stats), absent))
 }
 
 fn of_dataset(
@@ -141,4 +141,27 @@ fn of_dataset(
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(()) => Err(Error::from(std::io::Error::other("cancelled"))),
     })
+}
+
+fn of_paths(
+    options: &StatsOptions,
+    (paths, store): Resolved,
+    sample: Option<(u64, u64)>,
+    call: &Arc<CallState>,
+) -> Result<Result<Statistics, ToolsError>> {
+    call.may_request(store.is_some());
+    call.expect(bytes_of(&paths));
+    let report = call.callback();
+    if sample.is_some() {
+        let opened = DatasetOptions::new().index(IndexOptions::new().damage(options.damage));
+        let opened = match store {
+            Some(store) => opened.store(store),
+            None => opened,
+        };
+        let dataset = opened.open(&paths)?;
+        return Ok(of_dataset(options, (&dataset, None), sample, &|_| report(0)));
+    }
+    let streams = StreamOptions { damage: options.damage, store, ..StreamOptions::default() };
+    let open = |path: &PathBuf| streams.open_with(path, report.clone());
+    Ok(options.run(&paths, &open))
 }

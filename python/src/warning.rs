@@ -3,8 +3,11 @@
 use crate::error::Result;
 use pyo3::intern;
 use pyo3::prelude::*;
-use std::ffi::OsString;
+use pyo3::types::PyDict;
+use std::path::Path;
 use tfseek::Warning;
+use tfseek::schema::Inference;
+use tfseek_tools::warnings::{Field, fields, kindless};
 
 /// A warning that becomes a `tfseek.Warning`.
 pub(crate) struct PyWarning(Warning);
@@ -15,28 +18,42 @@ impl PyWarning {
     }
 }
 
-/// The fields of a warning as JSON, and its path.
-type Fields = (String, Option<OsString>);
-
-impl PyWarning {
-    fn fields(&self) -> Fields {
-        let path = self.0.path().map(|path| path.as_os_str().to_owned());
-        (tfseek_cli::warning_json(&self.0), path)
-    }
-}
-
 impl<'py> IntoPyObject<'py> for PyWarning {
     type Target = PyAny;
     type Output = Bound<'py, PyAny>;
     type Error = PyErr;
 
     fn into_pyobject(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        warning_of(py, &self.fields())
+        object(py, &self.0)
     }
 }
 
-fn warning_of<'py>(py: Python<'py>, fields: &Fields) -> PyResult<Bound<'py, PyAny>> {
-    py.import(intern!(py, "tfseek._rust"))?.getattr(intern!(py, "warning_of"))?.call1((&fields.0, &fields.1))
+fn object<'py>(py: Python<'py>, warning: &Warning) -> PyResult<Bound<'py, PyAny>> {
+    warning_of(py, (warning.kind(), &warning.to_string(), warning.path()), fields(warning))
+}
+
+/// Returns a `tfseek.Warning` with a kind, a message, a path and the fields of its kind.
+fn warning_of<'py>(
+    py: Python<'py>,
+    (kind, message, path): (&str, &str, Option<&Path>),
+    fields: Vec<(&'static str, Field<'_>)>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let all = PyDict::new(py);
+    all.set_item("kind", kind)?;
+    all.set_item("message", message)?;
+    all.set_item("path", path.map(Path::as_os_str))?;
+    for (name, field) in fields {
+        match field {
+            Field::Number(n) => all.set_item(name, n)?,
+            Field::Text(text) => all.set_item(name, text)?,
+            Field::Texts(texts) => all.set_item(name, texts)?,
+            Field::Gaps(gaps) => {
+                let gaps = gaps.iter().map(|gap| (gap.start, gap.end, gap.records, gap.compressed));
+                all.set_item(name, gaps.collect::<Vec<_>>())?;
+            }
+        }
+    }
+    py.import(intern!(py, "tfseek._rust"))?.getattr(intern!(py, "warning_of"))?.call1((all,))
 }
 
 /// Raises warnings through `warnings.warn`, at the innermost line of Python code outside of this package.
@@ -44,21 +61,21 @@ fn warning_of<'py>(py: Python<'py>, fields: &Fields) -> PyResult<Bound<'py, PyAn
 /// # Errors
 /// The exception of a filter that makes errors of warnings.
 pub(crate) fn raise(py: Python<'_>, warnings: &[Warning]) -> Result<()> {
-    let fields: Vec<_> = warnings.iter().map(|warning| PyWarning::of(warning).fields()).collect();
-    raise_fields(py, &fields)
+    warnings.iter().try_for_each(|warning| raise_object(py, object(py, warning)?))
 }
 
-/// Does the same with the fields of warnings.
-pub(crate) fn raise_fields(py: Python<'_>, warnings: &[Fields]) -> Result<()> {
-    if warnings.is_empty() {
-        return Ok(());
-    }
+/// Raises a warning about the features that a schema leaves out, if there are any.
+pub(crate) fn raise_kindless(py: Python<'_>, seen: &Inference) -> Result<()> {
+    let Some((message, names)) = kindless(seen) else { return Ok(()) };
+    let found = Field::Texts(names.into_iter().map(str::to_owned).collect());
+    raise_object(py, warning_of(py, ("features_left_out", &message, None), vec![("found", found)])?)
+}
+
+fn raise_object(py: Python<'_>, warning: Bound<'_, PyAny>) -> Result<()> {
     let warn = py.import(intern!(py, "warnings"))?.getattr(intern!(py, "warn"))?;
     // A thread without Python code has no frame.
     let level = level_outside(py).unwrap_or(1);
-    for warning in warnings {
-        warn.call1((warning_of(py, warning)?, py.None(), level))?;
-    }
+    warn.call1((warning, py.None(), level))?;
     Ok(())
 }
 

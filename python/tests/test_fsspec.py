@@ -247,6 +247,43 @@ def test_plain_filesystems_have_several_calls(content: dict[str, bytes]) -> None
     assert found == [payload] * 5
 
 
+def test_a_call_is_answered_once(content: dict[str, bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+    """An exception that follows the answer, as of a trace function, seems to be the call's."""
+    payload = os.urandom(200_000)
+    with fsspec.filesystem("plain").open("/bucket/far.tfrecord", "wb") as file:
+        file.write(record_file([payload] * 40))
+    answer, read = _fsspec._Calls._answer, PlainFiles.cat_ranges
+    stalled, released = threading.Event(), threading.Event()
+
+    def twice(self: Any, queue: Any, number: int, name: str, arguments: Any) -> None:
+        answer(self, queue, number, name, arguments)
+        queue.failed(number, "other", "an exception after the answer")
+
+    def stalls_once(self: Any, *ranges: Any, **options: Any) -> Any:
+        if not stalled.is_set():
+            stalled.set()
+            released.wait(60)
+        return read(self, *ranges, **options)
+
+    monkeypatch.setattr(_fsspec._Calls, "_answer", twice)
+    ds = tfseek.open("plain://bucket/far.tfrecord", filesystem=PlainFiles(), kind="bytes", index="memory")
+    assert ds[39] == payload
+    monkeypatch.setattr(PlainFiles, "cat_ranges", stalls_once)
+    first = threading.Thread(target=lambda: ds[0], daemon=True)
+    first.start()
+    assert stalled.wait(60)
+    # While a call stalls, the other threads make one after the other.
+    found: list[Any] = []
+    others = threading.Thread(target=lambda: found.extend(ds[k] for k in (10, 20, 30)), daemon=True)
+    others.start()
+    others.join(60)
+    in_time = len(found)
+    released.set()
+    first.join(60)
+    others.join(60)
+    assert in_time == 3 and found == [payload] * 3
+
+
 def record_file(payloads: list[bytes]) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         with tfseek.Writer(f"{folder}/x.tfrecord") as writer:

@@ -64,12 +64,16 @@ class StatsFields(Mapping[str, Any]):
 class Stats(StatsFields):
     """The result of :func:`tfseek.stats`. ``print`` shows a table; notebooks display it as HTML."""
 
-    __slots__ = ("_saved", "_table")
+    __slots__ = ("_found", "_table")
 
-    def __init__(self, fields: dict[str, Any], table: str, saved: str) -> None:
+    def __init__(self, fields: dict[str, Any], table: str, found: _tfseek.FoundStatistics) -> None:
         super().__init__(fields)
         self._table = table
-        self._saved = saved
+        #: In a pickle, what was saved of them.
+        self._found: Union[_tfseek.FoundStatistics, str] = found
+
+    def _saved(self) -> str:
+        return self._found if isinstance(self._found, str) else self._found.saved()
 
     def feature(self, name: str) -> StatsFields:
         """Returns the statistics of the feature or feature list ``name``, or raises ``KeyError``."""
@@ -82,19 +86,20 @@ class Stats(StatsFields):
 
     def save(self, path: Union[str, os.PathLike[str]]) -> None:
         """Writes the statistics to a file, which ``tfseek stats --merge`` reads. An existing file is replaced."""
-        _tfseek.save_stats(os.fspath(path), self._saved)
+        _tfseek.save_stats(os.fspath(path), self._saved())
 
     def __repr__(self) -> str:
         return self._table.rstrip("\n")
 
     def _repr_html_(self) -> str:
-        return _tfseek.stats_html(self._saved) or f"<pre>{html.escape(self._table)}</pre>"
+        found = _tfseek.stats_html(self._found) if isinstance(self._found, str) else self._found.html()
+        return found or f"<pre>{html.escape(self._table)}</pre>"
 
     def __getstate__(self) -> Any:
-        return (self._fields, self._table, self._saved)
+        return (self._fields, self._table, self._saved())
 
     def __setstate__(self, state: Any) -> None:
-        self._fields, self._table, self._saved = state
+        self._fields, self._table, self._found = state
 
 
 def stats(
@@ -128,13 +133,22 @@ def stats(
 
     Raises :class:`tfseek.DataError` for damage, and :class:`tfseek.NotFoundError` if a path does not exist.
     """
-    patterns = [features] if isinstance(features, str) else list(features or [])
+    arguments: dict[str, Any] = {
+        "features": [features] if isinstance(features, str) else list(features or []),
+        "by": by,
+        "sample": sample,
+        "seed": seed,
+        "kind": kind,
+        "damage": damage,
+        "memory": memory,
+        "threads": threads,
+        "storage_options": options_of_storage(storage_options),
+    }
     source = records_of(source)
     records = source if isinstance(source, Dataset) else path_list(source)
-    storage = options_of_storage(storage_options)
-    text, table, saved, absent = _tfseek.stats(records, patterns, by, sample, seed, kind, damage, memory, threads, storage, progress)
+    text, table, found, absent = _tfseek.stats(records, arguments, progress)
     fields = json.loads(text, object_hook=_fields)
-    stats = Stats(fields._fields, table, saved)
+    stats = Stats(fields._fields, table, found)
     raise_all(_no_record_has(name, nearest) for name, nearest in absent)
     return stats
 
@@ -143,7 +157,7 @@ def _no_record_has(name: str, nearest: Optional[str]) -> Warning:
     message = f"no record has the feature {json.dumps(name, ensure_ascii=False)}"
     if nearest is not None:
         message += f"; the nearest name is {json.dumps(nearest, ensure_ascii=False)}"
-    return warning_of(json.dumps({"kind": "unknown_feature", "message": message, "feature": name, "nearest": nearest}), None)
+    return warning_of({"kind": "unknown_feature", "message": message, "path": None, "feature": name, "nearest": nearest})
 
 
 def _fields(value: dict[str, Any]) -> Any:

@@ -481,19 +481,13 @@ def build_index(
     storage_options: Optional[Mapping[str, str]],
     progress: Progress,
 ) -> int: ...
+class FoundStatistics:
+    def saved(self) -> str: ...
+    def html(self) -> Optional[str]: ...
+
 def stats(
-    source: Union[Dataset[Any], list[str]],
-    features: list[str],
-    by: Optional[str],
-    sample: Optional[int],
-    seed: int,
-    kind: str,
-    damage: str,
-    memory: Optional[int],
-    threads: Optional[int],
-    storage_options: Optional[Mapping[str, str]],
-    progress: Progress,
-) -> tuple[str, str, str, list[tuple[str, Optional[str]]]]: ...
+    source: Union[Dataset[Any], list[str]], arguments: dict[str, Any], progress: Progress
+) -> tuple[str, str, FoundStatistics, list[tuple[str, Optional[str]]]]: ...
 class ViewCore:
     url: str
     one_time_url: str
@@ -555,6 +549,7 @@ def pad_rows(
 def dense_from_sparse(
     indices: npt.NDArray[np.int64], values: npt.NDArray[Any], shape: list[int], default: Any
 ) -> npt.NDArray[Any]: ...
+def image_shape(image: bytes) -> tuple[int, int, int]: ...
 def parse_tensor(serialized: Union[bytes, bytearray], name: str) -> tuple[list[int], Any]: ...
 def serialize_numbers(name: str, shape: list[int], bytes: bytes) -> bytes: ...
 def serialize_strings(shape: list[int], values: list[bytes]) -> bytes: ...

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Iterable
 from typing import Any, NamedTuple, Optional
@@ -75,14 +74,12 @@ class Warning(UserWarning):
         return f"tfseek.Warning(kind={self.kind!r}, message={self.message!r})"
 
 
-def warning_of(fields: str, path: Optional[str]) -> Warning:
-    """Returns the warning of the native module with these fields, as JSON."""
-    named: dict[str, Any] = json.loads(fields)
-    found = Warning(named["message"])
-    found.__dict__.update(named)
-    found.path = path
+def warning_of(fields: dict[str, Any]) -> Warning:
+    """Returns the warning with these fields."""
+    found = Warning(fields["message"])
+    found.__dict__.update(fields)
     if found.gaps is not None:
-        found.gaps = [Gap(gap["start"], gap["end"], gap["records"], gap["compressed"]) for gap in named["gaps"]]
+        found.gaps = [Gap(*gap) for gap in found.gaps]
     return found
 
 

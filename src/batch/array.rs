@@ -2,7 +2,6 @@
 
 use super::pool::{Buf, BufMut, BufPool, NoMemory};
 use crate::error::{Result, TensorError};
-use crate::schema::ByteOrder;
 use crate::tensor::{Element, TensorDType};
 
 /// The values of a column of arrays, in the machine's byte order. A clone shares them.
@@ -77,12 +76,7 @@ impl ArrayValues {
 
 impl ArrayBits {
     fn len(&self) -> usize {
-        match self {
-            ArrayBits::Bits8(values) => values.len(),
-            ArrayBits::Bits16(values) => values.len(),
-            ArrayBits::Bits32(values) => values.len(),
-            ArrayBits::Bits64(values) => values.len(),
-        }
+        self.as_bytes().len() / self.width()
     }
 
     /// Returns the bytes of a number.
@@ -124,24 +118,24 @@ enum BitsMemory {
 impl ArrayMemory {
     /// Returns the bytes of all values.
     pub(super) fn bytes(&self) -> u64 {
-        let width = match self.bits {
-            BitsMemory::Bits8(_) => 1,
-            BitsMemory::Bits16(_) => 2,
-            BitsMemory::Bits32(_) => 4,
-            BitsMemory::Bits64(_) => 8,
-        };
-        self.used as u64 * width
+        let width = self.dtype.size().unwrap_or(1) / numbers_of(self.dtype);
+        self.used as u64 * width as u64
     }
 
-    /// Appends the values with these bytes, a whole number of them, and returns their number. There will be
-    /// at most `max` values.
+    /// Appends the values with these bytes in this order, a whole number of them, and returns their number.
+    /// There will be at most `max` values.
     ///
     /// # Errors
     /// There is not enough memory.
-    pub(super) fn append(&mut self, bytes: &[u8], order: ByteOrder, max: usize) -> Result<usize, NoMemory> {
+    pub(super) fn append(
+        &mut self,
+        bytes: &[u8],
+        little_endian: bool,
+        max: usize,
+    ) -> Result<usize, NoMemory> {
         let numbers = numbers_of(self.dtype);
         let max = max.saturating_mul(numbers);
-        let native = (order == ByteOrder::Little) == cfg!(target_endian = "little");
+        let native = little_endian == cfg!(target_endian = "little");
         let is_bool = self.dtype == TensorDType::Bool;
         let used = &mut self.used;
         let appended = match &mut self.bits {

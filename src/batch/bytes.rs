@@ -266,10 +266,11 @@ impl RowRegions {
         let mut recent = [(0, 0); RECENT_REGIONS];
         for row in rows {
             let Some((region, start)) = row.region() else { break };
-            // The payload must be a slice of the region itself. An empty payload may have any address.
+            // The payload must be a slice of the region itself. An empty payload may have any address, but
+            // no offset beyond the region.
             let payload = row.payload();
             let in_region = region.get(start..).and_then(|bytes| bytes.get(..payload.len()));
-            if !payload.is_empty() && in_region.is_none_or(|bytes| !std::ptr::eq(bytes, payload)) {
+            if in_region.is_none_or(|bytes| !payload.is_empty() && !std::ptr::eq(bytes, payload)) {
                 break;
             }
             // The address only identifies the region; it is never dereferenced.
@@ -307,5 +308,47 @@ impl RowRegions {
     pub(super) fn release(&mut self) {
         self.rows.clear();
         self.regions = Buf::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::batch::{BatchParser, Row};
+    use crate::example::ExampleBuilder;
+    use crate::io::Region;
+    use crate::schema::{DType, FeatureSpec, Schema};
+
+    /// A payload of `len` bytes, and where it says to be.
+    struct PlacedRow {
+        region: Region,
+        start: usize,
+        len: usize,
+    }
+
+    impl Row for PlacedRow {
+        fn payload(&self) -> &[u8] {
+            self.region.get(self.start..self.start + self.len).unwrap_or_default()
+        }
+
+        fn region(&self) -> Option<(&Region, usize)> {
+            Some((&self.region, self.start))
+        }
+    }
+
+    #[test]
+    fn an_empty_payload_beyond_its_region_is_not_borrowed() {
+        let spec = FeatureSpec::fixed_len_sequence(&[], DType::Bytes);
+        let schema = Schema::example().feature("x", spec).build().unwrap();
+        let payload = ExampleBuilder::new().bytes("x", [b"ab"]).encode().unwrap();
+        let len = payload.len();
+        let rows = [
+            PlacedRow { region: Vec::<u8>::new().into(), start: 7, len: 0 },
+            PlacedRow { region: payload.into(), start: 0, len },
+        ];
+        let batch = BatchParser::new(&schema).parse(&rows).unwrap();
+        let strings = batch.bytes("x").unwrap();
+        let got = [strings.get(0), strings.get(1)];
+        assert_eq!(got, [Some(&b""[..]), Some(&b"ab"[..])]);
+        assert_eq!(strings.iter().map(Some).collect::<Vec<_>>(), got);
     }
 }

@@ -3,7 +3,7 @@
 use crate::error::{Error, ErrorKind, Result};
 use crate::example::FeatureBuf;
 use crate::io::Region;
-use crate::schema::{ByteOrder, DType, FeatureSpec, ImageSpec, Partition, Schema, SplitsDType, array_sizes};
+use crate::schema::{DType, FeatureSpec, ImageSpec, Partition, Schema, SplitsDType, array_sizes};
 use crate::tensor::TensorDType;
 use std::collections::BTreeMap;
 
@@ -69,7 +69,7 @@ pub(super) struct ArrayPlan {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ArrayEncoding {
     /// The bytes of the elements.
-    Raw(ByteOrder),
+    Raw { little_endian: bool },
     /// A `TensorProto`.
     Tensor,
 }
@@ -77,7 +77,9 @@ pub(super) enum ArrayEncoding {
 impl ArrayPlan {
     fn new(spec: &FeatureSpec) -> Option<ArrayPlan> {
         let (dtype, shape, encoding) = match spec {
-            FeatureSpec::Raw { dtype, shape, byte_order } => (dtype, shape, ArrayEncoding::Raw(*byte_order)),
+            FeatureSpec::Raw { dtype, shape, little_endian } => {
+                (dtype, shape, ArrayEncoding::Raw { little_endian: *little_endian })
+            }
             FeatureSpec::Tensor { dtype, shape } => (dtype, shape, ArrayEncoding::Tensor),
             _ => return None,
         };

@@ -3,7 +3,7 @@
 //! The functions take slices, so that arrays of other libraries can be converted too.
 
 use super::column::{Column, Dense, Optional, RowSplits};
-use crate::error::{Error, ErrorKind, Result, no_memory};
+use crate::error::{Error, Result, no_memory};
 use crate::memory::room;
 
 /// Row splits in slices.
@@ -74,8 +74,9 @@ const MAX_DIMS: usize = 64;
 /// longest row. Items beyond a length are left out.
 ///
 /// # Errors
-/// [`ErrorKind::Spec`] if the row splits do not fit `values`: the first is 0, none decreases, and the last is
-/// the number of rows of the next dimension, or of items. [`ErrorKind::Io`] if there is not enough memory.
+/// [`ErrorKind::Spec`](crate::ErrorKind::Spec) if the row splits do not fit `values`: the first is 0, none
+/// decreases, and the last is the number of rows of the next dimension, or of items.
+/// [`ErrorKind::Io`](crate::ErrorKind::Io) if there is not enough memory.
 pub fn pad_rows<T: Clone>(
     values: &[T],
     inner: usize,
@@ -83,17 +84,24 @@ pub fn pad_rows<T: Clone>(
     lengths: &[Option<usize>],
     padding: T,
 ) -> Result<(Vec<T>, Vec<u8>, Vec<usize>)> {
-    let Some(outermost) = row_splits.first() else { return Err(spec("expected row splits, found none")) };
+    let Some(outermost) = row_splits.first() else {
+        return Err(Error::spec("expected row splits, found none"));
+    };
     if row_splits.len() > MAX_DIMS {
         let found = row_splits.len();
-        return Err(spec(&format!("expected at most {MAX_DIMS} ragged dimensions, found {found}")));
+        return Err(Error::spec(format!("expected at most {MAX_DIMS} ragged dimensions, found {found}")));
     }
     let items = match values.len().checked_div(inner) {
         Some(items) if values.len().is_multiple_of(inner) => items,
         None if values.is_empty() => {
             row_splits.last().map_or(0, |splits| splits.get(splits.rows()).unwrap_or(0))
         }
-        _ => return Err(spec(&format!("expected items of {inner} values, found {} values", values.len()))),
+        _ => {
+            return Err(Error::spec(format!(
+                "expected items of {inner} values, found {} values",
+                values.len()
+            )));
+        }
     };
     let mut shape = vec![outermost.rows()];
     for (d, splits) in row_splits.iter().enumerate() {
@@ -116,20 +124,20 @@ fn longest_row(splits: &Splits<'_>, below: usize) -> Result<usize> {
     let mut longest = 0;
     let mut previous = match splits.get(0) {
         Some(0) => 0,
-        _ => return Err(spec("expected row splits that begin with 0")),
+        _ => return Err(Error::spec("expected row splits that begin with 0")),
     };
     for k in 1..splits.len() {
         match splits.get(k).and_then(|end| Some((end, end.checked_sub(previous)?))) {
             Some((end, len)) => (longest, previous) = (longest.max(len), end),
             None => {
-                return Err(spec(&format!(
+                return Err(Error::spec(format!(
                     "expected row splits that never decrease, found a smaller one at {k}"
                 )));
             }
         }
     }
     if previous != below {
-        return Err(spec(&format!("expected row splits that end with {below}, found {previous}")));
+        return Err(Error::spec(format!("expected row splits that end with {below}, found {previous}")));
     }
     Ok(longest)
 }
@@ -183,8 +191,8 @@ impl<T: Clone> Rows<'_, T> {
 /// are left out, and the last one of an index counts.
 ///
 /// # Errors
-/// [`ErrorKind::Spec`] if the number of indices does not match. [`ErrorKind::Io`] if there is not enough
-/// memory.
+/// [`ErrorKind::Spec`](crate::ErrorKind::Spec) if the number of indices does not match.
+/// [`ErrorKind::Io`](crate::ErrorKind::Io) if there is not enough memory.
 pub fn dense_from_sparse<T: Clone>(
     indices: &[i64],
     values: &[T],
@@ -195,7 +203,7 @@ pub fn dense_from_sparse<T: Clone>(
     if values.len().checked_mul(rank) != Some(indices.len()) {
         let reason =
             format!("expected {} indices of rank {rank}, found {} integers", values.len(), indices.len());
-        return Err(spec(&reason));
+        return Err(Error::spec(reason));
     }
     let mut dense = filled(product(shape)?, default)?;
     for (k, value) in values.iter().enumerate() {
@@ -249,15 +257,11 @@ fn filled<T: Clone>(len: usize, value: T) -> Result<Vec<T>> {
     Ok(values)
 }
 
-#[cold]
-fn spec(reason: &str) -> Error {
-    ErrorKind::Spec(reason.into()).into()
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::column::{Ragged, Sparse, Values};
     use super::*;
+    use crate::error::ErrorKind;
 
     /// Returns the padded rows of one or two ragged dimensions, by indexing.
     fn twin(values: &[i64], splits: &[&[i64]], lengths: &[Option<usize>]) -> (Vec<i64>, Vec<u8>) {

@@ -145,15 +145,13 @@ impl KeyPredictor {
     }
 
     /// Takes entries as long as they have the predicted keys and the usual encoding, and stores their spans.
-    /// Returns early with the slot and the span of an entry that repeats a key, and, unless `skip`, of one
-    /// that has no slot.
+    /// Returns early with the slot and the span of an entry that repeats a key.
     // Not inlined, so that the state of the loop is in registers.
     #[inline(never)]
     pub(super) fn take_predicted(
         &mut self,
         entries: &mut MapEntries<'_>,
         spans: &mut RowSpans<'_>,
-        skip: bool,
     ) -> Option<(u32, ValueSpan)> {
         if self.confidence == 0 {
             return None;
@@ -178,8 +176,8 @@ impl KeyPredictor {
             hits += 1;
             match spans.slot(*slot) {
                 Some(span) if *span == ValueSpan::ABSENT => *span = value,
-                None if skip => {}
-                _ => {
+                None => {}
+                Some(_) => {
                     returned = Some((*slot, value));
                     break;
                 }
@@ -197,7 +195,6 @@ impl KeyPredictor {
         &self,
         entries: &mut MapEntries<'_>,
         spans: &mut RowSpans<'_>,
-        skip: bool,
     ) -> Option<(u32, ValueSpan)> {
         let mut rest = *entries;
         let mut returned = None;
@@ -215,8 +212,8 @@ impl KeyPredictor {
             };
             match spans.slot(slot) {
                 Some(span) if *span == ValueSpan::ABSENT => *span = value,
-                None if skip => {}
-                _ => {
+                None => {}
+                Some(_) => {
                     returned = Some((slot, value));
                     break;
                 }

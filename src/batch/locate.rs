@@ -18,13 +18,12 @@ impl MapField {
     }
 }
 
-/// Fills row `row` of the table, in which all values are absent, with the spans of one map of the payload. If
-/// `full`, keys must be UTF-8, and features that the schema does not name are validated too.
+/// Fills row `row` of the table, in which all values are absent, with the spans of one map of the payload.
+/// Features that the schema does not name are skipped unread.
 #[inline(never)]
 pub(super) fn locate(
     payload: &[u8],
     map: MapField,
-    full: bool,
     keys: &mut KeyPredictor,
     table: &mut SpanTable,
     row: usize,
@@ -34,23 +33,22 @@ pub(super) fn locate(
         MapField::Features => 1,
         MapField::FeatureLists => 2,
     };
-    let mut entries = MapEntries::new(payload, field, full);
+    let mut entries = MapEntries::new(payload, field, false);
     let store = |spans: &mut RowSpans<'_>, slot: u32, value: ValueSpan| match spans.slot(slot) {
         Some(span) if *span == ValueSpan::ABSENT => {
             *span = value;
             Ok(())
         }
-        None if !full => Ok(()),
-        span => store_slow(span, payload, map, full, value),
+        None => Ok(()),
+        Some(span) => store_again(span, payload, map, value),
     };
-    let skip = !full;
     keys.start();
     // The common encoding has separate loops without error values, because half of the parse time is spent
     // here.
     loop {
         if keys.is_hash_only() {
             loop {
-                while let Some((slot, value)) = keys.take_by_hash(&mut entries, &mut spans, skip) {
+                while let Some((slot, value)) = keys.take_by_hash(&mut entries, &mut spans) {
                     store(&mut spans, slot, value)?;
                 }
                 let Some((key, value)) = entries.next_fast() else { break };
@@ -59,7 +57,7 @@ pub(super) fn locate(
             }
         } else {
             loop {
-                while let Some((slot, value)) = keys.take_predicted(&mut entries, &mut spans, skip) {
+                while let Some((slot, value)) = keys.take_predicted(&mut entries, &mut spans) {
                     store(&mut spans, slot, value)?;
                 }
                 let Some((key, value)) = entries.next_fast() else { break };
@@ -72,20 +70,8 @@ pub(super) fn locate(
     }
 }
 
-/// Stores a value that repeats a key, or validates one that has no slot.
+/// Stores a value that repeats a key. It counts, but the one before it must be well-formed too.
 #[inline(never)]
-fn store_slow(
-    span: Option<&mut ValueSpan>,
-    payload: &[u8],
-    map: MapField,
-    full: bool,
-    value: ValueSpan,
-) -> Result<(), Fault> {
-    match span {
-        // The last value counts, but the earlier one must be well-formed too.
-        Some(span) => std::mem::replace(span, value).message(payload),
-        None if full => value.message(payload),
-        None => None,
-    }
-    .map_or(Ok(()), |message| map.validate(message))
+fn store_again(span: &mut ValueSpan, payload: &[u8], map: MapField, value: ValueSpan) -> Result<(), Fault> {
+    std::mem::replace(span, value).message(payload).map_or(Ok(()), |message| map.validate(message))
 }

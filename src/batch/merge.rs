@@ -42,33 +42,29 @@ impl BatchParser {
         let b = other.plan();
         if a.sequence || b.sequence {
             let reason = "expected equal specs of SequenceExamples in all sources, found different ones";
-            return Err(ErrorKind::Spec(reason.into()).into());
+            return Err(Error::spec(reason));
         }
         if self.signature() != other.signature() {
             let reason = "expected features that are decoded alike in all sources, found different ones";
-            return Err(ErrorKind::Spec(reason.into()).into());
+            return Err(Error::spec(reason));
         }
-        let mut columns = (a.features.columns.iter().peekable(), b.features.columns.iter().peekable());
-        loop {
-            let (name, reason) = match (columns.0.peek(), columns.1.peek()) {
-                (None, None) => return Ok(()),
-                (Some(one), Some(two)) if one.name == two.name => {
-                    let specs =
-                        [(a, one), (b, two)].map(|(plan, column)| plan.schema.features().get(&*column.key));
-                    let [Some(x), Some(y)] = specs else { return Ok(()) };
-                    if !is_alike(x, y) {
-                        let e = Error::from(ErrorKind::Spec(difference(x, y).into()));
-                        return Err(e.feature(one.name.as_bytes()));
-                    } else {
-                        columns.0.next();
-                        columns.1.next();
-                        continue;
-                    }
-                }
-                (Some(one), Some(two)) => ((&one.name).min(&two.name), MISSING),
-                (Some(one), None) | (None, Some(one)) => (&one.name, MISSING),
-            };
-            return Err(Error::from(ErrorKind::Spec(reason.into())).feature(name.as_bytes()));
+        let refused = |name: &str, reason: &str| Err(Error::spec(reason).feature(name.as_bytes()));
+        let ours = &a.features.columns;
+        let others = &b.features.columns;
+        for (one, two) in ours.iter().zip(others) {
+            if one.name != two.name {
+                return refused((&one.name).min(&two.name), MISSING);
+            }
+            let specs = [(a, one), (b, two)].map(|(plan, column)| plan.schema.features().get(&*column.key));
+            let [Some(x), Some(y)] = specs else { return Ok(()) };
+            if !is_alike(x, y) {
+                return refused(&one.name, &difference(x, y));
+            }
+        }
+        let both = ours.len().min(others.len());
+        match ours.get(both).or(others.get(both)) {
+            Some(only) => refused(&only.name, MISSING),
+            None => Ok(()),
         }
     }
 
@@ -154,12 +150,8 @@ fn is_alike(a: &FeatureSpec, b: &FeatureSpec) -> bool {
             (dtype, row_splits_dtype) == (dtype2, splits2) && lengths(partitions) == lengths(partitions2)
         }
         (
-            F::Raw { dtype, shape, .. } | F::Tensor { dtype, shape, .. },
-            F::Raw { dtype: dtype2, shape: shape2, .. },
-        )
-        | (
-            F::Raw { dtype, shape, .. } | F::Tensor { dtype, shape, .. },
-            F::Tensor { dtype: dtype2, shape: shape2, .. },
+            F::Raw { dtype, shape, .. } | F::Tensor { dtype, shape },
+            F::Raw { dtype: dtype2, shape: shape2, .. } | F::Tensor { dtype: dtype2, shape: shape2 },
         ) => (dtype, shape) == (dtype2, shape2),
         (F::Sparse { dtype, size, .. }, F::Sparse { dtype: dtype2, size: size2, .. }) => {
             (dtype, size) == (dtype2, size2)
@@ -194,6 +186,16 @@ fn difference(first: &FeatureSpec, other: &FeatureSpec) -> String {
     }
 }
 
+/// Returns all columns as columns of one kind.
+macro_rules! all {
+    ($columns:expr, $kind:ident) => {
+        $columns
+            .iter()
+            .map(|column| if let Column::$kind(column) = column { Ok(column) } else { Err(different()) })
+            .collect::<Result<Vec<_>>>()?
+    };
+}
+
 fn merged_column(
     columns: &[&Column],
     rows: &[MergedRow],
@@ -202,39 +204,18 @@ fn merged_column(
 ) -> Result<Column> {
     match columns.first() {
         Some(Column::Dense(_)) => {
-            merged_dense(&all(columns, as_dense)?, rows, padding, limit).map(Column::Dense)
+            merged_dense(&all!(columns, Dense), rows, padding, limit).map(Column::Dense)
         }
-        Some(Column::Optional(_)) => merged_optional(&all(columns, as_optional)?, rows).map(Column::Optional),
-        Some(Column::Sparse(_)) => merged_sparse(&all(columns, as_sparse)?, rows).map(Column::Sparse),
-        Some(Column::Ragged(_)) => merged_ragged(&all(columns, as_ragged)?, rows).map(Column::Ragged),
+        Some(Column::Optional(_)) => merged_optional(&all!(columns, Optional), rows).map(Column::Optional),
+        Some(Column::Sparse(_)) => merged_sparse(&all!(columns, Sparse), rows).map(Column::Sparse),
+        Some(Column::Ragged(_)) => merged_ragged(&all!(columns, Ragged), rows).map(Column::Ragged),
         None => Ok(Column::empty()),
     }
 }
 
-fn as_dense(column: &Column) -> Option<&Dense> {
-    if let Column::Dense(column) = column { Some(column) } else { None }
-}
-
-fn as_optional(column: &Column) -> Option<&Optional> {
-    if let Column::Optional(column) = column { Some(column) } else { None }
-}
-
-fn as_sparse(column: &Column) -> Option<&Sparse> {
-    if let Column::Sparse(column) = column { Some(column) } else { None }
-}
-
-fn as_ragged(column: &Column) -> Option<&Ragged> {
-    if let Column::Ragged(column) = column { Some(column) } else { None }
-}
-
-/// Returns all columns as columns of one kind.
-fn all<'a, T>(columns: &[&'a Column], of: impl Fn(&'a Column) -> Option<&'a T>) -> Result<Vec<&'a T>> {
-    columns.iter().map(|column| of(column)).collect::<Option<_>>().ok_or_else(different)
-}
-
 #[cold]
 fn different() -> Error {
-    ErrorKind::Spec("has another form in another source of the mix".into()).into()
+    Error::spec("has another form in another source of the mix")
 }
 
 fn product(shape: &[usize]) -> usize {

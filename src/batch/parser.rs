@@ -85,7 +85,6 @@ pub struct BatchParser {
     plan: Arc<BatchPlan>,
     batch_data: Arc<BatchDataPool>,
     scratch: Mutex<Vec<ParserScratch>>,
-    full: bool,
     contiguous: bool,
     presence: bool,
     deny_unknown: bool,
@@ -215,12 +214,11 @@ impl<R: Row> Rows<'_, R> {
 /// A clone has the same plan and options, and separate scratch buffers.
 impl Clone for BatchParser {
     fn clone(&self) -> BatchParser {
-        let BatchParser { full, contiguous, presence, deny_unknown, limit, pictures, .. } = *self;
+        let BatchParser { contiguous, presence, deny_unknown, limit, pictures, .. } = *self;
         BatchParser {
             plan: Arc::clone(&self.plan),
             batch_data: Arc::default(),
             scratch: Mutex::default(),
-            full,
             contiguous,
             presence,
             deny_unknown,
@@ -248,7 +246,6 @@ impl BatchParser {
             plan: Arc::new(BatchPlan::new(schema)),
             batch_data: Arc::default(),
             scratch: Mutex::default(),
-            full: false,
             contiguous: false,
             presence: false,
             deny_unknown: false,
@@ -307,15 +304,6 @@ impl BatchParser {
     /// Returns true if the schema has pictures.
     pub(crate) fn has_pictures(&self) -> bool {
         !self.plan.pictures.is_empty()
-    }
-
-    /// Sets whether all of each payload is validated, as protobuf's own decoder does. Default: false.
-    ///
-    /// If true, features that the schema does not name are validated too, and keys must be UTF-8. If false,
-    /// such features are skipped unread.
-    #[must_use]
-    pub fn validate_full(self, full: bool) -> BatchParser {
-        BatchParser { full, ..self }
     }
 
     /// Sets whether byte strings are always copied into contiguous memory of the batch. Default: false.
@@ -411,9 +399,8 @@ impl BatchParser {
 
     /// Returns true if both parsers make the same batches.
     pub(crate) fn is_like(&self, other: &BatchParser) -> bool {
-        let options = |parser: &BatchParser| {
-            (parser.full, parser.contiguous, parser.presence, parser.deny_unknown, parser.limit)
-        };
+        let options =
+            |parser: &BatchParser| (parser.contiguous, parser.presence, parser.deny_unknown, parser.limit);
         let names = |parser: &BatchParser| {
             let maps = [&parser.plan.features, &parser.plan.lists].map(|map| map.columns.iter());
             maps.into_iter().flatten().map(|column| column.name.clone()).collect::<Vec<_>>()
@@ -686,9 +673,9 @@ impl BatchParser {
         rows: &[R],
     ) -> Result<(), (usize, Error)> {
         let MapScratch { keys, records, .. } = scratch;
-        let predicts = map == MapField::Features && !self.full && !self.plan.sequence;
+        let predicts = map == MapField::Features && !self.plan.sequence;
         let mut located = |k: usize, payload: &[u8], spans: &mut SpanTable| {
-            locate(payload, map, self.full, keys, spans, k).map_err(|e| (k, e.into()))
+            locate(payload, map, keys, spans, k).map_err(|e| (k, e.into()))
         };
         if predicts && records.is_ready() {
             for (number, group) in rows.chunks(GROUP).enumerate() {

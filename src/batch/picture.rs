@@ -118,17 +118,7 @@ impl PicturePools {
             let values = Values::Array(ArrayValues::new(spec.dtype, bits));
             batch.set_column(column, |column| match spec.size {
                 Some([h, w]) => column.set_dense(values, [files.len(), h as usize, w as usize, channels]),
-                None => {
-                    let pixels = values.len().checked_div(channels).unwrap_or_default();
-                    *column = Column::Ragged(Ragged {
-                        values,
-                        shape: vec![pixels, channels],
-                        row_splits: vec![
-                            splits(sizes.iter().map(|[h, _]| *h)),
-                            splits(sizes.iter().flat_map(|&[h, w]| std::iter::repeat_n(w, h as usize))),
-                        ],
-                    });
-                }
+                None => *column = Column::Ragged(ragged(values, &sizes, channels)),
             });
         }
         refused.sort_by_key(|(row, _)| *row);
@@ -140,6 +130,14 @@ impl PicturePools {
 /// Returns the number of values of a picture. A saturated one cannot be allocated.
 fn values_of([h, w]: [u32; 2], channels: usize) -> usize {
     (h as usize).saturating_mul(w as usize).saturating_mul(channels)
+}
+
+/// Returns pictures of these sizes, with the lines of each picture and the pixels of each line as rows.
+fn ragged(values: Values, sizes: &[[u32; 2]], channels: usize) -> Ragged {
+    let pixels = values.len().checked_div(channels).unwrap_or(0);
+    let lines = splits(sizes.iter().map(|[h, _]| *h));
+    let widths = sizes.iter().flat_map(|&[h, w]| std::iter::repeat_n(w, h as usize));
+    Ragged::new(values, vec![pixels, channels], vec![lines, splits(widths)])
 }
 
 /// Returns the row splits of rows of these lengths.

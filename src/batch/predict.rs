@@ -145,26 +145,24 @@ mod tests {
     use super::*;
     use crate::batch::compile::BatchPlan;
     use crate::cpu::VectorWork;
-    use crate::example::ExampleBuilder;
+    use crate::example::{ExampleBuilder, FeatureSlice, put_example};
     use crate::schema::{DType, FeatureSpec, Schema};
 
     fn record(k: i64, reversed: bool) -> Vec<u8> {
         let text = "text".repeat(k as usize % 5);
-        let features: [(&str, crate::example::FeatureBuf); 5] = [
-            ("a constant key", [7i64].into()),
-            ("float", [k as f32].into()),
-            ("int", [k * k * k].into()),
-            ("list", [1i64, k, 300].into()),
-            ("text", [&*text].into()),
+        let mut features: [(&str, FeatureSlice<'_>); 5] = [
+            ("a constant key", FeatureSlice::Int64(&[7])),
+            ("float", FeatureSlice::Float(&[k as f32])),
+            ("int", FeatureSlice::Int64(&[k * k * k])),
+            ("list", FeatureSlice::Int64(&[1, k, 300])),
+            ("text", FeatureSlice::Bytes(&[text.as_bytes()])),
         ];
-        let builder = ExampleBuilder::new().key_order(crate::example::KeyOrder::Given);
-        let add = |builder: ExampleBuilder, (key, values)| builder.feature(key, values);
-        let builder = if reversed {
-            features.into_iter().rev().fold(builder, add)
-        } else {
-            features.into_iter().fold(builder, add)
-        };
-        builder.encode().unwrap()
+        if reversed {
+            features.reverse();
+        }
+        let mut payload = Vec::new();
+        put_example(&features, &mut payload).unwrap();
+        payload
     }
 
     fn slots() -> Vec<PlanSlot> {

@@ -162,18 +162,17 @@ impl RaggedAssembly<'_, '_> {
             self.check_steps(key)?;
         }
         let mut buf = self.pools.int64.take();
-        let mut splits = SplitsWriter { buf: &mut buf, len: 0, limit: self.slots.limit / 8 };
+        let mut splits = SplitsWriter { buf: &mut buf, len: 0, limit: self.slots.limit / 8, base: 0 };
         splits.push(0).map_err(|error| RowError { row: 0, error })?;
         let mut numbers = self.slots.int64(key);
-        let mut base = 0;
         for cell in 0..self.items.len() {
             let items = i64::from(self.items[cell]);
             let Some(&count) = self.slots.slots[key].counts.get(cell) else { break };
             let (own, rest) = numbers.split_at(count as usize);
             numbers = rest;
-            let rows = divide_cell(partition, own, items, base, &mut splits)
+            let rows = divide_cell(partition, own, items, &mut splits)
                 .map_err(|error| self.cell_error(cell, error))?;
-            base += items;
+            splits.base += items;
             self.items[cell] = rows;
         }
         let len = splits.len;
@@ -219,20 +218,88 @@ struct SplitsWriter<'a> {
     buf: &'a mut BufMut<i64>,
     len: usize,
     limit: u64,
+    /// Number of items of earlier cells.
+    base: i64,
 }
 
 impl SplitsWriter<'_> {
+    /// Adds the end of a row, which is a number of items of the cell.
     #[inline]
-    fn push(&mut self, split: i64) -> Result<()> {
+    fn push(&mut self, end: i64) -> Result<()> {
         if self.len as u64 >= self.limit {
             let len = (self.len as u128 + 1) * 8;
             let limit = self.limit * 8;
             return Err(ErrorKind::TooLarge { len, limit }.into());
         }
         self.buf.grow(self.len + 1, usize::MAX, 0)?;
-        self.buf.values[self.len] = split;
+        self.buf.values[self.len] = self.base + end;
         self.len += 1;
         Ok(())
+    }
+
+    /// Adds rows that end at these items. `rules` are broken by an end that does not ascend to the number of
+    /// items, and by a last one below it. Returns the number of rows.
+    fn push_ends(
+        &mut self,
+        ends: impl IntoIterator<Item = i64>,
+        items: i64,
+        rules: [&'static str; 2],
+    ) -> Result<u32> {
+        let mut last = 0;
+        let mut rows = 0;
+        for end in ends {
+            if end < last || end > items {
+                return Err(rule(rules[0], last, end));
+            }
+            self.push(end)?;
+            last = end;
+            rows += 1;
+        }
+        if last == items { Ok(rows) } else { Err(rule(rules[1], items, last)) }
+    }
+
+    /// Adds rows of these lengths. Returns their number.
+    fn push_lengths(&mut self, lengths: &[i64], items: i64) -> Result<u32> {
+        const SUM: &str = "row_lengths must add up to the number of values";
+        let mut end = 0;
+        for &len in lengths {
+            if len < 0 || len > items - end {
+                return Err(rule(SUM, items - end, len));
+            }
+            end += len;
+            self.push(end)?;
+        }
+        if end == items { Ok(lengths.len() as u32) } else { Err(rule(SUM, items, end)) }
+    }
+
+    /// Adds the rows of a cell whose items have these row numbers. Returns the number of rows.
+    fn push_row_ids(&mut self, ids: &[i64], items: i64) -> Result<u32> {
+        let found = ids.len() as i64;
+        if found != items {
+            return Err(rule("value_rowids must have one number per value", items, found));
+        }
+        // Each row up to `id` ends at value `k`, including rows without values.
+        let mut row = 0;
+        for (k, &id) in ids.iter().enumerate() {
+            if id < row {
+                return Err(rule("value_rowids must ascend from 0", row, id));
+            }
+            if id >= i64::from(u32::MAX) {
+                // Each row takes a split of 8 bytes.
+                let len = (id as u128 + 1) * 8;
+                let limit = u64::from(u32::MAX) * 8;
+                return Err(ErrorKind::TooLarge { len, limit }.into());
+            }
+            while row < id {
+                self.push(k as i64)?;
+                row += 1;
+            }
+        }
+        if items == 0 {
+            return Ok(0);
+        }
+        self.push(items)?;
+        Ok(row as u32 + 1)
     }
 }
 
@@ -240,113 +307,44 @@ fn rule(rule: &'static str, expected: i64, found: i64) -> Error {
     FeatureError::Partition { rule, expected, found }.into()
 }
 
-/// Divides the `items` items of one cell, which start at `base`. Returns the number of rows.
+/// Divides the items of one cell as the numbers of a partition say. Returns the number of rows.
 fn divide_cell(
     partition: &PartitionPlan,
     numbers: &[i64],
     items: i64,
-    base: i64,
     splits: &mut SplitsWriter<'_>,
 ) -> Result<u32> {
-    /// Pushes limits, which must ascend to the number of items.
-    fn limits(
-        numbers: impl IntoIterator<Item = i64>,
-        items: i64,
-        base: i64,
-        splits: &mut SplitsWriter<'_>,
-        [ascend, end]: [&'static str; 2],
-    ) -> Result<u32> {
-        let mut last = 0;
-        let mut rows = 0;
-        for limit in numbers {
-            if limit < last || limit > items {
-                return Err(rule(ascend, last, limit));
-            }
-            splits.push(base + limit)?;
-            last = limit;
-            rows += 1;
-        }
-        if last == items { Ok(rows) } else { Err(rule(end, items, last)) }
-    }
-    let numbers = numbers.iter().copied();
+    let first = numbers.first().copied();
+    let after_first = numbers.get(1..).unwrap_or(&[]).iter().copied();
     match partition {
         PartitionPlan::RowSplits(_) => {
-            let mut numbers = numbers;
-            match numbers.next() {
-                None | Some(0) => {}
-                Some(first) => return Err(rule("row_splits must start at 0", 0, first)),
+            if let Some(first) = first.filter(|&first| first != 0) {
+                return Err(rule("row_splits must start at 0", 0, first));
             }
             let rules = [
                 "row_splits must ascend to the number of values",
                 "row_splits must end at the number of values",
             ];
-            limits(numbers, items, base, splits, rules)
+            splits.push_ends(after_first, items, rules)
         }
         PartitionPlan::RowLimits(_) => {
             let rules = [
                 "row_limits must ascend to the number of values",
                 "row_limits must end at the number of values",
             ];
-            limits(numbers, items, base, splits, rules)
+            splits.push_ends(numbers.iter().copied(), items, rules)
         }
-        PartitionPlan::RowStarts(_) => {
-            let mut numbers = numbers;
-            match numbers.next() {
-                None => {
-                    let none = "row_starts without rows must have no values";
-                    return if items == 0 { Ok(0) } else { Err(rule(none, 0, items)) };
-                }
-                Some(0) => {}
-                Some(first) => return Err(rule("row_starts must start at 0", 0, first)),
+        PartitionPlan::RowStarts(_) => match first {
+            None if items == 0 => Ok(0),
+            None => Err(rule("row_starts without rows must have no values", 0, items)),
+            Some(0) => {
+                let rules = ["row_starts must ascend to the number of values"; 2];
+                splits.push_ends(after_first.chain([items]), items, rules)
             }
-            let rules = ["row_starts must ascend to the number of values"; 2];
-            limits(numbers.chain([items]), items, base, splits, rules)
-        }
-        PartitionPlan::RowLengths(_) => {
-            let mut end = 0;
-            let mut rows = 0;
-            for len in numbers {
-                if len < 0 || len > items - end {
-                    return Err(rule("row_lengths must add up to the number of values", items - end, len));
-                }
-                end += len;
-                rows += 1;
-                splits.push(base + end)?;
-            }
-            if end == items {
-                Ok(rows)
-            } else {
-                Err(rule("row_lengths must add up to the number of values", items, end))
-            }
-        }
-        PartitionPlan::ValueRowIds(_) => {
-            if numbers.len() as i64 != items {
-                let found = numbers.len() as i64;
-                return Err(rule("value_rowids must have one number per value", items, found));
-            }
-            // Each row up to `id` ends at value `k`, including rows without values.
-            let mut row = 0;
-            for (k, id) in numbers.enumerate() {
-                if id < row {
-                    return Err(rule("value_rowids must ascend from 0", row, id));
-                }
-                if id >= i64::from(u32::MAX) {
-                    // Each row takes a split of 8 bytes.
-                    let len = (id as u128 + 1) * 8;
-                    let limit = u64::from(u32::MAX) * 8;
-                    return Err(ErrorKind::TooLarge { len, limit }.into());
-                }
-                while row < id {
-                    splits.push(base + k as i64)?;
-                    row += 1;
-                }
-            }
-            if items == 0 {
-                return Ok(0);
-            }
-            splits.push(base + items)?;
-            Ok(row as u32 + 1)
-        }
+            Some(first) => Err(rule("row_starts must start at 0", 0, first)),
+        },
+        PartitionPlan::RowLengths(_) => splits.push_lengths(numbers, items),
+        PartitionPlan::ValueRowIds(_) => splits.push_row_ids(numbers, items),
         PartitionPlan::Uniform(_) => Ok(0),
     }
 }

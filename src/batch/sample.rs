@@ -133,16 +133,15 @@ fn lens_of(sample: &[SampleEntry], payload: &[u8]) -> Option<Vec<(usize, bool)>>
 fn entry_len(key: &[u8], kind: Option<DType>, value: &[u8]) -> Option<usize> {
     let mut len = value.len();
     for _ in 0..if kind.is_some() { 3 } else { 1 } {
-        len = len.checked_add(field_head(len))?;
+        len = field_len(len)?;
     }
-    len = len.checked_add(field_head(key.len()))?.checked_add(key.len())?;
-    len.checked_add(field_head(len))
+    field_len(len.checked_add(field_len(key.len())?)?)
 }
 
-/// Returns the number of bytes of the tag and the length of a field of `len` bytes.
-fn field_head(len: usize) -> usize {
-    let bits = usize::BITS.saturating_sub((len | 1).leading_zeros());
-    bits.div_ceil(7).saturating_add(1) as usize
+/// Returns the length of a field with `len` bytes, with its tag and its length.
+fn field_len(len: usize) -> Option<usize> {
+    let sevens = (len | 1).ilog2() / 7;
+    len.checked_add(sevens as usize)?.checked_add(2)
 }
 
 /// Returns the length of the header of a payload that consists of a map field 1, as tag and length.
@@ -162,6 +161,10 @@ pub(super) fn header(payload: &[u8]) -> Option<usize> {
 
 /// Returns the bytes of an entry before a value of `len` bytes, and the positions of their lengths if each is
 /// one byte. Without a kind, the value is the message, and otherwise the content of its list.
+#[expect(
+    clippy::arithmetic_side_effects,
+    reason = "lengths of values in memory; an entry has all of its lengths"
+)]
 pub(super) fn prefix(key: &[u8], kind: Option<DType>, len: usize) -> (Vec<u8>, Vec<usize>) {
     let mut tags = vec![0x12];
     tags.extend(kind.map(|kind| [kind.tag(), 0x0a]).into_iter().flatten());
@@ -170,16 +173,16 @@ pub(super) fn prefix(key: &[u8], kind: Option<DType>, len: usize) -> (Vec<u8>, V
     let mut inner = len;
     for tag in tags.into_iter().rev() {
         let field = [&[tag][..], &varint(inner)].concat();
-        inner = inner.saturating_add(field.len());
+        inner += field.len();
         bytes.splice(0..0, field);
     }
     let key = [&[0x0a][..], &varint(key.len()), key].concat();
-    inner = inner.saturating_add(key.len());
+    inner += key.len();
     let entry = [&[0x0a][..], &varint(inner), &key, &bytes].concat();
-    let end = entry.len().saturating_sub(1);
+    let end = entry.len() - 1;
     let mut lens = vec![1, end];
     if kind.is_some() {
-        lens.extend([end.saturating_sub(2), end.saturating_sub(4)]);
+        lens.extend([end - 2, end - 4]);
     }
     (entry, lens)
 }

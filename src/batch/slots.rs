@@ -45,10 +45,7 @@ impl<'a> DecodedSlots<'a> {
 
     /// Returns the values of a slot of integers.
     pub(super) fn int64(&self, slot: usize) -> &'a [i64] {
-        match &self.values[slot] {
-            Values::Int64(values) => values,
-            _ => &[],
-        }
+        self.values[slot].int64().unwrap_or(&[])
     }
 
     /// Returns the number of steps of each row.

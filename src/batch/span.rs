@@ -99,7 +99,7 @@ impl ValueSpan {
         let mut len = (word >> 32 & OFFSET) as usize;
         if let Some(content) = self.as_content() {
             let offset = content_offset(content.len);
-            (start, len) = (content.start.saturating_sub(offset), len + offset);
+            (start, len) = (content.start - offset, len + offset);
         }
         let bytes = payload.get(start..start + len).unwrap_or_default();
         let entry = word & (USUAL | ENTRY) == ENTRY;

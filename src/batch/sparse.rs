@@ -33,20 +33,9 @@ pub(super) fn column(
     column: &mut Column,
 ) -> Result<(), RowError> {
     // The lowest refused row and its error.
-    let mut refused: Option<(usize, FeatureError)> = None;
-    let counts = slots.counts(form.values);
-    for &key in form.indices {
-        let mismatch = counts.iter().zip(slots.counts(key)).position(|(a, b)| a != b);
-        if let Some(row) = mismatch
-            && refused.is_none_or(|(lowest, _)| row < lowest)
-        {
-            let values = counts[row] as usize;
-            let indices = slots.counts(key)[row] as usize;
-            refused = Some((row, FeatureError::SparseCount { values, indices }));
-        }
-    }
+    let mut refused = other_count(slots, &form);
     let rows = refused.map_or(slots.rows, |(row, _)| row);
-    let counts = &counts[..rows];
+    let counts = &slots.counts(form.values)[..rows];
     let total = counts.iter().map(|&count| count as usize).sum::<usize>();
     let rank = form.indices.len() + usize::from(!slots.single);
     let mut buf = pools.int64.take();
@@ -99,6 +88,16 @@ pub(super) fn column(
     let rows = (!slots.single).then_some(rows as u64);
     column.set_sparse(indices, values, rows.into_iter().chain(form.size.iter().copied()));
     Ok(())
+}
+
+/// Returns the lowest row whose numbers of values and of indices differ, with its error.
+fn other_count(slots: DecodedSlots<'_>, form: &SparseForm<'_>) -> Option<(usize, FeatureError)> {
+    let counts = slots.counts(form.values);
+    let differs = |&key: &usize| Some((counts.iter().zip(slots.counts(key)).position(|(a, b)| a != b)?, key));
+    let (row, key) = form.indices.iter().filter_map(differs).min_by_key(|(row, _)| *row)?;
+    let values = counts[row] as usize;
+    let indices = slots.counts(key)[row] as usize;
+    Some((row, FeatureError::SparseCount { values, indices }))
 }
 
 /// Returns the number of entries of all rows. The sort numbers entries by `u32`; more than that is an error

@@ -10,7 +10,6 @@ use super::column::RegionSpan;
 use super::compile::{ArrayEncoding, ArrayPlan};
 use super::row::Row;
 use crate::error::{Error, ErrorKind, FeatureError, Result, TensorError};
-use crate::schema::ByteOrder;
 use crate::tensor::TensorHeader;
 
 /// The arrays of one slot, for all rows so far.
@@ -72,9 +71,9 @@ impl SlotArrays {
         let size = plan.dtype.size().unwrap_or(1);
         let max = if plan.open { usize::MAX } else { limits.rows.saturating_mul(plan.elements) };
         match plan.encoding {
-            ArrayEncoding::Raw(order) => {
+            ArrayEncoding::Raw { little_endian } => {
                 check_len(plan, size, string.len())?;
-                Ok(memory.append(string, order, max)?)
+                Ok(memory.append(string, little_endian, max)?)
             }
             ArrayEncoding::Tensor => {
                 let header = TensorHeader::read(string, plan.dtype, std::mem::take(&mut self.dims))?;
@@ -85,7 +84,7 @@ impl SlotArrays {
                 let limit = limits.filled.saturating_sub(memory.bytes()).min(u32::MAX.into());
                 let stored = header.numbers(size, limit, &mut self.decoded)?;
                 let bytes = stored.unwrap_or(&self.decoded);
-                let count = memory.append(bytes, ByteOrder::Little, max)?;
+                let count = memory.append(bytes, true, max)?;
                 self.dims = header.shape;
                 Ok(count)
             }
@@ -112,10 +111,10 @@ fn check_shape(plan: &ArrayPlan, found: &[u64]) -> Result<(), TensorError> {
     if rank != found.len() {
         return Err(TensorError::Rank { expected: rank, found: found.len() });
     }
-    for (dim, (&expected, &found)) in plan.sizes.iter().zip(found.iter().skip(open)).enumerate() {
+    for ((dim, &found), &expected) in found.iter().enumerate().skip(open).zip(&plan.sizes) {
         let expected = expected as u64;
         if expected != found {
-            return Err(TensorError::DimSize { dim: dim.saturating_add(open), expected, found });
+            return Err(TensorError::DimSize { dim, expected, found });
         }
     }
     Ok(())

@@ -136,7 +136,7 @@ impl FeatureColumn {
     }
 
     /// Returns the name of the feature.
-    pub fn feature(&self) -> &str {
+    pub(super) fn feature(&self) -> &str {
         &self.0.name
     }
 

@@ -315,6 +315,14 @@ struct ShardColumns {
     undecoded: Option<Undecoded>,
 }
 
+/// The columns that a scan has built.
+struct ScannedColumns {
+    columns: Vec<FeatureColumn>,
+    undecoded: Option<Undecoded>,
+    /// The shard did not change, so the columns can be saved.
+    is_current: bool,
+}
+
 impl ShardFiles for ColumnFiles<'_> {
     type Found = FoundColumns;
     type Files = ShardColumns;
@@ -372,14 +380,9 @@ impl ShardFiles for ColumnFiles<'_> {
         self.work.report(0)?;
         let FoundColumns { stamp, search } = found;
         let shard = &self.shards[s];
-        let index = shard.index()?;
         let lacks = |found: &ColumnSearch| matches!(found, ColumnSearch::Missing(_));
         let missing = self.features.iter().zip(&search).filter(|(_, found)| lacks(found));
         let missing: Vec<&str> = missing.map(|(feature, _)| *feature).collect();
-        // Without a scan, the stamp of the search is still current.
-        let mut changed = false;
-        let mut built = Vec::new().into_iter();
-        let mut saves = stamp.is_some();
         // A file that was requested is for all readers.
         let required = self.save == Save::Required;
         let damage = if required { Damage::Raise } else { self.options.damage };
@@ -387,23 +390,15 @@ impl ShardFiles for ColumnFiles<'_> {
         if required && let Some(e) = never_used.take() {
             return Err(Error::from(e).in_file(shard.path()));
         }
-        let mut undecoded = None;
-        if !missing.is_empty() {
-            let mut scan = ColumnScan::new(missing, self.counts, damage);
-            let start = self.dataset.set().starts()[s];
-            let len = shard.len();
-            for_each_record(self.dataset, s, start..start + len, self.work, |i, record| {
-                scan.push(i - start, len, record)
-            })?;
-            saves = saves && shard.stamp()? == stamp;
-            let header = header_for(index, stamp.as_ref()).filter(|_| saves);
-            saves = header.is_some();
-            changed = !saves && shard.is_file();
-            let header = header.unwrap_or_else(|| header_in_memory(index));
-            let (columns, without) = scan.finish(&header, self.columns.classes)?;
-            (built, undecoded) = (columns.into_iter(), without);
-        }
-        let writes = saves
+        let ScannedColumns { columns: built, undecoded, is_current } = if missing.is_empty() {
+            // The stamp of the search is still current.
+            ScannedColumns { columns: Vec::new(), undecoded: None, is_current: stamp.is_some() }
+        } else {
+            self.scan(s, missing, damage, stamp.as_ref())?
+        };
+        let changed = !built.is_empty() && !is_current && shard.is_file();
+        let mut built = built.into_iter();
+        let writes = is_current
             && undecoded.is_none()
             && (required || matches!(self.options.mode, IndexMode::Auto | IndexMode::Rebuild));
         let mut not_saved = never_used.filter(|_| writes);
@@ -453,6 +448,30 @@ impl ShardFiles for ColumnFiles<'_> {
 }
 
 impl ColumnFiles<'_> {
+    /// Builds the columns of these features of a shard in one scan. `stamp` is of the search.
+    fn scan(
+        &self,
+        s: usize,
+        features: Vec<&str>,
+        damage: Damage,
+        stamp: Option<&Stamp>,
+    ) -> Result<ScannedColumns> {
+        let shard = &self.shards[s];
+        let index = shard.index()?;
+        let mut scan = ColumnScan::new(features, self.counts, damage);
+        let start = self.dataset.set().starts()[s];
+        let len = shard.len();
+        for_each_record(self.dataset, s, start..start + len, self.work, |i, record| {
+            scan.push(i - start, len, record)
+        })?;
+        let is_same = stamp.is_some() && shard.stamp()?.as_ref() == stamp;
+        let header = header_for(index, stamp).filter(|_| is_same);
+        let is_current = header.is_some();
+        let header = header.unwrap_or_else(|| header_in_memory(index));
+        let (columns, undecoded) = scan.finish(&header, self.columns.classes)?;
+        Ok(ScannedColumns { columns, undecoded, is_current })
+    }
+
     /// Saves the unsaved columns of a shard. Returns the error of a column that could not be saved and stays
     /// in memory.
     fn save_new(&self, files: &mut ShardColumns, shard: &ShardFile) -> Result<Option<io::Error>> {

@@ -273,8 +273,9 @@ impl Dataset {
     /// Returns the mean distance of two checkpoints of the first compressed shards in decompressed bytes.
     /// `None` without such shards.
     pub(crate) fn checkpoint_distance(&self) -> Option<u64> {
-        let distances = self.files().iter().filter_map(ShardFile::checkpoint_distance).take(MAX_DISTANCES);
-        let (sum, n) = distances.fold((0u64, 0), |(sum, n), distance| (sum.saturating_add(distance), n + 1));
+        let distances = self.files().iter().filter_map(ShardFile::checkpoint_distance);
+        let add = |(sum, n): (u64, u64), distance| Some((sum.checked_add(distance)?, n + 1));
+        let (sum, n) = distances.take(MAX_DISTANCES).try_fold((0, 0), add)?;
         sum.checked_div(n)
     }
 
@@ -282,7 +283,7 @@ impl Dataset {
     /// [`ranges`](Dataset::ranges) it is the share of the records. The size of a compressed shard is the size
     /// of its decompressed records. `None` is possible with a pack, which does not store sizes of shards.
     pub fn known_bytes(&self) -> Option<u64> {
-        self.files().iter().try_fold(0u64, |sum, file| Some(sum.saturating_add(file.known_bytes()?)))
+        self.files().iter().try_fold(0u64, |sum, file| sum.checked_add(file.known_bytes()?))
     }
 
     /// Returns what the store of the shards has read so far in this process, for all data sets that share it.

@@ -3,10 +3,10 @@
 use super::ready_segments::SegmentKey;
 use super::segments::SegmentCache;
 use crate::error::{CompressionError, Error, IndexError, Result};
-use crate::frame;
 use crate::index::Index;
 use crate::io::{
     CompressedFormat, Fetched, InflateFrom, PausableInflate, PositionalFile, Region, Source, Stamp,
+    truncated_range,
 };
 use crate::memory::{grow, zeroed};
 use std::fmt;
@@ -86,13 +86,12 @@ impl InflatedFile {
         buf: &mut Vec<u8>,
     ) -> Result<Fetched> {
         let inside = block.start <= range.start && range.start <= range.end && range.end <= block.end;
-        let len = block.end.saturating_sub(block.start);
-        let kept = len <= SegmentCache::LARGEST && !self.has_long_segment(&block)?;
-        if !inside || block.end > self.index.stream_end() || !kept {
+        let inside = inside && block.end <= self.index.stream_end();
+        if !inside || is_long(&block) || self.has_long_segment(&block)? {
             return self.fetch(range, buf);
         }
         let inflate = || {
-            let mut bytes = zeroed(len)?;
+            let mut bytes = zeroed(block.end - block.start)?;
             self.fill_from(block.start, &mut bytes)?;
             Ok(Region::from(bytes))
         };
@@ -114,10 +113,7 @@ impl InflatedFile {
         let table = self.index.checkpoints()?;
         let mut k = table.find(at).ok_or_else(no_record)?;
         while !to.is_empty() {
-            let segment = table.segment(k, self.index.stream_end()).ok_or_else(no_record)?;
-            if !segment.contains(&at) {
-                return Err(self.astray(k));
-            }
+            let segment = self.segment_of(k, at)?;
             let len = length(at, segment.end).min(to.len());
             let (part, rest) = to.split_at_mut(len);
             self.fill(k, &segment, at, part)?;
@@ -126,11 +122,14 @@ impl InflatedFile {
         Ok(())
     }
 
-    /// Returns the error of entries that were not verified and lead to segment `k`, which does not contain
-    /// the bytes.
-    #[cold]
-    fn astray(&self, k: usize) -> Error {
-        self.corrupt_entry(k..k + 2).unwrap_or_else(|| no_record().into())
+    /// Returns segment `k`, to which entries that were not verified lead for byte `at`.
+    ///
+    /// # Errors
+    /// It does not contain the byte.
+    fn segment_of(&self, k: usize, at: u64) -> Result<Range<u64>> {
+        let segment = self.index.checkpoints()?.segment(k, self.index.stream_end());
+        let astray = || self.corrupt_entry(k..k + 2).unwrap_or_else(|| no_record().into());
+        segment.filter(|segment| segment.contains(&at)).ok_or_else(astray)
     }
 
     /// Returns the error of the first of these checkpoints that is corrupt.
@@ -145,8 +144,7 @@ impl InflatedFile {
     fn checked(&self, range: Range<u64>, alone: bool, buf: &mut Vec<u8>) -> Result<Fetched> {
         let end = self.index.stream_end();
         if range.end > end || range.start > range.end {
-            let have = end.saturating_sub(range.start);
-            return Err(frame::truncated(range.end.saturating_sub(range.start), have));
+            return Err(truncated_range(&range, end));
         }
         let before = buf.len();
         self.collect(&range, alone, buf).inspect_err(|_| buf.truncate(before))
@@ -184,7 +182,7 @@ impl InflatedFile {
             } else {
                 InflateFrom::new(file, format, from, likely.map_or(u64::MAX, |part| part.end))?
             };
-            bytes.skip(part.start.saturating_sub(from.out))?;
+            bytes.skip(part.start - from.out)?;
             take(&mut bytes)
         });
         done.map_err(|e| self.corrupt_entry(k + 1..k + 2).unwrap_or(e))
@@ -201,7 +199,7 @@ impl InflatedFile {
     /// Decompresses `part` of segment `k`, which is not long, and appends it to `to`.
     fn append(&self, k: usize, segment: &Range<u64>, part: Range<u64>, to: &mut Vec<u8>) -> Result<()> {
         let before = to.len();
-        grow(to, before.saturating_add(length(part.start, part.end)))?;
+        grow(to, before + length(part.start, part.end))?;
         self.fill(k, segment, part.start, to.get_mut(before..).unwrap_or_default())
     }
 
@@ -238,7 +236,7 @@ impl InflatedFile {
             };
             loop {
                 let passed = piece_of(segment, bytes.out());
-                let mut to = zeroed(passed.end.saturating_sub(passed.start))?;
+                let mut to = zeroed(passed.end - passed.start)?;
                 if passed.is_empty() || !bytes.fill(&mut to)? {
                     return Err(self.cut());
                 }
@@ -252,7 +250,7 @@ impl InflatedFile {
                 if is_last {
                     return Ok(Region::from(to));
                 }
-                if piece.start.saturating_sub(at) < SegmentCache::LARGEST
+                if piece.start - at < SegmentCache::LARGEST
                     && let Some(pending) = self.cache.begin(self.key(&passed))
                 {
                     pending.finish(Region::from(to));
@@ -284,7 +282,7 @@ impl InflatedFile {
 
     /// Decompresses a segment.
     fn inflate_all(&self, k: usize, segment: &Range<u64>) -> Result<Region> {
-        let mut bytes = zeroed(segment.end.saturating_sub(segment.start))?;
+        let mut bytes = zeroed(segment.end - segment.start)?;
         self.fill(k, segment, segment.start, &mut bytes)?;
         Ok(Region::from(bytes))
     }
@@ -302,13 +300,10 @@ impl InflatedFile {
         if before.is_some_and(|before| before.is_none_or(|before| !self.cache.contains(&self.key(&before)))) {
             return None;
         }
-        let mut total = 0u64;
+        let mut left = SegmentCache::AHEAD;
         for k in k + 1..table.len() {
             let segment = segment(k)?;
-            total = total.saturating_add(segment.end.saturating_sub(segment.start));
-            if total > SegmentCache::AHEAD {
-                return None;
-            }
+            left = left.checked_sub(segment.end - segment.start)?;
             if let Some(pending) = self.cache.begin(self.key(&segment)) {
                 // A reader of the segment meets the error again.
                 let bytes = self.inflate_all(k, &segment).ok()?;
@@ -326,10 +321,7 @@ impl InflatedFile {
         let mut k = table.find(range.start).ok_or_else(no_record)?;
         let mut at = range.start;
         while at < range.end {
-            let segment = table.segment(k, self.index.stream_end()).ok_or_else(no_record)?;
-            if !segment.contains(&at) {
-                return Err(self.astray(k));
-            }
+            let segment = self.segment_of(k, at)?;
             let mut end = range.end.min(segment.end);
             let mut next = k + 1;
             if !is_long(&segment) && alone && !self.cache.used_before(self.key(&segment)) {
@@ -360,18 +352,18 @@ impl InflatedFile {
 
 /// Returns true if a segment is kept in pieces.
 fn is_long(segment: &Range<u64>) -> bool {
-    segment.end.saturating_sub(segment.start) > SegmentCache::LARGEST
+    segment.end - segment.start > SegmentCache::LARGEST
 }
 
 /// Returns the piece of a segment that contains byte `at`.
 fn piece_of(segment: &Range<u64>, at: u64) -> Range<u64> {
     let start = at - (at - segment.start) % InflatedFile::PIECE;
-    start..start.saturating_add(InflatedFile::PIECE).min(segment.end)
+    start..start + InflatedFile::PIECE.min(segment.end - start)
 }
 
 /// Returns the number of bytes between two offsets.
 fn length(start: u64, end: u64) -> usize {
-    usize::try_from(end.saturating_sub(start)).unwrap_or(usize::MAX)
+    usize::try_from(end - start).unwrap_or(usize::MAX)
 }
 
 /// Returns the error of checkpoints that do not lead to a record of the index.

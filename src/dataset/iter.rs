@@ -72,7 +72,7 @@ impl<'a> Iterator for MappedIter<'a> {
     }
 
     fn nth(&mut self, n: usize) -> Option<Result<Record<'a>>> {
-        self.next = self.next.saturating_add(n as u64).min(self.end);
+        self.next += (n as u64).min(self.end - self.next);
         self.next()
     }
 }

@@ -214,15 +214,10 @@ impl DatasetOptions {
         access: impl Fn(&Path, Compression) -> Access,
     ) -> Result<Dataset> {
         let pack = Pack::open(path, options)?;
+        let paths: Vec<PathBuf> = pack.shards().map(|(path, _)| path).collect();
         // If the mode does not read indexes, the pack serves as a list of shards only.
         if !options.reads_indexes() {
-            return self.build_from_list(
-                pack.shards().map(|(path, _)| path).collect(),
-                Vec::new(),
-                options,
-                promise,
-                access,
-            );
+            return self.build_from_list(paths, Vec::new(), options, promise, access);
         }
         check_budget(pack.len(), promise)?;
         options.check_index_dir()?;
@@ -243,7 +238,6 @@ impl DatasetOptions {
         }
         // Objects that are not listed together are listed one by one when they are opened, and tell of errors
         // then.
-        let paths: Vec<_> = pack.shards().map(|(path, _)| path).collect();
         let _ = paths::list_many(&options.storage, &paths, false);
         let segments = pack.shards().enumerate().map(|(slot, (path, _))| (path, pack.longest_segment(slot)));
         warnings.extend(index::long_blocks(segments));

@@ -93,7 +93,7 @@ pub(crate) fn read_all(
     let timed = |range: Range<usize>| {
         let start = Instant::now();
         read(range.clone())?;
-        let bytes = part(range).iter().flatten().fold(0u64, |sum, at| sum.saturating_add(at.payload_len()));
+        let bytes: u64 = part(range).iter().flatten().map(RecordLocation::payload_len).sum();
         Ok(start.elapsed().saturating_sub(Duration::from_nanos(bytes / WARM_BYTES_PER_NS)))
     };
     read_timed(ahead, requested, records.len(), timed, |range| request(set, part(range)))
@@ -148,7 +148,7 @@ impl<'a> Group<'a> {
             len += 1;
             let Ok(at) = set.locate(id) else { continue };
             let Some(range) = set.file_of(&at).range(at.span) else { continue };
-            bytes = bytes.saturating_add(range.end - range.start);
+            bytes += range.end - range.start;
             let found = ranges.entry(at.shard).or_default();
             match found.last_mut() {
                 Some(last) if last.end == range.start => last.end = range.end,
@@ -239,7 +239,7 @@ pub(crate) fn forget_block(set: &ShardSet, (shard, records): (u32, Range<u64>)) 
 
 /// Requests records from their sources.
 fn request(set: &ShardSet, records: &[Option<RecordLocation>]) {
-    by_shard(set, records, true);
+    by_shard(set, records, true, |source, ranges| source.want(ranges));
 }
 
 /// Returns the records of shards whose blocks are not [requested whole](request_block).
@@ -253,13 +253,18 @@ pub(crate) fn outside_objects(
 
 /// Withdraws the request of records.
 pub(crate) fn forget(set: &ShardSet, records: &[Option<RecordLocation>]) {
-    by_shard(set, records, false);
+    by_shard(set, records, false, |source, ranges| source.forget(ranges));
 }
 
 /// Requests the records of each shard from its source, in the order of the records, or withdraws the request.
 /// At most [`MAX_RANGES`] records per call.
 #[expect(clippy::indexing_slicing, reason = "a chunk has at most `MAX_RANGES` records")]
-fn by_shard(set: &ShardSet, records: &[Option<RecordLocation>], wanted: bool) {
+fn by_shard(
+    set: &ShardSet,
+    records: &[Option<RecordLocation>],
+    wanted: bool,
+    announce: impl Fn(&dyn Source, &[Range<u64>]),
+) {
     for records in records.chunks(MAX_RANGES) {
         let mut order = [(u32::MAX, 0); MAX_RANGES];
         let mut found = 0;
@@ -293,8 +298,7 @@ fn by_shard(set: &ShardSet, records: &[Option<RecordLocation>], wanted: bool) {
             if let Some(records) = first.and_then(|at| set.file_of(at).as_derived()) {
                 records.announce(&ids[..len], wanted);
             } else if let Some(source) = source {
-                let ranges = &ranges[..len];
-                if wanted { source.want(ranges) } else { source.forget(ranges) }
+                announce(source, &ranges[..len]);
             }
         }
     }
@@ -365,7 +369,7 @@ mod tests {
         let locate = |ids: &[u64]| ids.iter().map(|&i| set.locate(i).ok()).collect::<Vec<_>>();
         let calls = |ids: &[u64]| {
             let calls = RefCell::new(Vec::new());
-            by_shard(set, &locate(ids), |_, ranges| calls.borrow_mut().push(ranges.to_vec()), |_, _| ());
+            by_shard(set, &locate(ids), true, |_, ranges| calls.borrow_mut().push(ranges.to_vec()));
             calls.into_inner()
         };
         assert_eq!(calls(&[4, 1, u64::MAX, 2, 3, 0]), [vec![17..35, 0..17], vec![26..52, 0..26]]);

@@ -338,23 +338,11 @@ impl ShardFile {
     /// Opens the shard and compares its index with it.
     #[cold]
     fn open(&self) -> Result<&Opened> {
-        let checked = |source: &dyn Source| -> Result<(Index, Option<Stamp>)> {
-            let (index, stamp) = match &self.index {
-                // If the shard has grown, only the indexed records are accessible.
-                IndexSource::Index(index) => (index.clone(), index.check_file(source, true)?),
-                // `Pack::index` compares the index with the shard.
-                IndexSource::Pack { pack, slot, compression, .. } => {
-                    (pack.index(*slot, *compression, source)?, source.stamp()?)
-                }
-                IndexSource::Nothing => return without_files(self.as_derived()),
-            };
-            Ok((index, Some(stamp)))
-        };
         // The index is compared with the same descriptor that is read later, so the file cannot be replaced
         // in between.
         let open_file = || -> Result<(File, Index, Option<Stamp>)> {
             let file = open_regular(&self.file.path)?;
-            let (index, stamp) = checked(&file)?;
+            let (index, stamp) = self.checked_index(&file)?;
             Ok((file, index, stamp))
         };
         let (index, bytes, stamp) = match &self.access {
@@ -377,13 +365,13 @@ impl ShardFile {
                 (index, ShardBytes::Inflated(inflated), stamp)
             }
             Access::Whole(source, region) => {
-                let (index, stamp) = checked(&**source)?;
+                let (index, stamp) = self.checked_index(&**source)?;
                 (index, ShardBytes::Memory(region.clone()), stamp)
             }
             Access::Object(storage, inflate) => {
                 let source = storage.open_object(&self.file.path)?;
                 let source = source.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
-                let (index, stamp) = checked(&*source)?;
+                let (index, stamp) = self.checked_index(&*source)?;
                 let bytes = match inflate {
                     None => ShardBytes::Object(source),
                     Some((format, cache)) => {
@@ -403,6 +391,19 @@ impl ShardFile {
             ShardBytes::File(_) | ShardBytes::Inflated(_) | ShardBytes::Object(_) => {}
         }
         Ok(opened)
+    }
+
+    /// Returns the index after comparing it with the opened shard, and the shard's state.
+    fn checked_index(&self, source: &dyn Source) -> Result<(Index, Option<Stamp>)> {
+        Ok(match &self.index {
+            // If the shard has grown, only the indexed records are accessible.
+            IndexSource::Index(index) => (index.clone(), Some(index.check_file(source, true)?)),
+            // `Pack::index` compares the index with the shard.
+            IndexSource::Pack { pack, slot, compression, .. } => {
+                (pack.index(*slot, *compression, source)?, Some(source.stamp()?))
+            }
+            IndexSource::Nothing => return without_files(self.as_derived()),
+        })
     }
 
     /// Returns a reader of the file. If it is reopened, the file must still begin with the indexed bytes.

@@ -178,7 +178,7 @@ impl ShardSet {
         for file in self.files.iter().filter(|file| file.len() > 0 && file.segment_cache().is_some()) {
             if let Some(bytes) = file.known_bytes() {
                 let window = u128::from(bytes) * u128::from(records.min(self.len)) / u128::from(file.len());
-                share.keep(u64::try_from(window.saturating_mul(5) / 4).unwrap_or(u64::MAX));
+                share.keep(u64::try_from(window + window / 4).unwrap_or(u64::MAX));
             }
         }
     }
@@ -287,7 +287,7 @@ impl ShardSet {
         let records = self.files[s].records();
         let len = blocks.len.max(1);
         let start = id - (id - blocks.first) % len;
-        let end = start.saturating_add(len).min(self.starts[s + 1]);
+        let end = start + len.min(self.starts[s + 1] - start);
         records.start + start.saturating_sub(first)..records.start + (end - first)
     }
 

@@ -108,7 +108,7 @@ impl<'d> Axis<'d> {
                 let bytes = bytes_of(file, &header)?;
                 let size = bytes.end.saturating_sub(bytes.start);
                 let start = len;
-                let end = len.saturating_add(size);
+                let end = len + size;
                 units.push(Unit { file, header, records, bytes, first, start, end });
                 len = end;
             }
@@ -132,7 +132,7 @@ impl<'d> Axis<'d> {
                 start = cut;
             }
             // The first target above `middle`, so that the cost does not depend on `n`.
-            let above = muldiv(middle.saturating_add(1), n, self.len);
+            let above = muldiv(middle + 1, n, self.len);
             k = (k + 1).max(if muldiv(above, self.len, n) > middle {
                 above
             } else {
@@ -199,7 +199,7 @@ impl<'d> Axis<'d> {
 impl Unit<'_> {
     /// Returns the position on the axis of a byte of the file.
     fn position(&self, offset: u64) -> u64 {
-        self.start.saturating_add(offset.saturating_sub(self.bytes.start))
+        self.start + offset.saturating_sub(self.bytes.start)
     }
 
     /// Returns the record that contains byte `offset`, and its span.

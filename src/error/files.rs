@@ -267,24 +267,7 @@ impl fmt::Display for IndexError {
                  it was indexed"
             ),
             IndexError::BuildLimit { shards, bytes, limit, build } => {
-                let shards = Count(*shards as u64, "shard");
-                let cost = build.cost.as_ref();
-                match cost.and_then(|cost| cost.limit) {
-                    Some(most) => write!(
-                        f,
-                        "expected at most {most} requests to scan without an explicit request, found {bytes} bytes in {shards}"
-                    )?,
-                    None => write!(
-                        f,
-                        "expected at most {limit} bytes to scan without an explicit request, found {bytes} in {shards}"
-                    )?,
-                }
-                match cost {
-                    Some(ScanCost { requests, seconds, .. }) => {
-                        write!(f, ": about {} and {}", Count(*requests, "request"), Count(*seconds, "second"))
-                    }
-                    None => Ok(()),
-                }
+                write_build_limit(f, *shards, *bytes, *limit, build.cost)
             }
             IndexError::TornTail => f.write_str(
                 "truncated: the shard does not end after the last whole record, according to the index",
@@ -294,6 +277,25 @@ impl fmt::Display for IndexError {
             }
         }
     }
+}
+
+/// Writes the error that a scan would exceed a limit: in bytes, or in requests if `cost` has a limit of them.
+fn write_build_limit(
+    f: &mut fmt::Formatter<'_>,
+    shards: usize,
+    bytes: u64,
+    limit: u64,
+    cost: Option<ScanCost>,
+) -> fmt::Result {
+    let shards = Count(shards as u64, "shard");
+    let text = "to scan without an explicit request, found";
+    match cost.and_then(|cost| cost.limit) {
+        Some(most) => write!(f, "expected at most {most} requests {text} {bytes} bytes in {shards}")?,
+        None => write!(f, "expected at most {limit} bytes {text} {bytes} in {shards}")?,
+    }
+    cost.map_or(Ok(()), |ScanCost { requests, seconds, .. }| {
+        write!(f, ": about {} and {}", Count(requests, "request"), Count(seconds, "second"))
+    })
 }
 
 impl fmt::Display for PathsError {
@@ -336,15 +338,13 @@ impl fmt::Display for PathsError {
                 for path in missing.iter().take(8) {
                     write!(f, " {}", printable(path))?;
                 }
-                if *missing_count > missing.len().min(8) as u64 {
-                    write!(f, " ..")?;
-                }
-                Ok(())
+                if *missing_count > missing.len().min(8) as u64 { f.write_str(" ..") } else { Ok(()) }
             }
             PathsError::Interrupted { set, folder, files } => {
                 let verb = if *files == 1 { "is" } else { "are" };
-                let (set, files, folder) =
-                    (printable(&**set), Count(*files as u64, "old file"), printable(&**folder));
+                let set = printable(&**set);
+                let files = Count(*files as u64, "old file");
+                let folder = printable(&**folder);
                 write!(
                     f,
                     "{set}: a run that replaces it was interrupted, or is still at work; {files} {verb} in {folder}"

@@ -282,14 +282,8 @@ impl fmt::Display for ErrorKind {
             ErrorKind::Truncated { need, have } => {
                 write!(f, "truncated: expected a record of {need} bytes, found {have}")
             }
-            ErrorKind::CorruptLength { computed, stored } => {
-                write!(f, "length crc32c: expected {stored:#010x}, found {computed:#010x}")?;
-                other_checksum(*computed, *stored).map_or(Ok(()), |how| f.write_str(how))
-            }
-            ErrorKind::CorruptData { computed, stored } => {
-                write!(f, "payload crc32c: expected {stored:#010x}, found {computed:#010x}")?;
-                other_checksum(*computed, *stored).map_or(Ok(()), |how| f.write_str(how))
-            }
+            ErrorKind::CorruptLength { computed, stored } => write_checksums(f, "length", *computed, *stored),
+            ErrorKind::CorruptData { computed, stored } => write_checksums(f, "payload", *computed, *stored),
             ErrorKind::Wire { reason, offset } => {
                 write!(f, "malformed message at payload byte {offset}: {reason}")
             }
@@ -297,21 +291,8 @@ impl fmt::Display for ErrorKind {
             ErrorKind::OtherKind { expected, found } => {
                 write!(f, "expected an {expected}, found a {found} with feature lists")
             }
-            ErrorKind::UnknownFeature { list: true, .. } => f.write_str(
-                "no record has this feature in its context: it is a feature list, and feature lists have no columns",
-            ),
-            ErrorKind::UnknownFeature { nearest: Some(nearest), .. } => {
-                let nearest = nearest.escape_debug();
-                write!(f, "no record has a value of this feature; the nearest name is \"{nearest}\"")
-            }
-            ErrorKind::UnknownFeature { keys, .. } if keys.is_empty() => {
-                f.write_str("no record has a value of this feature; the first records have no features")
-            }
-            ErrorKind::UnknownFeature { keys, .. } => {
-                f.write_str("no record has a value of this feature; the first records have")?;
-                keys.iter().enumerate().try_for_each(|(k, key)| {
-                    write!(f, "{} \"{}\"", if k > 0 { "," } else { "" }, key.escape_debug())
-                })
+            ErrorKind::UnknownFeature { nearest, list, keys } => {
+                write_unknown_feature(f, nearest.as_deref(), *list, keys)
             }
             ErrorKind::Tensor(e) => e.fmt(f),
             ErrorKind::Picture { reason } | ErrorKind::Value { reason } => f.write_str(reason),
@@ -319,7 +300,9 @@ impl fmt::Display for ErrorKind {
                 write!(f, "expected a buffer of {}, found {found}", Count(*expected as u64, "value"))
             }
             ErrorKind::TooLarge { len, limit } => write!(f, "expected at most {limit} bytes, found {len}"),
-            ErrorKind::TooMany { what, found, limit } => write!(f, "expected at most {limit} {what}, found {found}"),
+            ErrorKind::TooMany { what, found, limit } => {
+                write!(f, "expected at most {limit} {what}, found {found}")
+            }
             ErrorKind::RecordTooLarge { len, max_record } => {
                 write!(f, "expected a payload of at most {max_record} bytes, found {len}")
             }
@@ -349,4 +332,32 @@ impl fmt::Display for ErrorKind {
             ErrorKind::Cancelled => f.write_str("cancelled by the caller"),
         }
     }
+}
+
+/// Writes that the checksum of `what` is wrong.
+fn write_checksums(f: &mut fmt::Formatter<'_>, what: &str, computed: u32, stored: u32) -> fmt::Result {
+    write!(f, "{what} crc32c: expected {stored:#010x}, found {computed:#010x}")?;
+    other_checksum(computed, stored).map_or(Ok(()), |how| f.write_str(how))
+}
+
+fn write_unknown_feature(
+    f: &mut fmt::Formatter<'_>,
+    nearest: Option<&str>,
+    list: bool,
+    keys: &[Box<str>],
+) -> fmt::Result {
+    if list {
+        return f.write_str(
+            "no record has this feature in its context: it is a feature list, and feature lists have no columns",
+        );
+    }
+    f.write_str("no record has a value of this feature; the ")?;
+    if let Some(nearest) = nearest {
+        return write!(f, "nearest name is \"{}\"", nearest.escape_debug());
+    }
+    if keys.is_empty() {
+        return f.write_str("first records have no features");
+    }
+    let keys: Vec<String> = keys.iter().map(|key| format!(" \"{}\"", key.escape_debug())).collect();
+    write!(f, "first records have{}", keys.join(","))
 }

@@ -92,6 +92,18 @@ impl Error {
         Error(Box::new(ErrorInner { kind, location: Location::default() }))
     }
 
+    /// Returns an error about a schema, or about a column that it does not have.
+    #[cold]
+    pub(crate) fn spec(reason: impl Into<Box<str>>) -> Error {
+        Error::new(ErrorKind::Spec(reason.into()))
+    }
+
+    /// Returns an error about an order.
+    #[cold]
+    pub(crate) fn order(reason: impl Into<Box<str>>) -> Error {
+        OrderError::Refused { reason: reason.into() }.into()
+    }
+
     /// Returns the kind.
     pub fn kind(&self) -> &ErrorKind {
         &self.0.kind

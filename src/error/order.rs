@@ -121,56 +121,32 @@ fn other_state(
 ) -> fmt::Result {
     let run = expected.unwrap_or("none");
     let state = found.unwrap_or("none");
+    f.write_str("the saved state is of another ")?;
     match field {
-        "n" => write!(f, "the saved state is of another dataset: expected {run} records, found {state}"),
+        "n" => write!(f, "dataset: expected {run} records, found {state}"),
         "fp" => write!(
             f,
-            "the saved state is of another dataset, with as many records in other shards: expected fingerprint {run}, found {state}"
+            "dataset, with as many records in other shards: expected fingerprint {run}, found {state}"
         ),
-        "kind" => write!(
-            f,
-            "the saved state is of another order: expected {}, found {}",
-            order_name(run),
-            order_name(state)
-        ),
+        "kind" => write!(f, "order: expected {}, found {}", order_name(run), order_name(state)),
         "ids" if expected.is_none() => {
-            write!(
-                f,
-                "the saved state is of another order: expected all records, found those that a filter selected"
-            )
+            f.write_str("order: expected all records, found those that a filter selected")
         }
         "ids" if found.is_none() => {
-            write!(
-                f,
-                "the saved state is of another order: expected the records that a filter selects, found all"
-            )
+            f.write_str("order: expected the records that a filter selects, found all")
         }
-        "ids" => write!(f, "the saved state is of another order: a filter selected other records"),
-        "weights" => {
-            write!(f, "the saved state is of another order: expected the weights {run}, found {state}")
-        }
-        "parts" => {
-            write!(
-                f,
-                "the saved state is of another order: the parts of the mixture have other records or orders"
-            )
-        }
-        "classes" => write!(f, "the saved state is of another order: records have other classes"),
-        "lengths" => {
-            write!(f, "the saved state is of another order: records have lengths of other buckets")
-        }
+        "ids" => f.write_str("order: a filter selected other records"),
+        "weights" => write!(f, "order: expected the weights {run}, found {state}"),
+        "parts" => f.write_str("order: the parts of the mixture have other records or orders"),
+        "classes" => f.write_str("order: records have other classes"),
+        "lengths" => f.write_str("order: records have lengths of other buckets"),
         "drop" => {
             let word = |drops: &str| if drops == "true" { "drops" } else { "keeps" };
-            write!(
-                f,
-                "the saved state is of another order: expected one that {} incomplete batches, found one that {} them",
-                word(run),
-                word(state)
-            )
+            let run = word(run);
+            let state = word(state);
+            write!(f, "order: expected one that {run} incomplete batches, found one that {state} them")
         }
-        field => {
-            write!(f, "the saved state is of another order: {field}: expected {run}, found {state}")
-        }
+        field => write!(f, "order: {field}: expected {run}, found {state}"),
     }
 }
 

@@ -1,53 +1,27 @@
 //! Builders of Examples and SequenceExamples.
 
-use super::encode::{self, KeyOrder};
+use super::encode;
 use super::feature_buf::FeatureBuf;
 use super::values::{IntoBytes, ToNumber};
 #[cfg(test)]
 use crate::error::ErrorKind;
 use crate::error::{EncodeError, Error, Result};
-use crate::memory::room;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-/// A map that remembers the order of its keys.
-#[derive(Clone, Debug)]
-struct GivenOrder<V>(BTreeMap<String, (usize, V)>);
-
-impl<V> Default for GivenOrder<V> {
-    fn default() -> GivenOrder<V> {
-        GivenOrder(BTreeMap::new())
-    }
-}
-
-impl<V> GivenOrder<V> {
-    /// Inserts a value. A second value of the same key is rejected.
-    fn insert(&mut self, key: String, value: V) -> Result<(), Rejected> {
-        let n = self.0.len();
-        match self.0.entry(key) {
-            Entry::Vacant(entry) => {
-                entry.insert((n, value));
-                Ok(())
-            }
-            Entry::Occupied(entry) => Err((entry.key().clone(), EncodeError::DuplicateKey)),
-        }
-    }
-
-    fn entries(&self, order: KeyOrder) -> Result<Vec<(&str, &V)>> {
-        let mut given = room(self.0.len())?;
-        given.extend(self.0.iter().map(|(key, (n, value))| (key.as_str(), (*n, value))));
-        match order {
-            KeyOrder::Given => given.sort_unstable_by_key(|&(_, (n, _))| n),
-            sorted => sorted.sort(&mut given),
-        }
-        let mut entries = room(given.len())?;
-        entries.extend(given.into_iter().map(|(key, (_, value))| (key, value)));
-        Ok(entries)
-    }
-}
-
 /// A key, and the reason why its value was rejected.
 type Rejected = (String, EncodeError);
+
+/// Inserts a value. A second value of the same key is rejected.
+fn insert<V>(map: &mut BTreeMap<String, V>, key: String, value: V) -> Result<(), Rejected> {
+    match map.entry(key) {
+        Entry::Vacant(entry) => {
+            entry.insert(value);
+            Ok(())
+        }
+        Entry::Occupied(entry) => Err((entry.key().clone(), EncodeError::DuplicateKey)),
+    }
+}
 
 fn check(rejected: &Option<Rejected>) -> Result<()> {
     match rejected {
@@ -79,8 +53,7 @@ fn check(rejected: &Option<Rejected>) -> Result<()> {
 /// A builder without features writes `0a 00`, like Python's `Example(features=Features(feature={}))`.
 #[derive(Clone, Debug, Default)]
 pub struct ExampleBuilder {
-    features: GivenOrder<FeatureBuf>,
-    order: KeyOrder,
+    features: BTreeMap<String, FeatureBuf>,
     rejected: Option<Rejected>,
 }
 
@@ -100,9 +73,8 @@ pub struct ExampleBuilder {
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct SequenceExampleBuilder {
-    context: GivenOrder<FeatureBuf>,
-    lists: GivenOrder<Vec<FeatureBuf>>,
-    order: KeyOrder,
+    context: BTreeMap<String, FeatureBuf>,
+    lists: BTreeMap<String, Vec<FeatureBuf>>,
     rejected: Option<Rejected>,
 }
 
@@ -112,13 +84,6 @@ macro_rules! features {
             /// Creates an empty builder.
             pub fn new() -> $builder {
                 $builder::default()
-            }
-
-            /// Sets the order in which keys are written. Default: [`KeyOrder::Python`].
-            #[must_use]
-            pub fn key_order(mut self, order: KeyOrder) -> $builder {
-                self.order = order;
-                self
             }
 
             #[doc = concat!("Adds an int64 feature", $whose, ". An integer above 2^63 - 1 is rejected.")]
@@ -152,7 +117,7 @@ macro_rules! features {
             #[doc = concat!("Adds a feature of any kind", $whose, ". A duplicate key is rejected.")]
             #[must_use]
             pub fn feature(mut self, key: impl Into<String>, feature: FeatureBuf) -> $builder {
-                let inserted = self.$features.insert(key.into(), feature);
+                let inserted = insert(&mut self.$features, key.into(), feature);
                 self.note_rejection(inserted)
             }
 
@@ -177,7 +142,7 @@ impl ExampleBuilder {
     pub fn encode(&self) -> Result<Vec<u8>> {
         check(&self.rejected)?;
         let mut out = Vec::new();
-        encode::put_example(&self.features.entries(self.order)?, true, &mut out)?;
+        encode::put_example(&encode::entries(&self.features)?, true, &mut out)?;
         Ok(out)
     }
 }
@@ -191,7 +156,7 @@ impl SequenceExampleBuilder {
         key: impl Into<String>,
         steps: impl IntoIterator<Item = FeatureBuf>,
     ) -> SequenceExampleBuilder {
-        let inserted = self.lists.insert(key.into(), steps.into_iter().collect());
+        let inserted = insert(&mut self.lists, key.into(), steps.into_iter().collect());
         self.note_rejection(inserted)
     }
 
@@ -201,8 +166,8 @@ impl SequenceExampleBuilder {
     /// As [`ExampleBuilder::encode`].
     pub fn encode(&self) -> Result<Vec<u8>> {
         check(&self.rejected)?;
-        let context = self.context.entries(self.order)?;
-        let lists = self.lists.entries(self.order)?;
+        let context = encode::entries(&self.context)?;
+        let lists = encode::entries(&self.lists)?;
         let mut out = Vec::new();
         encode::put_sequence(&context, false, &lists, false, &mut out)?;
         Ok(out)
@@ -282,14 +247,11 @@ mod tests {
     #[test]
     fn empty_messages() {
         assert_eq!(builder().encode().unwrap(), hex("0a00"));
-        assert_eq!(ExampleBuf::default().encode(KeyOrder::Python).unwrap(), hex(""));
-        assert_eq!(
-            ExampleBuf { has_features: true, ..Default::default() }.encode(KeyOrder::Python).unwrap(),
-            hex("0a00")
-        );
+        assert_eq!(ExampleBuf::default().encode().unwrap(), hex(""));
+        assert_eq!(ExampleBuf { has_features: true, ..Default::default() }.encode().unwrap(), hex("0a00"));
         assert_eq!(SequenceExampleBuilder::new().encode().unwrap(), hex(""));
         let both = SequenceExampleBuf { has_context: true, has_feature_lists: true, ..Default::default() };
-        assert_eq!(both.encode(KeyOrder::Python).unwrap(), hex("0a00 1200"));
+        assert_eq!(both.encode().unwrap(), hex("0a00 1200"));
     }
 
     #[test]
@@ -325,29 +287,23 @@ mod tests {
         buf.context.insert("n".into(), FeatureBuf::Int64(vec![1]));
         buf.feature_lists.insert("t".into(), steps().into());
         buf.feature_lists.insert("u".into(), vec![]);
-        assert_eq!(buf.encode(KeyOrder::Python).unwrap(), got);
+        assert_eq!(buf.encode().unwrap(), got);
     }
 
     #[test]
-    fn key_orders() {
+    fn keys_are_sorted() {
         let given = ["b", "", "aa", "é", "a", "ab", "z"];
-        let keys = |order| {
-            let b = given.iter().fold(builder(), |b, key| b.feature(*key, FeatureBuf::None));
-            let got = b.key_order(order).encode().unwrap();
-            // 0a len, then entries 0a len 0a len KEY 12 00.
-            let mut rest = &got[2..];
-            let mut keys = Vec::new();
-            while let [0x0a, _, 0x0a, len, tail @ ..] = rest {
-                let (key, tail) = tail.split_at(usize::from(*len));
-                keys.push(std::str::from_utf8(key).unwrap().to_string());
-                rest = &tail[2..];
-            }
-            keys
-        };
-        assert_eq!(keys(KeyOrder::Python), ["aa", "ab", "a", "b", "z", "é", ""]);
-        assert_eq!(keys(KeyOrder::Bytes), ["", "a", "aa", "ab", "b", "z", "é"]);
-        assert_eq!(keys(KeyOrder::Given), given);
-        assert_eq!(keys(KeyOrder::default()), keys(KeyOrder::Python));
+        let b = given.iter().fold(builder(), |b, key| b.feature(*key, FeatureBuf::None));
+        let got = b.encode().unwrap();
+        // 0a len, then entries 0a len 0a len KEY 12 00.
+        let mut rest = &got[2..];
+        let mut keys = Vec::new();
+        while let [0x0a, _, 0x0a, len, tail @ ..] = rest {
+            let (key, tail) = tail.split_at(usize::from(*len));
+            keys.push(std::str::from_utf8(key).unwrap());
+            rest = &tail[2..];
+        }
+        assert_eq!(keys, ["aa", "ab", "a", "b", "z", "é", ""]);
     }
 
     #[test]
@@ -480,19 +436,14 @@ mod tests {
         ) {
             let example = ExampleBuf { features: features.clone(), has_features: true };
             let b = features.iter().fold(builder(), |b, (key, f)| b.feature(key, f.clone()));
-            prop_assert_eq!(b.encode().unwrap(), example.encode(KeyOrder::Python).unwrap());
-            // A map is ordered by bytes.
-            let by_bytes = example.encode(KeyOrder::Bytes).unwrap();
-            prop_assert_eq!(&b.key_order(KeyOrder::Given).encode().unwrap(), &by_bytes);
-            prop_assert_eq!(&example.encode(KeyOrder::Given).unwrap(), &by_bytes);
-            prop_assert_eq!(by_bytes.len(), example.encode(KeyOrder::Python).unwrap().len());
+            prop_assert_eq!(b.encode().unwrap(), example.encode().unwrap());
 
             let sequence = SequenceExampleBuf { context: features, feature_lists: lists, ..Default::default() };
             let b = SequenceExampleBuilder::new();
             let b = sequence.context.iter().fold(b, |b, (key, f)| b.feature(key, f.clone()));
             let lists = sequence.feature_lists.iter();
             let b = lists.fold(b, |b, (key, steps)| b.feature_list(key, steps.clone()));
-            prop_assert_eq!(b.encode().unwrap(), sequence.encode(KeyOrder::Python).unwrap());
+            prop_assert_eq!(b.encode().unwrap(), sequence.encode().unwrap());
         }
     }
 }

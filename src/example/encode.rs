@@ -17,6 +17,8 @@
 //! the inside out, in `u64`. The length of the whole message is compared with the limit once, since every
 //! length inside is smaller.
 
+#![expect(clippy::arithmetic_side_effects, reason = "lengths of values in memory")]
+
 use super::feature_buf::FeatureBuf;
 use super::feature_slice::FeatureSlice;
 use crate::error::{Error, ErrorKind, Result};
@@ -33,29 +35,11 @@ const FIELD_1: u32 = 0x0a;
 const FIELD_2: u32 = 0x12;
 const FIELD_3: u32 = 0x1a;
 
-/// The order in which keys are written. It affects the bytes and their hashes, but not the meaning.
-#[non_exhaustive]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum KeyOrder {
-    /// The deterministic order of Python's protobuf: by unsigned bytes, but if one key is a prefix of
-    /// another, the longer key comes first: "aa", "ab", "a", "b", "".
-    #[default]
-    Python,
-    /// The deterministic order of C++, Go and Java: by unsigned bytes: "", "a", "aa".
-    Bytes,
-    /// The order in which the keys were given.
-    Given,
-}
-
-impl KeyOrder {
-    /// Sorts entries by their keys. With [`KeyOrder::Given`] they stay as they are.
-    pub fn sort<V>(self, entries: &mut [(&str, V)]) {
-        match self {
-            KeyOrder::Python => entries.sort_unstable_by(|(a, _), (b, _)| python_cmp(a, b)),
-            KeyOrder::Bytes => entries.sort_unstable_by_key(|&(key, _)| key),
-            KeyOrder::Given => {}
-        }
-    }
+/// Sorts entries by their keys, in the order in which messages are written: the deterministic order of
+/// Python's protobuf. It is by unsigned bytes, but if one key is a prefix of another, the longer key comes
+/// first: "aa", "ab", "a", "b", "".
+pub fn sort_keys<V>(entries: &mut [(&str, V)]) {
+    entries.sort_unstable_by(|(a, _), (b, _)| python_cmp(a, b));
 }
 
 /// Compares keys as if each ended with a byte above all others.
@@ -64,14 +48,14 @@ fn python_cmp(a: &str, b: &str) -> Ordering {
     a.as_bytes().get(..common).cmp(&b.as_bytes().get(..common)).then(b.len().cmp(&a.len()))
 }
 
-/// Returns the entries of a map in the given order.
+/// Returns the entries of a map in the order in which they are written.
 ///
 /// # Errors
 /// There is not enough memory.
-pub(super) fn entries<V>(map: &BTreeMap<String, V>, order: KeyOrder) -> Result<Vec<(&str, &V)>> {
+pub(super) fn entries<V>(map: &BTreeMap<String, V>) -> Result<Vec<(&str, &V)>> {
     let mut entries = room(map.len())?;
     entries.extend(map.iter().map(|(key, value)| (key.as_str(), value)));
-    order.sort(&mut entries);
+    sort_keys(&mut entries);
     Ok(entries)
 }
 
@@ -98,7 +82,7 @@ pub(super) fn put_sequence<V: EncodedValue, L: EncodedValue>(
 ) -> Result<()> {
     let first = (has_context || !context.is_empty()).then(|| map_len(context));
     let second = (has_lists || !lists.is_empty()).then(|| map_len(lists));
-    let len = first.map_or(0, field_len).saturating_add(second.map_or(0, field_len));
+    let len = first.map_or(0, field_len) + second.map_or(0, field_len);
     put_message(len, out, |w| {
         put_map(w, FIELD_1, first, context)?;
         put_map(w, FIELD_2, second, lists)
@@ -121,7 +105,7 @@ fn put_message(
     out.try_reserve(len as usize)?;
     // Writing to a vector never fails, but the encoder's type allows errors.
     put(&mut Writer::new(out)).map_err(|e| Error::from(io::Error::other(e)))?;
-    debug_assert_eq!(out.len().saturating_sub(start) as u64, len, "the computed length is wrong");
+    debug_assert_eq!((out.len() - start) as u64, len, "the computed length is wrong");
     Ok(())
 }
 
@@ -136,7 +120,7 @@ fn map_len<V: EncodedValue>(entries: &Entries<'_, V>) -> u64 {
 }
 
 fn entry_len(key: &str, value_len: u64) -> u64 {
-    field_len(key.len() as u64).saturating_add(field_len(value_len))
+    field_len(key.len() as u64) + field_len(value_len)
 }
 
 fn put_map<V: EncodedValue>(
@@ -179,7 +163,7 @@ fn list_lengths<B: AsRef<[u8]>>(feature: FeatureSlice<'_, B>) -> Option<(u32, u6
         FeatureSlice::Bytes(v) => {
             Some((FIELD_1, v.iter().map(|v| field_len(v.as_ref().len() as u64)).sum(), 0))
         }
-        FeatureSlice::Float(v) => of_chunk(FIELD_2, (v.len() as u64).saturating_mul(4)),
+        FeatureSlice::Float(v) => of_chunk(FIELD_2, size_of_val(v) as u64),
         FeatureSlice::Int64(v) => of_chunk(FIELD_3, v.iter().map(|&v| sizeof_varint(v as u64) as u64).sum()),
     }
 }

@@ -65,13 +65,14 @@ pub(crate) struct EntryValue {
 impl EntryForm {
     /// Returns the form of entries with this key and a list of this kind, which is not used for messages. It
     /// matches no entry if the key is too short or too long to be compared as words.
+    #[expect(clippy::arithmetic_side_effects, reason = "lengths of a vector that is not empty")]
     pub(crate) fn new(key: &[u8], kind: DType, taken: Taken) -> EntryForm {
         let mut prefix = [&[0x0a, 0], &*entry_head(key), &[0]].concat();
         // The positions of the lengths, the outermost first.
-        let mut lens = vec![1, prefix.len().saturating_sub(1)];
+        let mut lens = vec![1, prefix.len() - 1];
         if taken != Taken::Message {
             for tag in [kind.tag(), 0x0a] {
-                lens.push(prefix.len().saturating_add(1));
+                lens.push(prefix.len() + 1);
                 prefix.extend([tag, 0]);
             }
         }
@@ -273,6 +274,7 @@ fn only_field(message: &[u8], tag: u8) -> Option<&[u8]> {
 
 /// Returns the number of bytes between the start of a feature in its usual encoding and the content of its
 /// list.
+#[expect(clippy::arithmetic_side_effects, reason = "`len` is the length of a part of a payload")]
 pub(crate) fn content_offset(len: usize) -> usize {
     let len_size = |len: usize| {
         if len < 1 << 7 {
@@ -283,8 +285,8 @@ pub(crate) fn content_offset(len: usize) -> usize {
             3usize
         }
     };
-    let list = len_size(len).saturating_add(1);
-    list.saturating_add(len_size(len.saturating_add(list))).saturating_add(1)
+    let list = len_size(len) + 1;
+    list + len_size(len + list) + 1
 }
 
 /// Returns the word of `bytes` at `at`.

@@ -3,6 +3,7 @@
 use super::sequence::SequenceExample;
 use super::view::Example;
 use crate::error::{ErrorKind, Result, WireError};
+use std::mem::replace;
 use tfseek_wire::{Fault, WireReader, WireValue};
 
 /// The kind of a message, or of all messages in a file.
@@ -151,20 +152,14 @@ impl KindGuess {
 /// returns true.
 fn is_map(message: &[u8], value: impl Fn(&[u8]) -> bool) -> bool {
     all_fields(message, |number, entry| {
-        let mut keys = 0usize;
-        let mut values = 0usize;
+        let mut has_key = false;
+        let mut has_value = false;
         let known = all_fields(entry, |number, body| match number {
-            1 => {
-                keys = keys.saturating_add(1);
-                std::str::from_utf8(body).is_ok_and(is_key)
-            }
-            2 => {
-                values = values.saturating_add(1);
-                value(body)
-            }
+            1 => !replace(&mut has_key, true) && std::str::from_utf8(body).is_ok_and(is_key),
+            2 => !replace(&mut has_value, true) && value(body),
             _ => false,
         });
-        number == 1 && known && keys == 1 && values <= 1
+        number == 1 && known && has_key
     })
 }
 

@@ -81,9 +81,9 @@ fn debug_list<T: fmt::Debug>(
         }
         value.fmt(f)?;
     }
-    match len.saturating_sub(DEBUG_VALUES) {
-        0 => f.write_str("]"),
-        more => write!(f, ", .. {more} more]"),
+    match len.checked_sub(DEBUG_VALUES) {
+        None | Some(0) => f.write_str("]"),
+        Some(more) => write!(f, ", .. {more} more]"),
     }
 }
 
@@ -131,6 +131,12 @@ impl<'a, T> ListIter<'a, T> {
     #[inline]
     fn new((chunk, fields): (&'a [u8], ListFields<'a>), left: usize) -> ListIter<'a, T> {
         ListIter { chunk, fields, left, values: PhantomData }
+    }
+
+    /// Counts a value that is returned. There are more than were counted at lookup if the bytes have changed.
+    #[inline]
+    fn count_value(&mut self) {
+        self.left = self.left.saturating_sub(1);
     }
 }
 
@@ -209,7 +215,7 @@ impl Iterator for ListIter<'_, i64> {
         while self.chunk.is_empty() {
             match self.fields.next()? {
                 WireValue::Varint(value) => {
-                    self.left = self.left.saturating_sub(1);
+                    self.count_value();
                     return Some(value as i64);
                 }
                 WireValue::Len(chunk) => self.chunk = chunk,
@@ -220,7 +226,7 @@ impl Iterator for ListIter<'_, i64> {
         let mut chunk = WireReader::new(self.chunk);
         let value = chunk.varint().ok()?;
         self.chunk = chunk.rest();
-        self.left = self.left.saturating_sub(1);
+        self.count_value();
         Some(value as i64)
     }
 
@@ -333,12 +339,12 @@ impl Iterator for ListIter<'_, f32> {
         loop {
             if let Some((value, rest)) = self.chunk.split_first_chunk() {
                 self.chunk = rest;
-                self.left = self.left.saturating_sub(1);
+                self.count_value();
                 return Some(f32::from_le_bytes(*value));
             }
             match self.fields.next()? {
                 WireValue::Fixed32(value) => {
-                    self.left = self.left.saturating_sub(1);
+                    self.count_value();
                     return Some(f32::from_le_bytes(value));
                 }
                 WireValue::Len(chunk) => self.chunk = chunk,
@@ -416,7 +422,7 @@ impl<'a> ListIter<'a, &'a [u8]> {
     pub(crate) fn next_with_start(&mut self) -> Option<(&'a [u8], usize)> {
         loop {
             if let WireValue::Len(value) = self.fields.next()? {
-                self.left = self.left.saturating_sub(1);
+                self.count_value();
                 return Some((value, self.fields.start_of(value)));
             }
         }

@@ -146,8 +146,8 @@ impl<'a> MapEntries<'a> {
         let entry_start = self.message.start_of(entry);
         let mut reader = self.message.nested(entry);
         let mut key = &[][..];
-        let mut value = ValueMessage::one(&[], entry_start);
-        let mut values = 0usize;
+        let mut value = None;
+        let mut is_repeated = false;
         while let Some(field) = reader.next()? {
             match field {
                 (1, WireValue::Len(bytes)) => {
@@ -157,15 +157,19 @@ impl<'a> MapEntries<'a> {
                     key = bytes;
                 }
                 (2, WireValue::Len(bytes)) => {
-                    value = ValueMessage::one(bytes, reader.start_of(bytes));
-                    values = values.saturating_add(1);
+                    is_repeated = value.is_some();
+                    value = Some(ValueMessage::one(bytes, reader.start_of(bytes)));
                 }
                 // Decoders disagree: C++ protobuf ignores the field, Python's drops the whole entry, and
                 // TensorFlow's parser rejects the record.
                 _ => return Err(Fault::new(WireError::MapEntryUnknownField, entry_start)),
             }
         }
-        Ok(MapEntry { key, value: if values > 1 { ValueMessage::entry(entry, entry_start) } else { value } })
+        let value = match value {
+            Some(_) if is_repeated => ValueMessage::entry(entry, entry_start),
+            value => value.unwrap_or(ValueMessage::one(&[], entry_start)),
+        };
+        Ok(MapEntry { key, value })
     }
 }
 

@@ -37,7 +37,7 @@ mod values;
 mod view;
 
 pub use build::{ExampleBuilder, SequenceExampleBuilder};
-pub use encode::KeyOrder;
+pub use encode::sort_keys;
 pub use feature::Feature;
 pub use feature_buf::FeatureBuf;
 pub use feature_slice::FeatureSlice;

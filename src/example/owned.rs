@@ -1,6 +1,6 @@
 //! Owned messages, which can be kept, compared, changed and encoded.
 
-use super::encode::{self, KeyOrder};
+use super::encode;
 use super::feature_buf::FeatureBuf;
 use super::sequence::SequenceExample;
 use super::view::Example;
@@ -11,11 +11,11 @@ use std::collections::BTreeMap;
 /// An owned Example: a map of its features, which does not keep the order of the keys.
 ///
 /// ```
-/// use tfseek::example::{ExampleBuf, FeatureBuf, KeyOrder};
+/// use tfseek::example::{ExampleBuf, FeatureBuf};
 /// let mut example = ExampleBuf::default();
-/// assert_eq!(example.encode(KeyOrder::Python)?, b"");
+/// assert_eq!(example.encode()?, b"");
 /// example.features.insert("label".into(), FeatureBuf::Int64(vec![3]));
-/// assert_eq!(example.encode(KeyOrder::Python)?, b"\x0a\x10\x0a\x0e\x0a\x05label\x12\x05\x1a\x03\x0a\x01\x03");
+/// assert_eq!(example.encode()?, b"\x0a\x10\x0a\x0e\x0a\x05label\x12\x05\x1a\x03\x0a\x01\x03");
 /// # Ok::<(), tfseek::Error>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,13 +29,12 @@ pub struct ExampleBuf {
 }
 
 impl ExampleBuf {
-    /// Encodes the message with its keys in the given order. A map has no given order, so [`KeyOrder::Given`]
-    /// is [`KeyOrder::Bytes`].
+    /// Encodes the message, with its keys in the order of [`sort_keys`](super::sort_keys).
     ///
     /// # Errors
     /// [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge) above 2^31 - 1 bytes.
-    pub fn encode(&self, order: KeyOrder) -> Result<Vec<u8>> {
-        let features = encode::entries(&self.features, order)?;
+    pub fn encode(&self) -> Result<Vec<u8>> {
+        let features = encode::entries(&self.features)?;
         let mut out = Vec::new();
         encode::put_example(&features, self.has_features, &mut out)?;
         Ok(out)
@@ -76,14 +75,13 @@ pub struct SequenceExampleBuf {
 }
 
 impl SequenceExampleBuf {
-    /// Encodes the message with its keys in the given order. A map has no given order, so [`KeyOrder::Given`]
-    /// is [`KeyOrder::Bytes`].
+    /// Encodes the message, with its keys in the order of [`sort_keys`](super::sort_keys).
     ///
     /// # Errors
     /// [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge) above 2^31 - 1 bytes.
-    pub fn encode(&self, order: KeyOrder) -> Result<Vec<u8>> {
-        let context = encode::entries(&self.context, order)?;
-        let lists = encode::entries(&self.feature_lists, order)?;
+    pub fn encode(&self) -> Result<Vec<u8>> {
+        let context = encode::entries(&self.context)?;
+        let lists = encode::entries(&self.feature_lists)?;
         let mut out = Vec::new();
         encode::put_sequence(&context, self.has_context, &lists, self.has_feature_lists, &mut out)?;
         Ok(out)

@@ -8,7 +8,7 @@ use crate::error::Result;
 /// last one.
 ///
 /// It allocates only if the buffer has to grow. [`ExampleBuilder`](super::ExampleBuilder) is easier to use,
-/// and writes the same bytes if the features are sorted by [`KeyOrder::Python`](super::KeyOrder::Python).
+/// and writes the same bytes if the features are sorted by [`sort_keys`](super::sort_keys).
 ///
 /// ```
 /// use tfseek::example::{ExampleBuilder, FeatureSlice, put_example};
@@ -46,7 +46,7 @@ pub fn put_sequence_example(
 
 #[cfg(test)]
 mod tests {
-    use super::super::{ExampleBuilder, FeatureBuf, KeyOrder, SequenceExampleBuilder};
+    use super::super::{ExampleBuilder, FeatureBuf, SequenceExampleBuilder, sort_keys};
     use super::*;
     use crate::ErrorKind;
 
@@ -66,7 +66,7 @@ mod tests {
     #[test]
     fn the_bytes_are_those_of_the_builders() {
         let mut features = features();
-        KeyOrder::Python.sort(&mut features);
+        sort_keys(&mut features);
         let mut out = b"kept".to_vec();
         put_example(&features, &mut out).unwrap();
         let none: [&[u8]; 0] = [];

@@ -194,10 +194,10 @@ impl<'a> ListFields<'a> {
         loop {
             while let Ok(Some((number, value))) = self.feature.next() {
                 if let (1..=3, WireValue::Len(list)) = (number, value) {
-                    if self.skip == 0 {
+                    let Some(skip) = self.skip.checked_sub(1) else {
                         return Some(self.feature.nested(list));
-                    }
-                    self.skip = self.skip.saturating_sub(1);
+                    };
+                    self.skip = skip;
                 }
             }
             self.feature = self.messages.next()?;

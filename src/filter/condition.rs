@@ -217,12 +217,13 @@ impl Test {
             Test::Present | Test::Absent | Test::With(..) => Ok(()),
             Test::Compare(_, literal) => literal.check(kind),
             Test::In(items) => items.iter().flat_map(ListItem::literals).try_for_each(|one| one.check(kind)),
-            Test::Contains(Needle { at, .. }) | Test::Matches(Pattern { at, .. }) if kind != DType::Bytes => {
-                let found = match self {
-                    Test::Contains(needle) => quoted(needle.finder.needle()),
-                    Test::Matches(pattern) => quoted(pattern.regex.as_str().as_bytes()),
-                    _ => String::new(),
-                };
+            Test::Contains(needle) if kind != DType::Bytes => Err(Mismatch {
+                at: needle.at,
+                expected: expected(kind),
+                found: quoted(needle.finder.needle()),
+            }),
+            Test::Matches(Pattern { at, regex }) if kind != DType::Bytes => {
+                let found = quoted(regex.as_str().as_bytes());
                 Err(Mismatch { at: *at, expected: expected(kind), found })
             }
             Test::IsNan { at, .. } if kind != DType::Float32 => {
@@ -242,18 +243,11 @@ impl Test {
             Test::With(..) => false,
             Test::Compare(op, literal) => op.holds(literal.cmp(value)),
             Test::In(items) => items.iter().any(|item| item.holds(value)),
-            Test::Contains(needle) => match value {
-                Value::Bytes(bytes) => needle.finder.find(bytes).is_some(),
-                _ => false,
-            },
-            Test::Matches(pattern) => match value {
-                Value::Bytes(bytes) => pattern.regex.is_match(bytes),
-                _ => false,
-            },
-            Test::IsNan { not, .. } => match value {
-                Value::Float(value) => value.is_nan() != *not,
-                _ => false,
-            },
+            Test::Contains(needle) => {
+                matches!(value, Value::Bytes(bytes) if needle.finder.find(bytes).is_some())
+            }
+            Test::Matches(pattern) => matches!(value, Value::Bytes(bytes) if pattern.regex.is_match(bytes)),
+            Test::IsNan { not, .. } => matches!(value, Value::Float(value) if value.is_nan() != *not),
         }
     }
 }

@@ -71,10 +71,7 @@ pub(crate) fn split_header(header: &[u8; HEADER_LEN]) -> (u64, u32) {
 pub(crate) fn whole_len(bytes: &[u8], crc: impl LenCrc) -> Option<usize> {
     let (header, body) = bytes.split_first_chunk::<HEADER_LEN>()?;
     let (len, stored) = split_header(header);
-    #[expect(
-        clippy::arithmetic_side_effects,
-        reason = "the condition before the last `||` excludes fewer bytes than a footer"
-    )]
+    #[expect(clippy::arithmetic_side_effects, reason = "the condition before it excludes a shorter body")]
     if crc::mask(crc.crc(len)) != stored || body.len() < FOOTER_LEN || len > (body.len() - FOOTER_LEN) as u64
     {
         return None;
@@ -159,10 +156,7 @@ impl<'a> Frames<'a> {
         match first_record(rest, Verify::Payload, u64::MAX)? {
             FirstRecord::Whole(payload) => {
                 let record = (self.pos as u64, payload);
-                #[expect(
-                    clippy::arithmetic_side_effects,
-                    reason = "the record is inside of `bytes`, and so is its end"
-                )]
+                #[expect(clippy::arithmetic_side_effects, reason = "the record is in `bytes`")]
                 {
                     self.pos += payload.len() + OVERHEAD;
                     self.i += 1;
@@ -248,10 +242,7 @@ fn first_record_by(
     if header.payload_len > max_payload {
         return Ok(FirstRecord::TooLong(header));
     }
-    #[expect(
-        clippy::arithmetic_side_effects,
-        reason = "the condition before `||` excludes fewer bytes than a footer"
-    )]
+    #[expect(clippy::arithmetic_side_effects, reason = "the condition before it excludes a shorter body")]
     if body.len() < FOOTER_LEN || header.payload_len > (body.len() - FOOTER_LEN) as u64 {
         return Ok(FirstRecord::Partial(Some(header)));
     }

@@ -115,10 +115,7 @@ impl Parser {
         }
         match first_record(bytes, self.verify, self.max_payload)? {
             FirstRecord::Whole(payload) => {
-                #[expect(
-                    clippy::arithmetic_side_effects,
-                    reason = "at most the length of `bytes`, which hold the record"
-                )]
+                #[expect(clippy::arithmetic_side_effects, reason = "the record is in `bytes`")]
                 let len = payload.len() + OVERHEAD;
                 self.advance(1, len as u64);
                 Ok(Event::Record(len))
@@ -141,10 +138,7 @@ impl Parser {
 
     /// Moves past records that the caller has checked.
     #[inline]
-    #[expect(
-        clippy::arithmetic_side_effects,
-        reason = "the bytes were present in a stream, whose length fits into a u64"
-    )]
+    #[expect(clippy::arithmetic_side_effects, reason = "the bytes of a stream, whose length fits a u64")]
     pub(crate) fn advance(&mut self, records: u64, bytes: u64) {
         self.records += records;
         self.offset += bytes;
@@ -169,10 +163,7 @@ impl Parser {
                 let mut partial = PartialPayload { header, taken: 0, crc: 0 };
                 let taken = partial.take(payload);
                 self.partial = Some(partial);
-                #[expect(
-                    clippy::arithmetic_side_effects,
-                    reason = "at most the length of `bytes`, which hold the header"
-                )]
+                #[expect(clippy::arithmetic_side_effects, reason = "the header and `taken` are in `bytes`")]
                 let consumed = HEADER_LEN + taken;
                 Event::Consumed(consumed)
             }
@@ -193,6 +184,7 @@ impl Parser {
     }
 
     /// Takes the next piece of a payload, or the footer after it.
+    #[expect(clippy::arithmetic_side_effects, reason = "the bytes so far, and those that are present")]
     fn next_piece(&mut self, bytes: &[u8], more: bool) -> Result<Event> {
         let Some(partial) = &mut self.partial else { return Ok(Event::Consumed(0)) };
         let need = partial.header.record_len();
@@ -207,17 +199,18 @@ impl Parser {
             return Ok(Event::Record(FOOTER_LEN));
         }
         if (bytes.len() as u64) < wanted {
-            let have = (HEADER_LEN as u64).saturating_add(partial.taken).saturating_add(bytes.len() as u64);
+            let have = HEADER_LEN as u64 + partial.taken + bytes.len() as u64;
             return Ok(if more { Event::Need(wanted) } else { Event::Torn(Torn { need, have }) });
         }
         Ok(Event::Consumed(partial.take(bytes)))
     }
 }
 
+#[expect(clippy::arithmetic_side_effects, reason = "`taken` is at most the header's `payload_len`")]
 impl PartialPayload {
     /// Returns the number of payload bytes that are still to come.
     fn left(&self) -> u64 {
-        self.header.payload_len.saturating_sub(self.taken)
+        self.header.payload_len - self.taken
     }
 
     /// Takes the payload bytes at the start of `bytes`. Returns their number.
@@ -225,7 +218,7 @@ impl PartialPayload {
         let len = usize::try_from(self.left()).map_or(bytes.len(), |left| left.min(bytes.len()));
         let piece = bytes.split_at(len).0;
         self.crc = crc32c_append(self.crc, piece);
-        self.taken = self.taken.saturating_add(len as u64);
+        self.taken += len as u64;
         len
     }
 }

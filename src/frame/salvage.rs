@@ -68,7 +68,7 @@ pub struct Salvage {
 pub(super) const SEARCH_LIMIT: u64 = 8;
 
 /// Number of sound records that are not part of a payload if a torn record follows them.
-const CHAIN: u32 = 2;
+const CHAIN: usize = 2;
 
 /// The result of [`Salvage::step`].
 #[derive(Debug)]
@@ -172,6 +172,7 @@ impl Salvage {
     }
 
     /// Decides where to continue after a damaged record with a sound header that ends at `end`.
+    #[expect(clippy::arithmetic_side_effects, reason = "a record has a footer, and offsets are in `bytes`")]
     fn after(&mut self, bytes: &[u8], end: u64, more: bool) -> Result<After, Needed> {
         let len = usize::try_from(end).map_or(bytes.len(), |end| end.min(bytes.len()));
         if len as u64 == end && header_follows(bytes, len, more)? {
@@ -180,15 +181,15 @@ impl Salvage {
         // Bytes of the record may be missing, so that other records begin before its end. A chain of sound
         // records is not part of the payload if it passes over the end, ends with the stream before it, or is
         // followed by a record that is torn as well. The records of chains before that one are then real too.
-        let payload_end = end.saturating_sub(super::FOOTER_LEN as u64);
+        let payload_end = end - super::FOOTER_LEN as u64;
         let mut from = HEADER_LEN;
         let mut first = None;
         while let Some(start) = find_header(bytes, from, len, self.max_payload) {
             let mut at = start;
-            let mut sound = 0u32;
+            let mut sound = 0;
             let is_torn = loop {
                 match self.check(bytes, at, more)? {
-                    Checked::Sound(next) => (at, sound) = (next, sound.saturating_add(1)),
+                    Checked::Sound(next) => (at, sound) = (next, sound + 1),
                     // A damaged payload between two sound headers.
                     Checked::Damaged(next)
                         if sound > 0 && next <= bytes.len() && header_follows(bytes, next, more)? =>
@@ -197,7 +198,7 @@ impl Salvage {
                     }
                     Checked::Damaged(_) => break true,
                     // The end of the stream may be a torn header.
-                    Checked::NoHeader => break bytes.len().saturating_sub(at) < HEADER_LEN,
+                    Checked::NoHeader => break bytes.len() - at < HEADER_LEN,
                 }
                 if at as u64 > payload_end {
                     return Ok(After::Inside(first.unwrap_or(start)));
@@ -209,7 +210,7 @@ impl Salvage {
                     return Ok(After::Inside(first));
                 }
             }
-            from = at.max(start.saturating_add(1));
+            from = at.max(start + 1);
         }
         Ok(After::Unknown(len))
     }
@@ -226,12 +227,13 @@ impl Salvage {
     }
 
     /// Checks the record at `at`.
+    #[expect(clippy::arithmetic_side_effects, reason = "`at` is an offset in `bytes`")]
     fn check(&mut self, bytes: &[u8], at: usize, more: bool) -> Result<Checked, Needed> {
         let rest = bytes.get(at..).unwrap_or_default();
         let Some(len) = sound_len(rest) else {
             // The end of a chain: without a header, the record is not known to be damaged.
             let partial = rest.len() < HEADER_LEN && more;
-            let need = at.saturating_add(HEADER_LEN) as u64;
+            let need = (at + HEADER_LEN) as u64;
             return if partial { Err(Needed(need)) } else { Ok(Checked::NoHeader) };
         };
         if len as u64 > self.max_payload.saturating_add(OVERHEAD as u64) {
@@ -285,7 +287,7 @@ impl Salvage {
                 self.searches = false;
                 step.unwrap_or_else(|| self.step(bytes, more))
             }
-            None if more => match bytes.len().saturating_sub(HEADER_LEN.saturating_sub(1)).max(passed) {
+            None if more => match bytes.len().saturating_sub(HEADER_LEN - 1).max(passed) {
                 0 => SalvageStep::Need(HEADER_LEN as u64),
                 len => self.damage(len, error),
             },
@@ -294,9 +296,10 @@ impl Salvage {
         }
     }
 
+    #[expect(clippy::arithmetic_side_effects, reason = "the record is in memory")]
     fn found(&mut self, payload: &[u8]) -> SalvageStep {
-        let len = payload.len().saturating_add(OVERHEAD);
-        self.offset = self.offset.saturating_add(len as u64);
+        let len = payload.len() + OVERHEAD;
+        self.offset += len as u64;
         self.record = self.record.and_then(|i| i.checked_add(1));
         self.in_gap = false;
         SalvageStep::Record(len)

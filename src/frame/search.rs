@@ -29,25 +29,26 @@ pub(crate) fn find_chain(bytes: &[u8], range: Range<usize>) -> Option<usize> {
         if chain_follows(bytes, start) {
             return Some(start);
         }
-        from = start.saturating_add(1);
+        from = start.checked_add(1)?;
     }
 }
 
 fn chain_follows(bytes: &[u8], start: usize) -> bool {
-    let mut at = start;
+    let mut rest = bytes.get(start..);
     for _ in 0..CHAIN {
-        let Some(rest) = bytes.get(at..) else { return false };
-        if rest.is_empty() {
+        let Some(bytes) = rest else { return false };
+        if bytes.is_empty() {
             return true;
         }
-        let Some(len) = sound_len(rest) else { return false };
-        at = at.saturating_add(len);
+        let Some(len) = sound_len(bytes) else { return false };
+        rest = bytes.get(len..);
     }
     true
 }
 
 /// Returns the first offset from `from` on and below `to` with a sound header of a payload of at most `max`
 /// bytes.
+#[expect(clippy::arithmetic_side_effects, reason = "offsets in `bytes` and sums of two of them")]
 pub(super) fn find_header(bytes: &[u8], from: usize, to: usize, max: u64) -> Option<usize> {
     struct Find<'a> {
         bytes: &'a [u8],
@@ -66,21 +67,21 @@ pub(super) fn find_header(bytes: &[u8], from: usize, to: usize, max: u64) -> Opt
                 let (len, stored) = split_header(header);
                 // A branch and not a choice of the step: the next load does not wait for this one.
                 if stride > 1 && len >> (u64::BITS - u8::BITS) != 0 {
-                    at = at.saturating_add(stride);
+                    at += stride;
                     continue;
                 }
                 if len == 0 && stored == 0 {
                     // Zeros are no header.
                     let zeros = rest.iter().take_while(|&&byte| byte == 0).count();
-                    at = at.saturating_add(zeros);
+                    at += zeros;
                 } else if len <= self.max && crc::mask(crc.crc(len)) == stored {
                     return Some(at);
                 }
-                at = at.saturating_add(1);
+                at += 1;
             }
         }
     }
-    let last = to.saturating_add(HEADER_LEN).saturating_sub(1).min(bytes.len());
+    let last = to.saturating_add(HEADER_LEN - 1).min(bytes.len());
     let found = crc::with_len_crc(Find { bytes: bytes.get(from..last)?, max });
-    found.map(|i| from.saturating_add(i))
+    found.map(|i| from + i)
 }

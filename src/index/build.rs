@@ -8,9 +8,10 @@ use super::lookup::Index;
 use super::losses::Losses;
 use super::options::IndexOptions;
 use super::progress::Work;
-use super::salvage::{salvage_file, salvage_inflated};
+use super::salvage::{LossyScan, salvage_file, salvage_inflated};
 use super::scan::{
     FileReader, SPARSE, SPARSE_OBJECT, ScanOutcome, ScanStart, scan_inflated, scan_lengths, scan_sparsely,
+    verified,
 };
 use super::sidecar::Sidecar;
 use super::store::NamedShard;
@@ -19,10 +20,11 @@ use crate::error::{At, Error, ErrorKind, IndexError, Result};
 use crate::frame::Torn;
 use crate::io::inflate::{CheckpointScan, Checkpoints};
 use crate::io::{
-    Compression, Map, OpenedShard, ReadRange, Region, Sequential, Source, Stamp, is_corrupt, open_regular,
-    sniff, threads,
+    CompressedFormat, Compression, Map, OpenedShard, ReadRange, Region, Sequential, Source, Stamp,
+    is_corrupt, open_regular, sniff, threads,
 };
 use crate::policy::{Damage, Verify};
+use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -41,16 +43,16 @@ pub(super) fn scan(
     match options.storage.open(shard.path)? {
         OpenedShard::File(file) => {
             let map = |promise| Ok(Region::from(Map::open(&file, promise)?));
-            let scan = ShardScan { file: &file, sparse: SPARSE, expected, old, options, threads, work };
-            scan.run(shard.compression, || options.may_map.map(map).transpose())
+            let scan = ShardScan { file: &file, sparse: SPARSE, options, threads, work };
+            scan.run(old, expected, shard.compression, || options.may_map.map(map).transpose())
         }
         OpenedShard::Object(source) => {
             let run = || {
                 // What is announced twice is kept after the scan has read it.
                 announce_fingerprints(&*source, source.len());
                 let file = &Sequential::scan(Arc::clone(&source), options.storage.scans());
-                let scan = ShardScan { file, sparse: SPARSE_OBJECT, expected, old, options, threads, work };
-                scan.run(shard.compression, || Ok(source.whole().cloned()))
+                let scan = ShardScan { file, sparse: SPARSE_OBJECT, options, threads, work };
+                scan.run(old, expected, shard.compression, || Ok(source.whole().cloned()))
             };
             let found = run();
             let from = match &found {
@@ -76,108 +78,120 @@ struct ShardScan<'a, S> {
     file: &'a S,
     /// Mean record length from which only headers are read.
     sparse: u64,
-    expected: &'a Stamp,
-    old: Option<&'a Sidecar>,
     options: &'a IndexOptions,
     threads: usize,
     work: &'a Work,
 }
 
+/// The records of a plain shard, the lengths of their payloads if there are gaps, and the fingerprints.
+type PlainRecords = (ScanOutcome, Option<Table>, (u64, u64));
+
 impl<S: Source> ShardScan<'_, S> {
-    /// Scans the shard. `whole` returns all its bytes if they are mapped or in memory.
+    /// Scans the shard. `old` was compared with it when its stamp was `expected`. `whole` returns all its
+    /// bytes if they are mapped or in memory.
     fn run(
         self,
+        old: Option<&Sidecar>,
+        expected: &Stamp,
         compression: Option<Compression>,
         whole: impl FnOnce() -> Result<Option<Region>>,
     ) -> Result<Sidecar> {
-        let ShardScan { file, sparse, expected, old, options, threads, work } = self;
+        let ShardScan { file, options, work, .. } = self;
         let stamp = file.stamp()?;
         let compression = match compression {
             Some(compression) => compression,
             None => sniff::compression(&sniff::first_bytes(ReadRange { file, at: 0, end: stamp.size })?),
         };
-        // `old` was compared with the shard when its stamp was `expected`. If the shard has changed since
-        // then, or if a table of `old` is corrupt, the scan starts at the beginning.
+        // If the shard has changed since the comparison, or if a table of `old` is corrupt, the scan starts
+        // at the beginning.
         let salvages_stream = options.damage == Damage::Skip && compression != Compression::None;
         let old = old.filter(|old| {
             stamp.is_like(expected) && old.header.compression() == compression && !salvages_stream
         });
         let resumed = old.and_then(|old| Some((old, resume(old, work).ok()?)));
-        let payloads = options.checks_payloads();
-        let checked = payloads && resumed.as_ref().is_none_or(|(old, _)| old.header.has(CHECKED));
+        let checked =
+            options.checks_payloads() && resumed.as_ref().is_none_or(|(old, _)| old.header.has(CHECKED));
         let old = resumed.as_ref().map(|(old, _)| *old);
         let (start, known) = resumed.map_or_else(Default::default, |(old, (start, points))| {
             (start, points.map(|points| (points, old.header.data_size)))
         });
-        let mut checkpoints = None;
-        let mut lengths = None;
-        let mut losses = Losses::default();
-        let whole = match compression {
-            Compression::None if options.damage == Damage::Raise && !options.unverified => whole()?,
-            _ => None,
-        };
-        let (scan, fps) = match (compression.format(), whole) {
-            (None, _) if options.damage == Damage::Skip => {
-                let salvaged = salvage_file(file, stamp.size, start, old, work)?;
-                lengths = salvaged.lengths;
-                let fps = fingerprints(file, salvaged.outcome.end)?;
-                (salvaged.outcome, fps)
+        let state = (stamp.size, stamp.mtime_ns());
+        let sidecar = match compression.format() {
+            None => {
+                let (scan, lengths, fps) = self.plain(stamp.size, start, old, whole)?;
+                assemble(scan, lengths, compression, state, fps, checked)?
             }
-            (None, _) if options.unverified => {
-                let scan = scan_lengths(file, stamp.size, start, Verify::None, sparse, work)?;
-                let fps = fingerprints(file, scan.end)?;
-                (scan, fps)
+            Some(format) => {
+                let (scan, checkpoints) = self.compressed(format, stamp.size, start, known)?;
+                let checkpoints = CheckpointTable::build(checkpoints, options.checkpoint_every)?;
+                let fps = fingerprints(file, stamp.size)?;
+                assemble(scan.outcome, scan.lengths, compression, state, fps, checked)?
+                    .with_checkpoints(checkpoints)
+                    .with_losses(&scan.losses)
             }
-            (None, Some(all)) => {
-                let bytes = usize::try_from(stamp.size).ok().and_then(|size| all.get(..size)).unwrap_or(&all);
-                let scan = scan_chunks(bytes, start, payloads, threads, work)?;
-                let fps = fingerprints(bytes, scan.end)?;
-                (scan, fps)
-            }
-            (None, None) => {
-                let scan = scan_sparsely(file, stamp.size, start, payloads, sparse, work)?;
-                let fps = fingerprints(file, scan.end)?;
-                (scan, fps)
-            }
-            (Some(format), _) if options.damage == Damage::Skip => {
-                let spacing = options.checkpoint_every;
-                let (salvaged, found) = salvage_inflated(file, stamp.size, format, spacing, work)?;
-                checkpoints = Some(CheckpointTable::build(found, spacing)?);
-                (lengths, losses) = (salvaged.lengths, salvaged.losses);
-                (salvaged.outcome, fingerprints(file, stamp.size)?)
-            }
-            (Some(format), _) => {
-                let spacing = options.checkpoint_every;
-                let bytes = |pos| FileReader::new(file, pos..stamp.size, work);
-                let inflated = match known {
-                    Some((points, at)) => {
-                        CheckpointScan::after(bytes(at), format, spacing, points, at, start.at)
-                    }
-                    None => CheckpointScan::new(bytes(0), format, spacing),
-                };
-                let mut inflated = inflated.tolerant(options.allows_torn());
-                let verify = match (options.unverified, payloads) {
-                    (true, _) => Verify::None,
-                    (false, true) => Verify::Payload,
-                    (false, false) => Verify::Header,
-                };
-                let mut scan = scan_inflated(&mut inflated, start, verify, work)?;
-                losses.inflated = scan.torn.map_or(0, |torn| torn.have);
-                if let Some(left) = inflated.left_out() {
-                    losses.bytes = left;
-                    let have = scan.torn.map_or(0, |torn| torn.have) + left;
-                    scan.torn = Some(Torn { need: have + 1, have });
-                }
-                checkpoints = Some(CheckpointTable::build(inflated.into_checkpoints(), spacing)?);
-                (scan, fingerprints(file, stamp.size)?)
-            }
-        };
-        let sidecar = assemble(scan, lengths, compression, (stamp.size, stamp.mtime_ns()), fps, checked)?;
-        let sidecar = match checkpoints {
-            Some(checkpoints) => sidecar.with_checkpoints(checkpoints).with_losses(&losses),
-            None => sidecar,
         };
         Ok(Sidecar { shard: Some(stamp), ..sidecar })
+    }
+
+    /// Scans the first `size` bytes of a plain shard. `old` has the records before the start.
+    fn plain<B: Deref<Target = [u8]>>(
+        &self,
+        size: u64,
+        start: ScanStart,
+        old: Option<&Sidecar>,
+        whole: impl FnOnce() -> Result<Option<B>>,
+    ) -> Result<PlainRecords> {
+        let ShardScan { file, sparse, options, threads, work } = *self;
+        if options.damage == Damage::Skip {
+            let salvaged = salvage_file(file, size, start, old, work)?;
+            let fps = fingerprints(file, salvaged.outcome.end)?;
+            return Ok((salvaged.outcome, salvaged.lengths, fps));
+        }
+        let payloads = options.checks_payloads();
+        let scan = if options.unverified {
+            scan_lengths(file, size, start, Verify::None, sparse, work)?
+        } else if let Some(all) = whole()? {
+            let bytes = usize::try_from(size).ok().and_then(|size| all.get(..size)).unwrap_or(&all);
+            let scan = scan_chunks(bytes, start, payloads, threads, work)?;
+            let fps = fingerprints(bytes, scan.end)?;
+            return Ok((scan, None, fps));
+        } else {
+            scan_sparsely(file, size, start, payloads, sparse, work)?
+        };
+        let fps = fingerprints(file, scan.end)?;
+        Ok((scan, None, fps))
+    }
+
+    /// Scans the first `size` bytes of a compressed shard. `known` has the checkpoints before the start, and
+    /// the number of bytes of the file before it. Also returns all checkpoints.
+    fn compressed(
+        &self,
+        format: CompressedFormat,
+        size: u64,
+        start: ScanStart,
+        known: Option<(Checkpoints, u64)>,
+    ) -> Result<(LossyScan, Checkpoints)> {
+        let ShardScan { file, options, work, .. } = *self;
+        let spacing = options.checkpoint_every;
+        if options.damage == Damage::Skip {
+            return salvage_inflated(file, size, format, spacing, work);
+        }
+        let bytes = |pos| FileReader::new(file, pos..size, work);
+        let inflated = match known {
+            Some((points, at)) => CheckpointScan::after(bytes(at), format, spacing, points, at, start.at),
+            None => CheckpointScan::new(bytes(0), format, spacing),
+        };
+        let mut inflated = inflated.tolerant(options.allows_torn());
+        let verify = if options.unverified { Verify::None } else { verified(options.checks_payloads()) };
+        let mut outcome = scan_inflated(&mut inflated, start, verify, work)?;
+        let torn = outcome.torn.map_or(0, |torn| torn.have);
+        if let Some(left) = inflated.left_out() {
+            let have = torn + left;
+            outcome.torn = Some(Torn { need: have + 1, have });
+        }
+        let bytes = inflated.left_out().unwrap_or(0);
+        let losses = Losses { inflated: torn, bytes, ranges: Vec::new() };
+        Ok((LossyScan { outcome, lengths: None, losses }, inflated.into_checkpoints()))
     }
 }
 
@@ -232,20 +246,10 @@ pub(crate) fn index_bytes(bytes: &[u8], options: &IndexOptions, work: &Work) -> 
         if options.damage == Damage::Skip { sniff::without_records(e) } else { e }
     };
     let size = bytes.len() as u64;
-    let (scan, lengths) = if options.damage == Damage::Skip {
-        let salvaged = salvage_file(&bytes, size, ScanStart::default(), None, work).map_err(hint)?;
-        (salvaged.outcome, salvaged.lengths)
-    } else {
-        let threads = threads::threads(options.threads)?;
-        let start = ScanStart::default();
-        let scan = if options.unverified {
-            scan_lengths(&bytes, size, start, Verify::None, u64::MAX, work)
-        } else {
-            scan_chunks(bytes, start, options.checks_payloads(), threads, work)
-        };
-        (scan.map_err(hint)?, None)
-    };
-    let fps = fingerprints(bytes, scan.end)?;
+    let threads = if options.damage == Damage::Skip { 1 } else { threads::threads(options.threads)? };
+    let scan = ShardScan { file: &bytes, sparse: u64::MAX, options, threads, work };
+    let found = scan.plain(size, ScanStart::default(), None, || Ok(Some(bytes)));
+    let (scan, lengths, fps) = found.map_err(hint)?;
     let sidecar = assemble(scan, lengths, Compression::None, (size, 0), fps, options.checks_payloads())?;
     match sidecar.torn {
         Some(Torn { need, have }) if !options.allows_torn() => {
@@ -363,7 +367,8 @@ mod tests {
             let e = open(&path, compression, &options).unwrap_err();
             assert!(matches!(e.kind(), ErrorKind::Index(IndexError::TornTail)) && e.is_data(), "{e}");
             let index = open(&path, compression, &options.clone().tail(Tail::Tolerate)).unwrap();
-            assert_eq!((index.len(), index.torn_tail_bytes()), (2999, Some(60)));
+            let torn: u64 = index.gaps().map(|gap| gap.unwrap().bytes()).sum();
+            assert_eq!((index.len(), torn), (2999, 60));
             // Corrupt compressed bytes.
             let mut bad = packed.clone();
             bad[packed.len() / 3] ^= 0x55;

@@ -8,7 +8,7 @@ use super::table::BadBlock;
 use crate::crc::{crc32c, crc32c_append};
 use crate::error::{Error, Result};
 use crate::io::inflate::{Checkpoint, Checkpoints, WINDOW};
-use crate::io::{Region, read_exact_at};
+use crate::io::{Region, in_steps, read_exact_at};
 use crate::memory::{grow, room};
 use std::io::Write;
 use std::ops::Range;
@@ -55,12 +55,12 @@ struct WindowFile {
 
 impl WindowFile {
     /// Reads a part of the section.
+    #[expect(clippy::arithmetic_side_effects, reason = "the part is inside of the section")]
     fn read(&self, part: Range<u64>, buf: &mut Vec<u8>) -> Result<()> {
-        let len = usize::try_from(part.end.saturating_sub(part.start)).unwrap_or(usize::MAX);
+        let len = usize::try_from(part.end - part.start).unwrap_or(usize::MAX);
         buf.clear();
         grow(buf, len)?;
-        let offset = self.offset.saturating_add(part.start);
-        self.from.read(|file, at| Ok(read_exact_at(file, buf, at.saturating_add(offset))?))
+        self.from.read(|file, at| Ok(read_exact_at(file, buf, at + self.offset + part.start)?))
     }
 }
 
@@ -119,10 +119,7 @@ impl CheckpointTable {
     ///
     /// # Errors
     /// There is not enough memory.
-    #[expect(
-        clippy::arithmetic_side_effects,
-        reason = "the windows are in memory, so their length fits a usize"
-    )]
+    #[expect(clippy::arithmetic_side_effects, reason = "the windows are in memory")]
     pub(super) fn build(points: Checkpoints, spacing: u64) -> Result<CheckpointTable> {
         let count = points.len();
         let mut window_at = HEAD + ENTRY * count;
@@ -163,13 +160,10 @@ impl CheckpointTable {
     pub(super) fn write_to(&self, w: &mut impl Write) -> Result<()> {
         w.write_all(&self.bytes)?;
         let Some(windows) = &self.windows else { return Ok(()) };
-        let mut at = self.bytes.len() as u64;
         let mut buf = Vec::new();
-        while at < windows.len {
-            let end = at.saturating_add(COPIED).min(windows.len);
-            windows.read(at..end, &mut buf)?;
+        for part in in_steps(self.bytes.len() as u64..windows.len, COPIED) {
+            windows.read(part, &mut buf)?;
             w.write_all(&buf)?;
-            at = end;
         }
         Ok(())
     }
@@ -196,17 +190,18 @@ impl CheckpointTable {
     }
 
     /// Returns the part of a stream of `end` bytes between checkpoint `k` and the next one, from entries that
-    /// are not verified.
+    /// are not verified. `None` if they do not ascend.
     pub(crate) fn segment(&self, k: usize, end: u64) -> Option<Range<u64>> {
         let next = k.checked_add(1)?;
-        Some(self.out(k)?..if next < self.count { self.out(next)? } else { end })
+        let segment = self.out(k)?..if next < self.count { self.out(next)? } else { end };
+        (segment.start <= segment.end).then_some(segment)
     }
 
     /// Returns the longest distance of two checkpoints of a stream of `end` bytes, from entries that are not
     /// verified.
     pub(super) fn longest_segment(&self, end: u64) -> Option<u64> {
         let segments = (0..self.count).filter_map(|k| self.segment(k, end));
-        segments.map(|segment| segment.end.saturating_sub(segment.start)).max()
+        segments.filter_map(|segment| segment.end.checked_sub(segment.start)).max()
     }
 
     /// Returns the last checkpoint at or before `offset`. It is found by entries that are not verified, so
@@ -217,7 +212,7 @@ impl CheckpointTable {
         while low < high {
             let middle = low.midpoint(high);
             if self.out(middle)? <= offset {
-                low = middle.saturating_add(1);
+                low = middle.checked_add(1)?;
             } else {
                 high = middle;
             }
@@ -226,8 +221,9 @@ impl CheckpointTable {
     }
 
     /// Advises the system to start reading all entries, without the windows, if they are in a mapped file.
+    #[expect(clippy::arithmetic_side_effects, reason = "the section has the entries")]
     pub(crate) fn will_need_entries(&self) {
-        self.bytes.will_need(0..self.count.saturating_mul(ENTRY).saturating_add(HEAD));
+        self.bytes.will_need(0..HEAD + self.count * ENTRY);
     }
 
     /// Advises the system to start reading the window of checkpoint `k`, if it is in a mapped file.
@@ -248,13 +244,13 @@ impl CheckpointTable {
         let segment = self.segment(k, u64::MAX)?;
         let start = bit(k)? / 8;
         let end = bit(next)?.div_ceil(8);
-        let [all, part] = [segment.end, until.min(segment.end)].map(|at| at.saturating_sub(segment.start));
+        let all = segment.end.checked_sub(segment.start)?;
+        let part = until.min(segment.end).checked_sub(segment.start)?;
+        let len = u128::from(end.checked_sub(start)?).checked_mul(part.into())?.checked_div(all.into())?;
         // Parts of a segment differ in the ratio of compression, so an eighth is added, and some blocks.
-        let len =
-            u128::from(end.saturating_sub(start)).saturating_mul(part.into()).checked_div(all.into())?;
         let len = u64::try_from(len).ok()?;
-        let len = len.saturating_add(len / 8).saturating_add(MARGIN);
-        Some(start..start.saturating_add(len).min(end))
+        let len = len.checked_add(len / 8)?.checked_add(MARGIN)?;
+        Some(start..start.checked_add(len)?.min(end))
     }
 
     /// Returns checkpoint `k`, after verifying its entry and its window. A window that is not in memory is

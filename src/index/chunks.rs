@@ -52,9 +52,9 @@ impl ChunkPlan {
         // A search should take a small part of the time of its chunk. The time is 1/8 ns for a byte, or 6 to
         // 40 ns for a header.
         let (chunk, time) = if payloads {
-            (mean.saturating_mul(32), left / 8)
+            (32 * mean.min(MAX_CHUNK / 32), left / 8)
         } else if mean <= MAX_MEAN {
-            (mean * mean / 8, (left / mean).saturating_mul((mean / 12).clamp(6, 40)))
+            (mean * mean / 8, (left / mean).min(ALONE as usize) * (mean / 12).clamp(6, 40))
         } else {
             return None;
         };
@@ -67,7 +67,7 @@ impl ChunkPlan {
         let alone = (time as u64) < ALONE || mean >= SMALL && !payloads;
         let threads = if alone { 1 } else { threads.max(1) };
         let turns = (REPORT / mean / chains).max(1);
-        let search = mean.saturating_mul(16).max(FIRST);
+        let search = (16 * mean.min(MAX_CHUNK / 16)).max(FIRST);
         let worth = left / 2 >= chunk && (chains > 1 || threads > 1);
         worth.then_some(ChunkPlan { chunk, search, chains, turns, threads })
     }
@@ -84,7 +84,7 @@ pub(super) fn scan_chunks(
     let at = start.at;
     let known = start.offsets.len();
     let from = usize::try_from(at).unwrap_or(usize::MAX);
-    if bytes.len().saturating_sub(from) <= MIN_CHUNK {
+    if bytes.get(from..).is_none_or(|rest| rest.len() <= MIN_CHUNK) {
         return scan_slice(bytes, start, payloads, work);
     }
     let start = match scan_slice_until(bytes, start, payloads, from + FIRST, work)? {

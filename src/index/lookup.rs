@@ -3,7 +3,7 @@
 use super::changed::{changed, check_start};
 use super::checkpoints::{CheckpointError, CheckpointTable};
 use super::identity::{self, Sameness, Staleness};
-use super::layout::{self, GAPS, TORN, refused};
+use super::layout::{self, GAPS, refused};
 use super::losses::{Losses, NotInflatedRange};
 use super::sidecar::{Sidecar, Span};
 use crate::error::{Error, ErrorKind, IndexError, Result};
@@ -116,24 +116,6 @@ impl Index {
         self.0.header.stream_end
     }
 
-    /// Returns the number of bytes after the last whole record, a *torn tail*; 0 without one. In a compressed
-    /// shard they are decompressed bytes, and the bytes of the file after the last whole member or stream. If
-    /// only its trailer is missing, the number is 0. `None` if a pack of version 0.1 contains the index of a
-    /// compressed shard with a torn tail, or if the index cannot be read.
-    pub(super) fn torn_tail_bytes(&self) -> Option<u64> {
-        let header = &self.0.header;
-        if !header.has(TORN) {
-            return Some(0);
-        }
-        match header.compression().format() {
-            None => header.data_size.checked_sub(header.indexed_end),
-            Some(_) => {
-                let losses = self.0.tells_losses().then(|| self.losses().ok()).flatten()?;
-                Some(losses.inflated.saturating_add(losses.bytes))
-            }
-        }
-    }
-
     /// Returns what is left out of a compressed shard besides the gaps between its records.
     pub(super) fn losses(&self) -> Result<Losses> {
         self.0.losses()
@@ -155,7 +137,7 @@ impl Index {
             Err(e) => (Losses::default(), Some(e)),
         };
         let (torn, ranges) = match self.compression().format() {
-            None => (self.torn_tail_bytes().unwrap_or(0), Vec::new()),
+            None => (self.data_size() - self.indexed_end(), Vec::new()),
             Some(_) => (losses.inflated, losses.ranges),
         };
         let in_file = (losses.bytes > 0).then(|| {
@@ -188,7 +170,7 @@ impl Index {
         let records = if self.has_gaps() { self.len() } else { 0 };
         let mut i = 0;
         let mut at = if records > 0 { 0 } else { self.stream_end() };
-        let mut tail = Some(self.stream_end().saturating_add(torn));
+        let mut tail = Some(self.stream_end() + torn);
         let gap = |start, end, records| Gap { start, end, records, compressed: false };
         std::iter::from_fn(move || {
             while i < records {
@@ -331,7 +313,7 @@ mod tests {
     use super::*;
     use crate::crc::crc32c;
     use crate::index::IndexOptions;
-    use crate::index::layout::IndexHeader;
+    use crate::index::layout::{IndexHeader, TORN};
     use crate::index::store;
     use crate::index::table::{Table, TableBuilder};
 

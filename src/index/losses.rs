@@ -1,9 +1,10 @@
 //! What the index of a compressed shard leaves out: section 5 of a sidecar, which section 5 of
 //! `docs/index.md` defines. The losses of a plain shard follow from its other sections. Each later use
-//! reports the same losses by it. It is optional: earlier versions can read the records.
+//! reports the same losses by it.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
+use super::layout::IndexHeader;
 use super::table::BadBlock;
 use crate::crc::crc32c;
 use crate::io::Region;
@@ -67,8 +68,9 @@ impl LossTable {
         &self.0
     }
 
-    /// Decodes the section for a shard of `size` bytes and `records` records.
-    pub(super) fn decode(&self, size: u64, records: u64) -> Result<Losses, BadBlock> {
+    /// Decodes the section of a shard with this header.
+    pub(super) fn decode(&self, header: &IndexHeader) -> Result<Losses, BadBlock> {
+        let IndexHeader { data_size: size, n_records: records, .. } = *header;
         let bad = |reason| BadBlock { block: 0, reason };
         let truncated = || bad("the section of losses is truncated");
         let (crc, rest) = self.0.split_first_chunk::<4>().ok_or_else(truncated)?;
@@ -96,6 +98,10 @@ impl LossTable {
         if bytes > size {
             return Err(bad("the section of losses has more bytes than the shard"));
         }
+        // Offsets after the last record, and sums of both numbers, then fit into 64 bits.
+        if header.stream_end.checked_add(inflated).and_then(|end| end.checked_add(bytes)).is_none() {
+            return Err(bad("the section of losses has more decompressed bytes than a stream can have"));
+        }
         Ok(Losses { inflated, bytes, ranges })
     }
 }
@@ -112,17 +118,30 @@ mod tests {
         ];
         let losses = Losses { inflated: 5, bytes: 2, ranges };
         let table = losses.encode();
-        assert_eq!(table.decode(100, 7).unwrap(), losses);
-        assert!(table.decode(89, 7).is_err() && table.decode(100, 6).is_err());
+        let header = IndexHeader { data_size: 100, n_records: 7, stream_end: 900, ..IndexHeader::default() };
+        assert_eq!(table.decode(&header).unwrap(), losses);
+        assert!(table.decode(&IndexHeader { data_size: 89, ..header }).is_err());
+        assert!(table.decode(&IndexHeader { n_records: 6, ..header }).is_err());
         let bytes = table.bytes().to_vec();
         assert_eq!(bytes.len(), HEAD + 2 * ENTRY);
         for bit in (0..bytes.len() * 8).filter(|bit| !(32..64).contains(bit)) {
             let mut bad = bytes.clone();
             bad[bit / 8] ^= 1 << (bit % 8);
-            assert!(LossTable::open(Region::from(bad)).unwrap().decode(100, 7).is_err(), "bit {bit}");
+            assert!(LossTable::open(Region::from(bad)).unwrap().decode(&header).is_err(), "bit {bit}");
         }
         for len in (0..bytes.len()).filter(|len| *len != HEAD && *len != HEAD + ENTRY) {
             assert!(LossTable::open(Region::from(bytes[..len].to_vec())).is_none());
+        }
+    }
+
+    #[test]
+    fn more_decompressed_bytes_than_a_stream_can_have_are_corrupt() {
+        let header = IndexHeader { data_size: 100, stream_end: 900, ..IndexHeader::default() };
+        let decoded =
+            |inflated, bytes| Losses { inflated, bytes, ranges: Vec::new() }.encode().decode(&header);
+        assert!(decoded(u64::MAX - 902, 2).is_ok());
+        for (inflated, bytes) in [(u64::MAX - 901, 2), (u64::MAX - 899, 0), (u64::MAX, 0)] {
+            assert!(decoded(inflated, bytes).is_err(), "{inflated} and {bytes} bytes");
         }
     }
 }

@@ -256,7 +256,7 @@ impl ShardFiles for IndexFiles<'_> {
         }
         let scan = match &found {
             IndexSearch::Fresh(_) | IndexSearch::Moved(_) => None,
-            IndexSearch::Partial(old) => Some(stamp.size.saturating_sub(old.header.indexed_end)),
+            IndexSearch::Partial(old) => Some(stamp.size - old.header.indexed_end),
             IndexSearch::Nothing(_) => Some(stamp.size),
         };
         let found = FoundIndex { stamp, search: found };
@@ -456,7 +456,7 @@ pub(super) fn torn_tail(sidecar: &Sidecar, path: &Path, options: &IndexOptions) 
             return Ok(Error::from(IndexError::TornTail).at(place));
         }
         None => {
-            let have = header.data_size.saturating_sub(header.indexed_end);
+            let have = header.data_size - header.indexed_end;
             let mut bytes = [0; HEADER_LEN];
             let need = if have < HEADER_LEN as u64 {
                 HEADER_LEN as u64

@@ -92,10 +92,7 @@ impl PackFile {
             .ok_or("the shard table is truncated")?;
         let table = table.as_chunks::<ENTRY_LEN>().0;
         let mut entries = Vec::with_capacity(table.len());
-        #[expect(
-            clippy::arithmetic_side_effects,
-            reason = "`decode_pack` has found the tables inside the file"
-        )]
+        #[expect(clippy::arithmetic_side_effects, reason = "`decode_pack` found the tables in the file")]
         let mut end = HEADER_LEN as u64 + tables_len;
         let mut name_start = 0;
         let mut n_records = 0u64;
@@ -180,7 +177,7 @@ impl PackFile {
     /// # Errors
     /// [`IndexError::Refused`](crate::error::IndexError::Refused); I/O errors.
     pub(super) fn embedded(&self, entry: &PackEntry) -> Result<Sidecar> {
-        let sidecar = match &self.source {
+        let mut sidecar = match &self.source {
             PackBytes::File(file) if entry.len > SMALL => {
                 let prefix = self.source.read(entry.offset, MAX_PREFIX as u64)?;
                 let from = SidecarFile::Pack { file: Arc::clone(file), at: entry.offset };
@@ -190,7 +187,6 @@ impl PackFile {
                 Sidecar::from_bytes(source.part(entry.offset, entry.len)?, entry.len).map_err(refused)?
             }
         };
-        let mut sidecar = sidecar;
         sidecar.file = Some(self.path.clone().into());
         sidecar.saved_ns = self.saved_ns;
         if sidecar.header.n_records != entry.n_records {

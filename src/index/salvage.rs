@@ -11,8 +11,8 @@ use crate::io::inflate::Checkpoints;
 use crate::io::{CompressedFormat, SalvageItem, SalvageReader, Source};
 use tfseek_wire::MAX_LEN;
 
-/// The result of a scan that continues after damage.
-pub(super) struct SalvagedScan {
+/// The result of a scan that may leave out bytes.
+pub(super) struct LossyScan {
     pub(super) outcome: ScanOutcome,
     /// The payload lengths, if there is damage other than a torn tail.
     pub(super) lengths: Option<Table>,
@@ -31,7 +31,7 @@ pub(super) fn salvage_file(
     start: ScanStart,
     old: Option<&Sidecar>,
     work: &Work,
-) -> Result<SalvagedScan> {
+) -> Result<LossyScan> {
     let mut lengths = TableBuilder::lengths();
     if let Some(old) = old {
         for i in 0..start.offsets.len() {
@@ -52,7 +52,7 @@ pub(super) fn salvage_inflated(
     format: CompressedFormat,
     spacing: u64,
     work: &Work,
-) -> Result<(SalvagedScan, Checkpoints)> {
+) -> Result<(LossyScan, Checkpoints)> {
     let mut reader = SalvageReader::inflated(file, size, format, spacing, MAX_LEN);
     let scan = salvage(&mut reader, ScanStart::default(), TableBuilder::lengths(), work)?;
     Ok((scan, reader.into_checkpoints().unwrap_or_default()))
@@ -63,7 +63,7 @@ fn salvage(
     start: ScanStart,
     mut lengths: TableBuilder,
     work: &Work,
-) -> Result<SalvagedScan> {
+) -> Result<LossyScan> {
     let ScanStart { mut offsets, at } = start;
     let mut end = at;
     let mut gaps = false;
@@ -94,7 +94,7 @@ fn salvage(
         }
         let read = reader.file_offset();
         // A search in a compressed file goes back.
-        if read.saturating_sub(reported) >= REPORT as u64 {
+        if read >= reported + REPORT as u64 {
             work.report(read - reported)?;
             reported = read;
         }
@@ -116,5 +116,5 @@ fn salvage(
     let torn = torn.or(damaged.then_some(Torn { need: left + 1, have: left }));
     losses.inflated = left;
     let lengths = gaps.then(|| lengths.finish()).transpose()?;
-    Ok(SalvagedScan { outcome: ScanOutcome { offsets, end, torn }, lengths, losses })
+    Ok(LossyScan { outcome: ScanOutcome { offsets, end, torn }, lengths, losses })
 }

@@ -80,6 +80,16 @@ impl<const PAYLOADS: bool> WithLenCrc for WholeRecords<'_, PAYLOADS> {
     }
 }
 
+/// Runs [`WholeRecords`] with these checksums.
+#[inline(always)]
+fn whole_records(bytes: &[u8], offset: u64, offsets: &mut TableBuilder, verify: Verify) -> usize {
+    if verify == Verify::Payload {
+        with_len_crc(WholeRecords::<true> { bytes, offset, offsets })
+    } else {
+        with_len_crc(WholeRecords::<false> { bytes, offset, offsets })
+    }
+}
+
 /// The bytes of a record stream, part of them in a buffer.
 trait ScanBytes {
     /// True if read errors carry the location of the record that was being read.
@@ -112,7 +122,7 @@ pub(super) enum Reached {
 }
 
 /// Returns the checksums that a scan verifies.
-fn verified(payloads: bool) -> Verify {
+pub(super) fn verified(payloads: bool) -> Verify {
     if payloads { Verify::Payload } else { Verify::Header }
 }
 
@@ -133,25 +143,21 @@ fn scan_until<B: ScanBytes>(mut bytes: B, start: ScanStart, verify: Verify, unti
     let mut more = true;
     let located = |e: Error, parser: &Parser| if B::LOCATES_ERRORS { e.at(parser.at()) } else { e };
     loop {
-        let buffered = bytes.buffered();
+        let buffered = bytes.buffered().len();
         let offset = parser.offset();
         if offset >= until && !parser.is_inside() {
             bytes.finish()?;
             return Ok(Reached::Record(ScanStart { offsets, at: offset }));
         }
-        if buffered.len() >= OVERHEAD && !parser.is_inside() {
+        if buffered >= OVERHEAD && !parser.is_inside() {
             let before = offsets.len();
-            let scanned = if verify == Verify::Payload {
-                with_len_crc(WholeRecords::<true> { bytes: buffered, offset, offsets: &mut offsets })
-            } else {
-                with_len_crc(WholeRecords::<false> { bytes: buffered, offset, offsets: &mut offsets })
-            };
+            let scanned = whole_records(bytes.buffered(), offset, &mut offsets, verify);
             if scanned > 0 {
                 let records = offsets.len() - before;
                 parser.advance(records, scanned as u64);
                 bytes.consume(scanned, records)?;
             }
-        } else if more && buffered.len() < HEADER_LEN && !parser.is_inside() {
+        } else if more && buffered < HEADER_LEN && !parser.is_inside() {
             let before = offsets.len();
             let scanned = bytes.scan_headers(&mut offsets).map_err(|e| located(e, &parser))?;
             parser.advance(offsets.len() - before, scanned);
@@ -376,7 +382,7 @@ impl<R: Source + ?Sized> ScanBytes for FileWindows<'_, R> {
         let from = self.pos;
         self.window = 0..0;
         while self.mean >= self.sparse {
-            let left = self.size.saturating_sub(self.pos);
+            let left = self.size - self.pos;
             if left < OVERHEAD as u64 {
                 break;
             }
@@ -396,7 +402,7 @@ impl<R: Source + ?Sized> ScanBytes for FileWindows<'_, R> {
     #[inline]
     fn fill(&mut self, n: usize) -> Result<bool> {
         let most = if self.mean >= self.sparse { HEADER_LEN } else { BUFFER };
-        let len = self.size.saturating_sub(self.pos).min(most as u64) as usize;
+        let len = (self.size - self.pos).min(most as u64) as usize;
         self.window = 0..0;
         read_exact_at(self.file, &mut self.buf[..len], self.pos)?;
         self.window = 0..len;
@@ -411,7 +417,7 @@ impl<R: Source + ?Sized> ScanBytes for FileWindows<'_, R> {
 
     #[inline]
     fn skip(&mut self, n: u64) -> Result<u64> {
-        let left = self.size.saturating_sub(self.pos);
+        let left = self.size - self.pos;
         if n > left {
             return Ok(left);
         }

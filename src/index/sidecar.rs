@@ -102,8 +102,7 @@ impl Sidecar {
         header.compression() != Compression::None && (header.has(TORN) || header.has(GAPS))
     }
 
-    /// Returns true if the index tells what it leaves out. Indexes of version 0.1 do not if the shard is
-    /// compressed.
+    /// Returns true if the index tells what it leaves out.
     pub(super) fn tells_losses(&self) -> bool {
         let in_file = || self.source.as_ref().is_some_and(|source| source.sections.losses.is_some());
         !self.needs_losses() || self.tables.get().map_or_else(in_file, |tables| tables.losses.is_some())
@@ -111,10 +110,12 @@ impl Sidecar {
 
     /// Returns what is left out of a compressed shard besides the gaps between its records.
     pub(super) fn losses(&self) -> Result<Losses> {
-        let Some(table) = (if self.needs_losses() { self.load()?.losses.as_ref() } else { None }) else {
+        if !self.needs_losses() {
             return Ok(Losses::default());
-        };
-        table.decode(self.header.data_size, self.header.n_records).map_err(|bad| self.corrupt(bad, None))
+        }
+        let missing = BadBlock { block: 0, reason: "the section of losses is missing" };
+        let table = self.load()?.losses.as_ref().ok_or_else(|| self.corrupt(missing, None))?;
+        table.decode(&self.header).map_err(|bad| self.corrupt(bad, None))
     }
 
     /// Returns true if the records of the shard can be accessed in any order: it is not compressed, or has
@@ -266,10 +267,7 @@ impl Sidecar {
         Ok(placed.last().map_or(0, |s| s.offset + s.len))
     }
 
-    #[expect(
-        clippy::arithmetic_side_effects,
-        reason = "`encode_file` has computed the same sums and differences"
-    )]
+    #[expect(clippy::arithmetic_side_effects, reason = "`encode_file` has computed the same numbers")]
     #[expect(clippy::indexing_slicing, reason = "`encode_file` adds less than ALIGN bytes of padding")]
     pub(super) fn write_to(&self, w: &mut impl Write) -> Result<()> {
         let tables = self.load()?;
@@ -387,26 +385,15 @@ impl SidecarTables {
     /// Returns the span of record `i`, or the corrupt block.
     pub(super) fn span(&self, header: &IndexHeader, i: u64) -> Result<Span, BadBlock> {
         const OVERHEAD: u64 = crate::frame::OVERHEAD as u64;
+        let bad = |reason| BadBlock { block: i / table::BLOCK, reason };
         let (offset, next) = self.offsets.pair(i)?;
         let room = next.checked_sub(offset).and_then(|room| room.checked_sub(OVERHEAD));
-        let (Some(room), true) = (room, next <= header.stream_end) else {
-            return Err(BadBlock {
-                block: i / table::BLOCK,
-                reason: "a record overlaps the next one or the end of the stream",
-            });
-        };
-        let payload_len = match &self.lengths {
-            None => room,
-            Some(lengths) => match lengths.get(i)? {
-                len if len <= room => len,
-                _ => {
-                    return Err(BadBlock {
-                        block: i / table::BLOCK,
-                        reason: "a record overlaps the next one",
-                    });
-                }
-            },
-        };
+        let room = room.filter(|_| next <= header.stream_end);
+        let room = room.ok_or(bad("a record overlaps the next one or the end of the stream"))?;
+        let payload_len = self.lengths.as_ref().map_or(Ok(room), |lengths| lengths.get(i))?;
+        if payload_len > room {
+            return Err(bad("a record overlaps the next one"));
+        }
         Ok(Span { offset, payload_len })
     }
 }
@@ -463,10 +450,7 @@ pub(crate) fn decode(prefix: &[u8], file_len: u64) -> Result<(IndexHeader, Sidec
     if lengths.is_some() != header.has(GAPS) {
         return Err("the section of lengths contradicts the gaps flag".into());
     }
-    #[expect(
-        clippy::arithmetic_side_effects,
-        reason = "`IndexHeader::check` has limited n_records to stream_end / 16"
-    )]
+    #[expect(clippy::arithmetic_side_effects, reason = "`IndexHeader::check` has limited n_records")]
     let m = header.n_records + 1;
     check_blocked(&offsets, m)?;
     if let Some(lengths) = &lengths {

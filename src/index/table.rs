@@ -69,10 +69,7 @@ impl TableBuilder {
         self.len
     }
 
-    #[expect(
-        clippy::arithmetic_side_effects,
-        reason = "the table holds at least four bytes in memory per value"
-    )]
+    #[expect(clippy::arithmetic_side_effects, reason = "each value takes four bytes or more of memory")]
     #[inline]
     pub(crate) fn push(&mut self, value: u64) {
         if self.rel.wide {
@@ -120,10 +117,7 @@ impl TableBuilder {
 
     /// Pushes the values `start + delta`, which are in ascending order. The memory of `deltas` is used for
     /// the entries of the table.
-    #[expect(
-        clippy::arithmetic_side_effects,
-        reason = "the table holds at least four bytes in memory per value"
-    )]
+    #[expect(clippy::arithmetic_side_effects, reason = "each value takes four bytes or more of memory")]
     pub(crate) fn extend(&mut self, start: u64, deltas: &mut [u32]) {
         let mut rest = deltas;
         while let Some(&first) = rest.first() {
@@ -158,10 +152,7 @@ impl TableBuilder {
 
     /// Pushes a value to a wide table, and makes a narrow table wide first. One block that spans 4 GiB makes
     /// the whole table wide. The records are then large on average, so the table is small.
-    #[expect(
-        clippy::arithmetic_side_effects,
-        reason = "the table holds at least four bytes in memory per value"
-    )]
+    #[expect(clippy::arithmetic_side_effects, reason = "each value takes four bytes or more of memory")]
     #[cold]
     fn push_wide(&mut self, value: u64) {
         if !self.rel.wide {
@@ -190,10 +181,7 @@ impl TableBuilder {
     ///
     /// # Errors
     /// There was not enough memory.
-    #[expect(
-        clippy::arithmetic_side_effects,
-        reason = "16 bytes per block of 1024 values, which takes at least as many in memory"
-    )]
+    #[expect(clippy::arithmetic_side_effects, reason = "sixteen bytes for up to 1024 values in memory")]
     pub(crate) fn finish(mut self) -> Result<Table> {
         if self.is_lost {
             return Err(no_memory());
@@ -307,10 +295,7 @@ impl Table {
     /// Returns values `i` and `i + 1` on the fast path: the table is narrow, and both values are in one
     /// verified block. This covers all lookups but one in 1024. `None` means only that [`pair`](Table::pair)
     /// must take the slow path.
-    #[expect(
-        clippy::arithmetic_side_effects,
-        reason = "`i < m`, and the table, which is in memory, has 4 bytes per value and 16 per block"
-    )]
+    #[expect(clippy::arithmetic_side_effects, reason = "`i < m`, and the table is in memory")]
     #[inline(always)]
     pub(crate) fn pair_fast(&self, i: u64) -> Option<(u64, u64)> {
         let block = i >> BLOCK_BITS;
@@ -361,10 +346,7 @@ impl Table {
     }
 
     /// Returns value `i` without verification of its block.
-    #[expect(
-        clippy::arithmetic_side_effects,
-        reason = "`i <= m`, and the table, which is in memory, has `width` bytes per value and 16 per block"
-    )]
+    #[expect(clippy::arithmetic_side_effects, reason = "`i <= m`, and the table is in memory")]
     #[inline(always)]
     fn raw(&self, blocks: &[u8], rel: &[u8], i: u64) -> Result<u64, BadBlock> {
         let block = i >> BLOCK_BITS;
@@ -383,10 +365,7 @@ impl Table {
     }
 
     /// Verifies the CRC of a block, and marks the block as verified.
-    #[expect(
-        clippy::arithmetic_side_effects,
-        reason = "`block <= m / 1024`, the table in memory has `width` bytes per value, and a block with an entry has a value"
-    )]
+    #[expect(clippy::arithmetic_side_effects, reason = "`block <= m / 1024`, and the table is in memory")]
     #[cold]
     fn verify(&self, block: u64) -> Result<(), BadBlock> {
         let Some(verified) = &self.verified else { return Ok(()) };
@@ -425,10 +404,7 @@ impl Table {
     /// Makes a mapped block resident: its entry in the block table, and bytes `rel` of the rel entries.
     ///
     /// Without the advice, a system may read megabytes around a page that is not in memory.
-    #[expect(
-        clippy::arithmetic_side_effects,
-        reason = "`block` is at most the number of blocks, and both ranges are parts of a section in memory"
-    )]
+    #[expect(clippy::arithmetic_side_effects, reason = "both ranges are parts of a section in memory")]
     fn populate_block(&self, block: usize, rel: Range<usize>) -> io::Result<()> {
         let TableBytes::Section { all, split } = &self.bytes else { return Ok(()) };
         let (entry, rel) =

@@ -121,7 +121,7 @@ impl AtomicFile {
     pub(super) fn commit_synced(self) -> io::Result<()> {
         let target = self.target.clone();
         self.commit_unsynced()?;
-        sync_folder(folder(&target)).map_err(|e| io::Error::new(e.kind(), NameNotSynced(e)))
+        NameNotSynced::check(&target)
     }
 
     /// Renames the file to its target, and does not wait for the disk. After a power failure it may be
@@ -192,8 +192,9 @@ impl Drop for AtomicFile {
 pub(crate) struct NameNotSynced(io::Error);
 
 impl NameNotSynced {
-    pub(super) fn new(e: io::Error) -> NameNotSynced {
-        NameNotSynced(e)
+    /// Syncs the folder of a file that was renamed to `target`. This is the error if it fails.
+    pub(super) fn check(target: &Path) -> io::Result<()> {
+        sync_folder(folder(target)).map_err(|e| io::Error::new(e.kind(), NameNotSynced(e)))
     }
 
     /// Returns true if `e` contains a `NameNotSynced`.

@@ -61,7 +61,7 @@ pub use region::Region;
 pub use salvage::{SalvageItem, SalvageReader};
 pub(crate) use sequential::{Ahead, Scans, Sequential};
 pub use source::{Fetched, Source};
-pub(crate) use source::{ReadRange, is_corrupt, read_exact_at};
+pub(crate) use source::{ReadRange, in_steps, is_corrupt, read_exact_at, truncated_range};
 pub(crate) use storage::{OpenedShard, Storage, two_of_one_name};
 pub use store::{Listing, Object, Store};
 pub(crate) use system::create_own_folder;

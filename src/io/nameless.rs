@@ -3,7 +3,7 @@
 use super::atomic::{AtomicFile, NameNotSynced, already_exists};
 use super::existing::Existing;
 use super::process::Process;
-use super::system::{self, keep_mode, sync_folder};
+use super::system::{self, keep_mode};
 use super::url::folder;
 use std::fs::File;
 use std::io::{self, Seek};
@@ -56,10 +56,7 @@ impl NamelessFile {
         self.process.check()?;
         self.file.sync_all()?;
         match system::link_nameless(&self.file, &self.target) {
-            Ok(()) => {
-                return sync_folder(folder(&self.target))
-                    .map_err(|e| io::Error::new(e.kind(), NameNotSynced::new(e)));
-            }
+            Ok(()) => return NameNotSynced::check(&self.target),
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists && self.existing == Existing::Keep => {
                 return Err(already_exists());
             }

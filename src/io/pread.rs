@@ -2,10 +2,9 @@
 
 use super::file_state::Stamp;
 use super::open::{Budget, KeptFile, open_regular};
-use super::source::{Fetched, Source, for_each_piece, read_exact_at};
+use super::source::{Fetched, Source, for_each_piece, read_exact_at, truncated_range};
 use super::system;
 use crate::error::{ErrorKind, Result};
-use crate::frame;
 use crate::memory::grow;
 use std::fmt;
 use std::fs::File;
@@ -50,13 +49,10 @@ pub(super) fn size(file: &File) -> io::Result<u64> {
 
 /// Appends a range of a file, which has or had `size` bytes, to `buf`.
 fn append(file: &File, size: u64, range: Range<u64>, buf: &mut Vec<u8>) -> Result<Fetched> {
-    let len = range.end.saturating_sub(range.start);
-    let truncated = |size: u64| frame::truncated(len, size.saturating_sub(range.start));
     // The range may come from a damaged index, so it is checked against the file size before the buffer
     // grows.
-    if range.end > size {
-        return Err(truncated(size));
-    }
+    let len = range.end.checked_sub(range.start).filter(|_| range.end <= size);
+    let len = len.ok_or_else(|| truncated_range(&range, size))?;
     let start = buf.len();
     let end = usize::try_from(len).ok().and_then(|len| start.checked_add(len));
     let too_large = ErrorKind::TooLarge { len: start as u128 + u128::from(len), limit: usize::MAX as u64 };
@@ -66,7 +62,7 @@ fn append(file: &File, size: u64, range: Range<u64>, buf: &mut Vec<u8>) -> Resul
         buf.truncate(start);
         // The file may have become shorter than the known size.
         return Err(match self::size(file)? {
-            size if size < range.end => truncated(size),
+            size if size < range.end => truncated_range(&range, size),
             _ => e.into(),
         });
     }
@@ -229,7 +225,7 @@ mod tests {
             let done = file.fetch(range, &mut buf);
             (done.map_err(|e| e.to_string()).map(drop), buf.len() - 6)
         };
-        let cut = |have| Err(frame::truncated(900, have).to_string());
+        let cut = |have| Err(crate::frame::truncated(900, have).to_string());
         let resize = |len| File::options().write(true).open(&path).unwrap().set_len(len).unwrap();
         assert_eq!(fetch(100..1000), (Ok(()), 900));
         resize(500);

@@ -3,6 +3,7 @@
 use crate::error::{EncodeError, Error};
 use std::io;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// A process id. A file that is being written belongs to the process that opened it. A forked child has a
 /// copy of the buffers and the same descriptors, so it would write the same bytes a second time.
@@ -43,35 +44,60 @@ impl Process {
 }
 
 /// A value that each process has for itself: a forked child begins with a new one. In a copy of its parent's
-/// value a lock may be held for ever, by a thread that the child does not have.
+/// value a lock may be held for ever, by a thread that the child does not have. So the child does not drop it
+/// either.
 #[derive(Debug, Default)]
 pub struct PerProcess<T> {
-    process: Process,
-    value: T,
+    /// The process that used it first. 0: it was not used.
+    process: AtomicU32,
+    value: OnceLock<T>,
     /// The value of a forked child. The parent never accesses it.
     child: OnceLock<Box<PerProcess<T>>>,
+}
+
+impl<T> PerProcess<T> {
+    /// Creates a value that is made at its first use.
+    pub const fn new() -> PerProcess<T> {
+        PerProcess { process: AtomicU32::new(0), value: OnceLock::new(), child: OnceLock::new() }
+    }
 }
 
 impl<T: Default> PerProcess<T> {
     /// Returns the value of the calling process. Makes a system call.
     pub fn own(&self) -> &T {
-        let this = Process::this();
+        let this = std::process::id();
         let mut own = self;
-        while own.process != this {
+        loop {
+            let mut owner = own.process.load(Relaxed);
+            if owner == 0 {
+                let first = own.process.compare_exchange(0, this, Relaxed, Relaxed);
+                owner = first.map_or_else(|owner| owner, |_| this);
+            }
+            if owner == this {
+                return own.value.get_or_init(T::default);
+            }
             own = own.child.get_or_init(Box::default);
         }
-        &own.value
     }
 
     /// Returns the value as a forked child finds it, in which another thread of the parent may use it.
     #[cfg(test)]
     pub(crate) fn forked(self) -> PerProcess<T> {
-        PerProcess { process: Process::other(), ..self }
+        self.process.store(Process::other().0, Relaxed);
+        self
     }
 
     /// Returns the value of the process that made it.
     #[cfg(test)]
     pub(crate) fn first(&self) -> &T {
-        &self.value
+        self.value.get_or_init(T::default)
+    }
+}
+
+impl<T> Drop for PerProcess<T> {
+    fn drop(&mut self) {
+        if *self.process.get_mut() != std::process::id() {
+            std::mem::forget(self.value.take());
+        }
     }
 }

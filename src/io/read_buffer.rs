@@ -28,14 +28,14 @@ impl ReadBuffer {
     #[inline]
     pub(crate) fn consume(&mut self, len: usize) -> &[u8] {
         let start = self.start;
-        self.start = start.saturating_add(len).min(self.end);
+        self.start += len.min(self.end - start);
         self.buf.get(start..self.start).unwrap_or_default()
     }
 
     /// Returns the `len` bytes that were consumed last. Nothing may have been read since.
     #[inline]
     pub(crate) fn consumed(&self, len: usize) -> &[u8] {
-        self.buf.get(self.start.saturating_sub(len)..self.start).unwrap_or_default()
+        self.buf.get(self.start - len..self.start).unwrap_or_default()
     }
 
     /// Consumes a record with a payload of `len` bytes, which begins the buffer, and returns the payload.
@@ -48,7 +48,9 @@ impl ReadBuffer {
     ///
     /// # Errors
     /// I/O errors; [`io::ErrorKind::OutOfMemory`].
-    pub(crate) fn fill(&mut self, reader: &mut impl Read, need: usize) -> io::Result<bool> {
+    pub(crate) fn fill(&mut self, reader: &mut impl Read, need: u64) -> io::Result<bool> {
+        // More than `usize::MAX` bytes exceed any buffer: the reader ends, or there is no memory.
+        let need = usize::try_from(need).unwrap_or(usize::MAX);
         while self.end - self.start < need {
             if self.end == self.buf.len() {
                 self.make_room(need)?;

@@ -70,7 +70,7 @@ impl Region {
 
     /// Converts a range of this region to a range of the owner's bytes, clipped to the end of the region.
     fn range_in_owner(&self, range: Range<usize>) -> Range<usize> {
-        let at = |k: usize| self.range.start.saturating_add(k).min(self.range.end);
+        let at = |k: usize| self.range.start + k.min(self.range.len());
         at(range.start)..at(range.end)
     }
 }

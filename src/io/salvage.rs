@@ -113,10 +113,8 @@ impl<'a> SalvageReader<'a> {
     pub fn new(file: &'a File, max_payload: u64) -> Result<SalvageReader<'a>> {
         let size = size(file)?;
         let first = sniff::first_bytes(ReadRange { file, at: 0, end: size })?;
-        Ok(match sniff::compression(&first).format() {
-            None => SalvageReader::plain(file, size, Salvage::new(max_payload)),
-            Some(format) => SalvageReader::inflated(file, size, format, u64::MAX, max_payload),
-        })
+        let format = sniff::compression(&first).format();
+        Ok(SalvageReader::of(SalvageFile::Borrowed(file), size, format, u64::MAX, max_payload))
     }
 
     /// Returns a reader of the first `size` bytes of a plain file. `parser` is at the position where it
@@ -135,11 +133,7 @@ impl<'a> SalvageReader<'a> {
         spacing: u64,
         max_payload: u64,
     ) -> SalvageReader<'a> {
-        let file = SalvageFile::Borrowed(file);
-        let inflate = DamagedInflate::new(file, size, format, spacing, max_payload);
-        let input = SalvageInput::Inflated(Box::new(inflate));
-        let parser = Salvage::new(max_payload);
-        SalvageReader::with(input, parser)
+        SalvageReader::of(SalvageFile::Borrowed(file), size, Some(format), spacing, max_payload)
     }
 
     /// Returns a reader of the first `size` bytes of a file with this compression, which it keeps open.
@@ -149,7 +143,8 @@ impl<'a> SalvageReader<'a> {
         compression: Compression,
         max_payload: u64,
     ) -> SalvageReader<'static> {
-        SalvageReader::shared(SalvageFile::Shared(Arc::new(file)), size, compression, max_payload)
+        let file = SalvageFile::Shared(Arc::new(file));
+        SalvageReader::of(file, size, compression.format(), u64::MAX, max_payload)
     }
 
     /// Returns a reader of a pipe with this compression. An I/O error is returned after the records before
@@ -162,19 +157,20 @@ impl<'a> SalvageReader<'a> {
         // Plain bytes are never read again.
         let kept = if compression == Compression::None { 0 } else { KEPT };
         let file = SalvageFile::Pipe(Arc::new(PipeBytes::new(pipe, kept)));
-        SalvageReader::shared(file, u64::MAX, compression, max_payload)
+        SalvageReader::of(file, u64::MAX, compression.format(), u64::MAX, max_payload)
     }
 
-    fn shared(
-        file: SalvageFile<'static>,
+    fn of(
+        file: SalvageFile<'a>,
         size: u64,
-        compression: Compression,
+        format: Option<CompressedFormat>,
+        spacing: u64,
         max_payload: u64,
-    ) -> SalvageReader<'static> {
-        let input = match compression.format() {
+    ) -> SalvageReader<'a> {
+        let input = match format {
             None => SalvageInput::Plain(FileBytes { file, at: 0, end: size }),
             Some(format) => {
-                let inflate = DamagedInflate::new(file, size, format, u64::MAX, max_payload);
+                let inflate = DamagedInflate::new(file, size, format, spacing, max_payload);
                 SalvageInput::Inflated(Box::new(inflate))
             }
         };
@@ -255,8 +251,7 @@ impl<'a> SalvageReader<'a> {
                 SalvageStep::Need(need) => {
                     // The parser begins anew at its position, so the number of bytes grows by a factor each
                     // time.
-                    let have = self.buffer.bytes().len();
-                    let need = usize::try_from(need).unwrap_or(usize::MAX);
+                    let have = self.buffer.bytes().len() as u64;
                     self.more = self.buffer.fill(&mut self.input, need.max(have + have / 2))?;
                 }
             }
@@ -328,8 +323,7 @@ impl History {
     fn push(&mut self, bytes: &[u8]) {
         let last = bytes.split_at(bytes.len().saturating_sub(WINDOW)).1;
         if self.0.len() + last.len() > 4 * WINDOW {
-            let kept = self.0.len().saturating_sub(WINDOW);
-            self.0.drain(..kept);
+            self.0.drain(..self.0.len() - WINDOW);
         }
         self.0.extend_from_slice(last);
     }

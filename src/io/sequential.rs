@@ -96,15 +96,14 @@ impl Sequential {
         let scans = self.scans.as_ref().map_or(1, |scans| scans.0.load(Relaxed).max(1));
         let most = most.min(AHEAD_OF_SCANS / scans).max(least);
         let done = read.end.saturating_sub(self.first.load(Relaxed));
-        let ahead = if done < SURE { done } else { done.saturating_mul(growth) };
+        let ahead = if done < SURE { done } else { done.min(most) * growth };
         let ahead = ahead.clamp(least, most);
         let step = (ahead / STEPS).clamp(FIRST_STEP, STEP).min(ahead / 2).max(1);
         let from = self.wanted.load(Relaxed).max(read.start);
-        let mut until = read.end.saturating_add(ahead).min(self.end);
-        if until < self.end {
+        let mut until = (read.end + ahead).min(self.end);
+        if from < until && until < self.end {
             // Whole steps: a request for the rest of one takes as long.
-            let more = until.saturating_sub(from);
-            until = from + (more - more % step);
+            until -= (until - from) % step;
         }
         if from >= until {
             return;
@@ -146,7 +145,7 @@ impl Source for Sequential {
     }
 
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.announce(offset..offset.saturating_add(buf.len() as u64));
+        self.announce(offset..offset + buf.len() as u64);
         self.source.read_at(buf, offset)
     }
 }
@@ -154,7 +153,7 @@ impl Source for Sequential {
 impl Read for Sequential {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         let read = self.read_at(buf, self.at)?;
-        self.at = self.at.saturating_add(read as u64);
+        self.at += read as u64;
         Ok(read)
     }
 }

@@ -5,7 +5,7 @@ use super::inflate::{first_inflated, first_record, inflates_to_records};
 use super::unframed::{self, LooksLike};
 use crate::error::{CompressionError, Error, ErrorKind, Remedy};
 use crate::frame::starts_with_record;
-use crate::image::image_format;
+use crate::image::{image_format, major_brand};
 use std::io::{self, Read};
 
 /// Number of first bytes that the functions of this module need at most.
@@ -93,8 +93,7 @@ pub(crate) fn looks_like(first: &[u8]) -> Option<LooksLike> {
     if let Some(&(.., what, remedy)) = magic {
         return Some(LooksLike { what, remedy });
     }
-    let brand = first.get(8..12).filter(|_| first.get(4..8) == Some(b"ftyp"));
-    if brand.is_some_and(|brand| VIDEOS.iter().any(|video| brand.starts_with(video))) {
+    if major_brand(first).is_some_and(|brand| VIDEOS.iter().any(|video| brand.starts_with(video))) {
         return Some(LooksLike { what: "an MP4 video", remedy: Remedy::Convert });
     }
     if let Some(format) = image_format(first) {
@@ -210,11 +209,7 @@ fn compressed_twice(first: &[u8]) -> Option<CompressionError> {
 pub(crate) fn explain_inflated(e: Error, format: CompressedFormat, first: &[u8]) -> Error {
     let e = explain(e, first);
     let ErrorKind::Compressed { format: inner } = *e.kind() else { return e };
-    let twice = Error::from(CompressionError::Twice { format: format.name(), inner });
-    match &e.location().path {
-        Some(path) => twice.in_file(path),
-        None => twice,
-    }
+    located(ErrorKind::Compression(CompressionError::Twice { format: format.name(), inner }), &e)
 }
 
 #[cfg(test)]

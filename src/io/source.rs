@@ -84,10 +84,11 @@ pub trait Source: fmt::Debug + Send + Sync {
     /// # Errors
     /// Errors of [`fetch`](Source::fetch).
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
-        let end = offset.saturating_add(buf.len() as u64).min(self.len());
-        if end <= offset {
+        let len = self.len();
+        if buf.is_empty() || offset >= len {
             return Ok(0);
         }
+        let end = offset + (len - offset).min(buf.len() as u64);
         let mut bytes = Vec::new();
         let shared = match self.fetch(offset..end, &mut bytes)? {
             Fetched::Shared(shared) => Some(shared),
@@ -131,6 +132,12 @@ fn other_answer(expected: u64, found: Option<usize>) -> io::Error {
     io::Error::other(format!("expected {expected} bytes of the source, found {}", found.unwrap_or(0)))
 }
 
+/// Returns the error of a range that is not inside of `size` bytes.
+#[cold]
+pub(crate) fn truncated_range(range: &Range<u64>, size: u64) -> Error {
+    frame::truncated(range.end.saturating_sub(range.start), size.saturating_sub(range.start))
+}
+
 /// Copies as many of the first bytes as `to` has room for, and returns their number.
 fn copy_start(to: &mut [u8], from: &[u8]) -> usize {
     let n = from.len().min(to.len());
@@ -162,7 +169,7 @@ impl Fetched {
         {
             return Ok(Fetched::Shared(part));
         }
-        buf.try_reserve(parts.iter().fold(0, |len, (_, at)| at.len().saturating_add(len)))?;
+        buf.try_reserve(parts.iter().map(|(_, at)| at.len()).sum())?;
         for (region, at) in parts {
             buf.extend_from_slice(region.get(at.clone()).unwrap_or_default());
         }
@@ -179,7 +186,7 @@ impl Fetched {
             buf.try_reserve(bytes.as_ref().len())?;
             buf.extend_from_slice(&bytes);
         }
-        let expected = range.end.saturating_sub(range.start);
+        let expected = range.end - range.start;
         check_answer(expected, buf.len().checked_sub(before)).inspect_err(|_| buf.truncate(before))?;
         Ok(())
     }
@@ -219,7 +226,7 @@ pub(crate) struct ReadRange<'a, S: ?Sized> {
 
 impl<S: Source + ?Sized> Read for ReadRange<'_, S> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let want = self.end.saturating_sub(self.at).min(buf.len() as u64) as usize;
+        let want = (self.end - self.at).min(buf.len() as u64) as usize;
         let n = self.file.read_at(buf.split_at_mut(want).0, self.at)?.min(want);
         self.at += n as u64;
         Ok(n)
@@ -239,7 +246,7 @@ pub(super) fn for_each_piece(ranges: &[Range<u64>], size: u64, mut advise: impl 
 }
 
 /// Returns the parts of a range, of `step` bytes each but for the last one.
-pub(super) fn in_steps(range: Range<u64>, step: u64) -> impl Iterator<Item = Range<u64>> + Clone {
+pub(crate) fn in_steps(range: Range<u64>, step: u64) -> impl Iterator<Item = Range<u64>> + Clone {
     let end = range.end;
     range.step_by(step as usize).map(move |start| start..start + step.min(end - start))
 }
@@ -264,8 +271,7 @@ impl Source for Region {
 
     fn want(&self, ranges: &[Range<u64>]) {
         for_each_piece(ranges, Source::len(self), |piece| {
-            let [start, end] = [piece.start, piece.end].map(|at| usize::try_from(at).unwrap_or(usize::MAX));
-            self.will_need(start..end);
+            self.will_need(piece.start as usize..piece.end as usize);
         });
     }
 
@@ -273,10 +279,7 @@ impl Source for Region {
     fn fetch(&self, range: Range<u64>, _: &mut Vec<u8>) -> Result<Fetched> {
         let at = |at: u64| usize::try_from(at).ok();
         let part = at(range.start).zip(at(range.end)).and_then(|(start, end)| self.slice(start..end));
-        let len = Source::len(self);
-        let part = part.ok_or_else(|| {
-            frame::truncated(range.end.saturating_sub(range.start), len.saturating_sub(range.start))
-        })?;
+        let part = part.ok_or_else(|| truncated_range(&range, Source::len(self)))?;
         part.populate(0..<[u8]>::len(&part))?;
         Ok(Fetched::Shared(part))
     }
@@ -299,11 +302,8 @@ impl Source for [u8] {
 
     fn fetch(&self, range: Range<u64>, buf: &mut Vec<u8>) -> Result<Fetched> {
         let at = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
-        let truncated = || {
-            let have = Source::len(self).saturating_sub(range.start);
-            frame::truncated(range.end.saturating_sub(range.start), have)
-        };
-        let part = self.get(at(range.start)..at(range.end)).ok_or_else(truncated)?;
+        let part = self.get(at(range.start)..at(range.end));
+        let part = part.ok_or_else(|| truncated_range(&range, Source::len(self)))?;
         buf.try_reserve(<[u8]>::len(part))?;
         buf.extend_from_slice(part);
         Ok(Fetched::Appended)

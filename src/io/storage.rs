@@ -272,8 +272,8 @@ impl Storage {
     /// # Errors
     /// Errors of [`open`](Storage::open).
     pub(crate) fn stamp(&self, name: &Path) -> Result<Stamp> {
-        match self.object_stamp(name)? {
-            Some(stamp) => Ok(stamp),
+        match self.known_object(name)? {
+            Some(object) => Ok(object.stamp),
             None => Ok(Stamp::of(&fs::metadata(name)?)?),
         }
     }
@@ -284,14 +284,6 @@ impl Storage {
     /// I/O errors.
     pub(crate) fn id(&self, name: &Path) -> io::Result<Option<FileId>> {
         if url_of(name).is_some() { Ok(None) } else { FileId::of(name) }
-    }
-
-    /// Returns the stamp of an object as it was listed. `None` for a path.
-    ///
-    /// # Errors
-    /// Errors of [`Store::list`].
-    pub(crate) fn object_stamp(&self, name: &Path) -> Result<Option<Stamp>> {
-        Ok(self.known_object(name)?.map(|object| object.stamp))
     }
 
     /// Returns an object as it was listed. `None` for a path.
@@ -312,20 +304,16 @@ impl Storage {
     /// # Errors
     /// Errors of [`Store::put`].
     pub(crate) fn put(&self, name: &Path, bytes: &[u8]) -> Result<()> {
-        match self.object_of(name)? {
-            Some((store, url)) => {
-                store.put(url, bytes).map_err(|e| unsupported(e, "the store is for reading only"))?;
-                let folder = url.rsplit_once('/').map_or("", |(folder, _)| folder);
-                if let Some(mut beside) = self.lock(&self.beside)
-                    && let Some(Some(names)) = beside.get_mut(folder)
-                {
-                    let stamp = Stamp::new(bytes.len() as u64);
-                    names.insert(url.into(), Object { url: url.into(), stamp });
-                }
-                Ok(())
-            }
-            None => Err(io::Error::from(io::ErrorKind::Unsupported).into()),
+        let (store, url) = self.object_of(name)?.ok_or(io::Error::from(io::ErrorKind::Unsupported))?;
+        store.put(url, bytes).map_err(|e| unsupported(e, "the store is for reading only"))?;
+        let folder = url.rsplit_once('/').map_or("", |(folder, _)| folder);
+        if let Some(mut beside) = self.lock(&self.beside)
+            && let Some(Some(names)) = beside.get_mut(folder)
+        {
+            let stamp = Stamp::new(bytes.len() as u64);
+            names.insert(url.into(), Object { url: url.into(), stamp });
         }
+        Ok(())
     }
 
     /// Reads and decodes a whole object, and once more if `decode` fails: a bit may have flipped on its way.

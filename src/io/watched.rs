@@ -34,7 +34,8 @@ impl<S, F: Fn(u64) -> ControlFlow<()>> Watched<S, F> {
     fn report(&self, read: io::Result<usize>, offset: u64) -> io::Result<usize> {
         let new = match &read {
             Ok(n) => {
-                let end = offset.saturating_add(*n as u64);
+                let end = offset + *n as u64;
+                // Bytes before the end of an earlier read are not new.
                 end.saturating_sub(self.end.fetch_max(end, Relaxed)).min(*n as u64)
             }
             Err(e) if e.kind() == io::ErrorKind::Interrupted => 0,
@@ -51,7 +52,7 @@ impl<S: Read, F: Fn(u64) -> ControlFlow<()>> Read for Watched<S, F> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         let read = self.file.read(buf);
         let read = self.report(read, self.at)?;
-        self.at = self.at.saturating_add(read as u64);
+        self.at += read as u64;
         Ok(read)
     }
 }

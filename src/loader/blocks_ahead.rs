@@ -77,13 +77,13 @@ impl BlocksAhead {
     fn advance(&mut self, set: &ShardSet, blocks_of: impl Fn(u64) -> Option<OrderBlocks>) {
         // The next batches may have more records of a block that seems to have ended.
         let ended = self.ended.iter().filter_map(|key| self.blocks.get(key)).map(|block| block.bytes);
-        self.look_up(set, blocks_of, ended.fold(0, u64::saturating_add));
+        self.look_up(set, blocks_of, ended.sum());
         for key in self.ended.drain(..) {
             let is_ended = |block: &&Block| block.records == 0 && block.requested;
             if self.blocks.get(&key).filter(is_ended).is_some()
                 && let Some(block) = self.blocks.remove(&key)
             {
-                self.bytes = self.bytes.saturating_sub(block.bytes);
+                self.bytes -= block.bytes;
                 prefetch::forget_block(set, (key.0, block.of));
             }
         }
@@ -93,8 +93,8 @@ impl BlocksAhead {
     /// Looks up batches until their blocks have more bytes than the limit and `ended`.
     fn look_up(&mut self, set: &ShardSet, blocks_of: impl Fn(u64) -> Option<OrderBlocks>, ended: u64) {
         for _ in 0..STEPS {
-            let bytes = self.bytes.saturating_add(self.waiting_bytes);
-            if self.seen >= self.planned && bytes >= self.room.saturating_add(ended) {
+            let bytes = self.bytes + self.waiting_bytes;
+            if self.seen >= self.planned && bytes >= self.room + ended {
                 return;
             }
             // The plan returns the same error.
@@ -127,7 +127,7 @@ impl BlocksAhead {
             // The read of the record returns the error.
             let bytes = prefetch::block_bytes(set, (shard, records.clone())).unwrap_or(0);
             waiting.push_back((key, number));
-            *waiting_bytes = waiting_bytes.saturating_add(bytes);
+            *waiting_bytes += bytes;
             Block { of: records, bytes, requested: false, records: 0 }
         });
         block.records += 1;
@@ -142,8 +142,8 @@ impl BlocksAhead {
             self.waiting.pop_front();
             let Some(block) = self.blocks.get_mut(&key) else { continue };
             block.requested = true;
-            self.waiting_bytes = self.waiting_bytes.saturating_sub(block.bytes);
-            self.bytes = self.bytes.saturating_add(block.bytes);
+            self.waiting_bytes -= block.bytes;
+            self.bytes += block.bytes;
             prefetch::request_block(set, (key.0, block.of.clone()), self.room);
         }
     }

@@ -4,7 +4,7 @@ use super::left_out::LeftOut;
 use super::pace::{Pace, WINDOW};
 use super::plan::{BatchTickets, StepPlan, Ticket, catch_panic};
 use super::queue::{BoundedQueue, Done, Job, Planned, Polled, QueueLimits};
-use super::step::{RowLengths, Step};
+use super::step::Step;
 use super::times::LoaderTimes;
 use super::worker::BatchWorker;
 use crate::error::{Error, ErrorKind, Result};
@@ -73,9 +73,6 @@ pub struct Loader {
     left_out: LeftOut,
     /// The next step is the first of an iteration.
     begins: bool,
-    /// The cells of all delivered batches that were padded to the longest row, and the cells with values
-    /// among them. `None` without buckets.
-    cells: Option<[u64; 2]>,
 }
 
 /// The number of threads that make batches.
@@ -162,18 +159,10 @@ impl InlineBatches {
 
     /// Notes if a batch is the last one.
     fn made(&mut self, made: Option<QueuedStep>) -> Polled<QueuedStep> {
-        match made {
-            Some(made) => {
-                if made.0.is_none() {
-                    self.tickets.end();
-                }
-                Polled::Ready(made)
-            }
-            None => {
-                self.tickets.end();
-                Polled::Closed
-            }
+        if made.as_ref().is_none_or(|(after, _)| after.is_none()) {
+            self.tickets.end();
         }
+        made.map_or(Polled::Closed, Polled::Ready)
     }
 }
 
@@ -418,7 +407,6 @@ impl Loader {
             warnings,
             left_out: LeftOut::default(),
             begins: true,
-            cells: None,
         }
     }
 
@@ -457,23 +445,6 @@ impl Loader {
     /// [set](super::LoaderOptions::threads), it is the number chosen so far.
     pub fn threads(&self) -> usize {
         self.threads.get()
-    }
-
-    /// Returns the share of padding in all batches that were returned, if each is padded to the longest row
-    /// of its global batch ([`RowLengths::longest`]). `None` without
-    /// [`buckets`](super::LoaderOptions::buckets), and before the first batch.
-    pub fn padding(&self) -> Option<f64> {
-        let [cells, values] = self.cells?;
-        Some(if cells == 0 { 0.0 } else { 1.0 - values as f64 / cells as f64 })
-    }
-
-    /// Counts the cells of a batch that is returned.
-    fn count_cells(&mut self, step: &Step) {
-        if let Some(RowLengths { longest, rows, sum }) = step.lengths {
-            let [cells, values] = self.cells.unwrap_or([0, 0]);
-            let more = rows.saturating_mul(longest);
-            self.cells = Some([cells.saturating_add(more), values.saturating_add(sum)]);
-        }
     }
 
     /// Returns the payload bytes of the batches in flight.
@@ -653,7 +624,6 @@ impl Loader {
             }
         }
         if let Ok(step) = &mut made {
-            self.count_cells(step);
             self.warnings.append(&mut step.warnings);
         }
         Some(NextStep::Ready(made))

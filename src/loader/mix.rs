@@ -2,7 +2,7 @@
 
 use super::options::{LoaderOptions, Shuffle};
 use super::sources::MixSources;
-use crate::error::{OrderError, Result};
+use crate::error::{Error, Result};
 use crate::order::MixStop;
 
 /// Several data sets under one order and one state, in fixed proportions.
@@ -69,14 +69,14 @@ impl Mix {
     ///
     /// # Errors
     /// [`ErrorKind::Spec`](crate::ErrorKind::Spec) with the first column that not all sources have with one
-    /// shape and type, unless batches have one source. [`OrderError`] for no sources, and for a source with
-    /// other options.
+    /// shape and type, unless batches have one source. [`OrderError`](crate::error::OrderError) for no
+    /// sources, and for a source with other options.
     pub fn loader(self) -> Result<LoaderOptions> {
         let sources = self.sources.into_iter().map(|(options, weight)| {
             options.into_source(weight).ok_or_else(|| {
-                let reason =
-                    "expected sources with a parser and selected records, found one with other options";
-                OrderError::Refused { reason: reason.into() }.into()
+                Error::order(
+                    "expected sources with a parser and selected records, found one with other options",
+                )
             })
         });
         let sources = sources.collect::<Result<Vec<_>>>()?;

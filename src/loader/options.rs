@@ -3,13 +3,13 @@
 use super::loader::{Loader, ThreadNumber};
 use super::pace::Pace;
 use super::queue::QueueLimits;
-use super::sources::{MixSource, MixSources};
+use super::sources::{MixSource, MixSources, restricted};
 use super::times::WorkerClock;
 use super::worker::{BatchWorker, ObjectBlocks, Pictures};
 use crate::batch::{BatchParser, BytePool, PictureDecoder, PicturePools};
 use crate::column::DatasetColumn;
 use crate::dataset::{Dataset, INFLATED_BYTES, OrderBlocks};
-use crate::error::{Error, OptionsError, OrderError, Result};
+use crate::error::{Error, OptionsError, Result};
 use crate::io::{ReadAhead, memory_limit, threads};
 use crate::order::{
     BLOCK_BYTES, Buckets, Classes, Cursor, LastBatch, MAX_SAMPLES, MixStop, Order, RankShare, Spec, Subset,
@@ -240,7 +240,7 @@ impl LoaderOptions {
     }
 
     /// Delivers the same number of samples of each value of a column, and shuffles each class separately:
-    /// globally ([`Spec::Mixture`]), or with a block shuffle within the blocks of a window
+    /// globally ([`Spec::Mix`]), or with a block shuffle within the blocks of a window
     /// ([`Spec::BalancedBlock`]). Other orders are refused.
     ///
     /// With [`select`](LoaderOptions::select) only the selected records count, and a class without a selected
@@ -271,12 +271,11 @@ impl LoaderOptions {
     /// use tfseek::{loader::Shuffle, order::Buckets};
     /// let lengths = (0..1000).map(|i| i % 100); // of the payloads
     /// let buckets = Buckets::new(lengths, [16, 32, 64])?.tokens_per_batch(4096, 1);
-    /// let mut loader = ds.record_loader().buckets(buckets).shuffle(Shuffle::Global).seed(42).build()?;
-    /// for step in &mut loader {
+    /// let loader = ds.record_loader().buckets(buckets).shuffle(Shuffle::Global).seed(42).build()?;
+    /// for step in loader {
     ///     let step = step?;
     ///     assert!(step.ids.len() as u64 * step.lengths.unwrap().longest <= 4096);
     /// }
-    /// assert!(loader.padding().unwrap() < 0.26);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn buckets(mut self, buckets: Buckets) -> LoaderOptions {
@@ -424,11 +423,7 @@ impl LoaderOptions {
         let block_bytes = self.blocks_of_bytes()?;
         if let (Some(buckets), None) = (&self.buckets, &self.mix) {
             let spec = Spec::Buckets(buckets.clone().shuffle(self.shuffles_buckets()?).last_batch(last));
-            let spec = match &self.subset {
-                Some(subset) => spec.filtered(subset.clone()),
-                None => spec,
-            };
-            let order = Order::new(&spec, n, self.seed, self.epoch)?;
+            let order = Order::new(&restricted(spec, self.subset.as_ref()), n, self.seed, self.epoch)?;
             let share = order.bucket_share(rank, ranks)?.worker(worker, workers)?;
             return Ok(Cursor::new(order, share)?.repeat(self.repeat));
         }
@@ -442,19 +437,26 @@ impl LoaderOptions {
             Shuffle::Order(spec) => spec.clone(),
             Shuffle::Block => Spec::block_of(block_bytes, n, self.dataset.stored_bytes()?, batch),
         };
-        let spec = match (&self.classes, &self.subset) {
-            (Some(ClassSubsets { feature, classes }), subset) => {
+        let subset = self.subset.as_ref();
+        let spec = match &self.classes {
+            None => restricted(spec, subset),
+            Some(ClassSubsets { feature, classes }) => {
                 let blocks = match (&self.shuffle, &spec) {
                     (None | Some(Shuffle::Global), _) => None,
                     (Some(_), &Spec::Block { block, window }) => Some((block, window)),
                     _ => return Err(other_than_balanced().feature(feature.as_bytes())),
                 };
-                balanced(n, classes, subset.as_ref(), blocks).map_err(|e| e.feature(feature.as_bytes()))?
+                balanced(n, classes, subset, blocks).map_err(|e| e.feature(feature.as_bytes()))?
             }
-            (None, Some(subset)) => spec.filtered(subset.clone()),
-            (None, None) => spec,
         };
-        let order = Order::new(&spec, n, self.seed, self.epoch)?;
+        self.cursor_of(&spec, batch, last)
+    }
+
+    /// Returns the start of this rank's and worker's share of an order.
+    fn cursor_of(&self, spec: &Spec, batch: u64, last: LastBatch) -> Result<Cursor> {
+        let (rank, ranks) = self.rank;
+        let (worker, workers) = self.worker;
+        let order = Order::new(spec, self.dataset.len(), self.seed, self.epoch)?;
         let share = RankShare::new(order.len(), batch, rank, ranks, last)?;
         Ok(Cursor::new(order, share.worker(worker, workers)?)?.repeat(self.repeat))
     }
@@ -465,20 +467,19 @@ impl LoaderOptions {
 
     /// Returns the size of a block of a block order in bytes. Refuses a size that no block has.
     fn blocks_of_bytes(&self) -> Result<u64> {
-        let refused = |reason: String| Err(OrderError::Refused { reason: reason.into() }.into());
         match self.block_bytes {
             None => Ok(BLOCK_BYTES),
-            Some(0) => refused("block_bytes: expected at least 1, found 0".into()),
+            Some(0) => Err(Error::order("block_bytes: expected at least 1, found 0")),
             Some(bytes) if *self.order() == Shuffle::Block => Ok(bytes),
-            Some(bytes) => refused(format!(
+            Some(bytes) => Err(Error::order(format!(
                 "block_bytes: expected a block shuffle, whose blocks have {bytes} bytes, found another order"
-            )),
+            ))),
         }
     }
 
     /// Returns true if buckets are shuffled. Refuses options that buckets do not have.
     fn shuffles_buckets(&self) -> Result<bool> {
-        let refused = |reason: &str| Err(OrderError::Refused { reason: reason.into() }.into());
+        let refused = |reason: &str| Err(Error::order(reason));
         if self.batch.is_some() {
             return refused("buckets have batch sizes of their own: expected no other batch size");
         }
@@ -495,33 +496,40 @@ impl LoaderOptions {
         }
     }
 
-    /// Returns the largest number of samples of a batch of this rank.
+    /// Returns the largest number of samples of a batch of this rank. Refuses more than [`MAX_SAMPLES`].
     fn rank_samples(&self) -> Result<u64> {
-        match &self.buckets {
-            Some(buckets) => Ok(buckets.largest_batch() / self.rank.1.max(1)),
-            None => Ok(self.global_batch()? / self.rank.1.max(1)),
+        let batch = match &self.buckets {
+            Some(buckets) => buckets.largest_batch(),
+            None => self.global_batch()?,
+        };
+        let samples = batch / self.rank.1.max(1);
+        match self.batch {
+            _ if samples <= MAX_SAMPLES => Ok(samples),
+            Some(BatchSamples::PerRank(given) | BatchSamples::Global(given)) => Err(too_many_samples(given)),
+            None => Err(too_many_samples(samples)),
         }
+    }
+
+    /// Returns true if no other rank or worker reads the same order.
+    fn is_alone(&self) -> bool {
+        (self.rank.1, self.worker.1) == (1, 1)
     }
 
     /// Returns the start of a mix.
     fn mix_cursor(&self, mix: &MixSources, batch: u64) -> Result<Cursor> {
-        let (rank, ranks) = self.rank;
-        fn refused<T>(reason: &str) -> Result<T> {
-            Err(OrderError::Refused { reason: reason.into() }.into())
-        }
         if self.subset.is_some() || self.classes.is_some() || self.buckets.is_some() {
-            return refused(
+            return Err(Error::order(
                 "expected records that are selected in the sources of a mix, and no buckets and balanced classes",
-            );
+            ));
         }
         let last = match (mix.stop, self.last) {
             (MixStop::Never, None | Some(LastBatch::Continuous)) => LastBatch::Continuous,
             (MixStop::Never, Some(_)) => {
-                return refused(
+                return Err(Error::order(
                     "expected a continuous last batch of a mix that never stops: no batch of it is short",
-                );
+                ));
             }
-            (_, last) => last.unwrap_or(LastBatch::default_for(ranks)),
+            (_, last) => last.unwrap_or(LastBatch::default_for(self.rank.1)),
         };
         let spec = mix.spec(batch, |dataset| {
             Ok(match self.order() {
@@ -532,16 +540,13 @@ impl LoaderOptions {
                     Spec::block_of(block_bytes, dataset.len(), dataset.stored_bytes()?, batch)
                 }
                 Shuffle::Order(_) => {
-                    return refused(
+                    return Err(Error::order(
                         "expected no shuffle, a global or a block shuffle of a mix, found another order",
-                    );
+                    ));
                 }
             })
         })?;
-        let order = Order::new(&spec, self.dataset.len(), self.seed, self.epoch)?;
-        let share = RankShare::new(order.len(), batch, rank, ranks, last)?;
-        let (worker, workers) = self.worker;
-        Ok(Cursor::new(order, share.worker(worker, workers)?)?.repeat(self.repeat))
+        self.cursor_of(&spec, batch, last)
     }
 
     /// Returns the number of samples of a batch over all ranks.
@@ -559,80 +564,25 @@ impl LoaderOptions {
     /// thread is started.
     ///
     /// # Errors
-    /// [`OrderError`] if the rank is not below the number of ranks, the batch cannot be divided among the
-    /// ranks, a rank's batch has more than 2^24 samples, or the order is unsuitable for the dataset.
-    /// [`OptionsError`] without a batch size, and for more than [`MAX_THREADS`](crate::MAX_THREADS) threads.
+    /// [`OrderError`](crate::error::OrderError) if the rank is not below the number of ranks, the batch
+    /// cannot be divided among the ranks, a rank's batch has more than 2^24 samples, or the order is
+    /// unsuitable for the dataset. [`OptionsError`] without a batch size, and for more than
+    /// [`MAX_THREADS`](crate::MAX_THREADS) threads.
     pub fn build(self) -> Result<Loader> {
         let samples = self.rank_samples()?;
-        if samples > MAX_SAMPLES {
-            return Err(match self.batch {
-                Some(BatchSamples::PerRank(samples) | BatchSamples::Global(samples)) => {
-                    too_many_samples(samples)
-                }
-                None => too_many_samples(samples),
-            });
-        }
         let cursor = self.to_cursor()?;
         let memory = memory_limit();
-        let dataset = self.dataset;
         let spec = cursor.order().spec();
-        let n = dataset.len();
-        let bytes = dataset.known_bytes();
-        let mut window_records = 0;
-        if let Some((block, window)) = spec.block_sizes() {
-            bytes.map_or(Ok(()), |bytes| check_memory(n, bytes, block, window, memory))?;
-            window_records = block.saturating_mul(window);
-            dataset.set().keep_inflated(window_records);
+        let (blocks, window_records) = self.order_blocks(spec, memory)?;
+        if window_records > 0 {
+            self.dataset.set().keep_inflated(window_records);
         }
-        // A filtered order has blocks of the records that pass.
-        let mut blocks = match *spec {
-            Spec::Block { block, .. } | Spec::BalancedBlock { block, .. } => {
-                vec![Some(OrderBlocks { first: 0, len: block })]
-            }
-            _ => Vec::new(),
-        };
-        if let Some(mix) = &self.mix {
-            (blocks, window_records) = mix.blocks(spec, memory)?;
-            if window_records > 0 {
-                dataset.set().keep_inflated(window_records);
-            }
-        }
-        let object_blocks = dataset.set().has_objects().then(|| match *spec {
-            // Other ranks read other parts of the blocks.
-            Spec::Sequential if self.rank.1 == 1 && self.worker.1 == 1 => {
-                let bytes = bytes.or_else(|| dataset.stored_bytes().ok())?;
-                let len = block_records(IN_ORDER_BLOCK, n, bytes);
-                Some((vec![Some(OrderBlocks { first: 0, len })], IN_ORDER_BLOCKS * IN_ORDER_BLOCK))
-            }
-            _ if blocks.iter().any(Option::is_some) => {
-                let bytes = bytes.or_else(|| dataset.stored_bytes().ok())?;
-                let two = u128::from(window_records.saturating_mul(2).min(n)) * u128::from(bytes);
-                let room = u64::try_from(two / u128::from(n.max(1))).unwrap_or(u64::MAX);
-                Some((blocks.clone(), room))
-            }
-            _ => None,
-        });
-        let object_blocks = object_blocks.flatten();
-        let object_blocks =
-            object_blocks.map(|(blocks, room)| ObjectBlocks { blocks, room, ahead: Mutex::default() });
-        let warnings: Vec<Warning> = match bytes {
-            Some(bytes) => {
-                let inflation = scattered_inflation(spec, dataset.inflated_bytes());
-                let reads = if dataset.set().has_objects() {
-                    scattered_requests(spec, n, bytes)
-                } else {
-                    scattered_reads(spec, n, bytes, memory)
-                };
-                reads.into_iter().chain(inflation).collect()
-            }
-            None => Vec::new(),
-        };
-        let starts = match &self.mix {
-            Some(mix) => mix.orders(cursor.order().spec()).find_map(|(spec, ds)| block_starts(spec, ds)),
-            None => block_starts(spec, &dataset),
-        };
-        let derived = spec.is_scattered().then(|| dataset.set().scattered()).flatten();
-        let warnings = warnings.into_iter().chain(starts).chain(derived).chain(rare_class(spec, n)).collect();
+        let object_blocks = self.object_blocks(spec, &blocks, window_records);
+        let warnings = self.warnings(spec, memory);
+        // A rank and a worker cannot know what others lost, and batches of buckets and of a mix have places
+        // of their own.
+        let has_places = cursor.order().has_buckets() || matches!(spec, Spec::Mix(mix) if !mix.is_balanced());
+        let fills = self.damage == Damage::Skip && self.is_alone() && !has_places;
         let threads = match self.threads {
             Some(0) => ThreadNumber::Fixed(0),
             Some(n) => ThreadNumber::Fixed(self::threads::threads(Some(n))?),
@@ -645,7 +595,7 @@ impl LoaderOptions {
             ahead_bytes: self.ahead.unwrap_or(BYTES_AHEAD.min(memory / 20)),
             min_ahead_records: MIN_RECORDS_AHEAD,
         };
-        let verify = self.verify.unwrap_or([dataset.set().verify(); 2]);
+        let verify = self.verify.unwrap_or([self.dataset.set().verify(); 2]);
         // Without a decoder the parser refuses the schema.
         let has_pictures = match &self.mix {
             Some(mix) => mix.have_pictures(),
@@ -657,14 +607,10 @@ impl LoaderOptions {
             None => (self.parser, self.mix),
         };
         let cancelled = Arc::default();
-        // A rank and a worker cannot know what others lost, and batches of buckets and of a mix have places
-        // of their own.
-        let is_alone = (self.rank.1, self.worker.1) == (1, 1);
-        let has_places = cursor.order().has_buckets() || matches!(cursor.order().spec(), Spec::Mix(_));
         let worker = BatchWorker {
-            fills: self.damage == Damage::Skip && is_alone && !has_places,
+            fills,
             left_out: Mutex::default(),
-            dataset,
+            dataset: self.dataset,
             parser: parser.map(|parser| parser.cancelled_by(&cancelled)),
             mix: mix.map(|mix| mix.cancelled_by(&cancelled)),
             pictures: decoder.map(|decoder| Pictures { decoder, pools: PicturePools::default() }),
@@ -681,12 +627,77 @@ impl LoaderOptions {
         };
         Ok(Loader::new(worker, cursor, limits, threads, warnings))
     }
+
+    /// Returns the blocks of a block order, of each source of a mix, and the number of records of all
+    /// windows. Checks that the windows fit into memory.
+    fn order_blocks(&self, spec: &Spec, memory: u64) -> Result<(Vec<Option<OrderBlocks>>, u64)> {
+        if let Some(mix) = &self.mix {
+            return mix.blocks(spec, memory);
+        }
+        let Some((block, window)) = spec.block_sizes() else { return Ok((Vec::new(), 0)) };
+        if let Some(bytes) = self.dataset.known_bytes() {
+            check_memory(self.dataset.len(), bytes, block, window, memory)?;
+        }
+        let blocks = match spec {
+            // Its blocks are of the records that pass.
+            Spec::Filtered { .. } => Vec::new(),
+            _ => vec![Some(OrderBlocks { first: 0, len: block })],
+        };
+        Ok((blocks, block.saturating_mul(window)))
+    }
+
+    /// Returns the blocks of objects that are requested whole. `None` for files, and for orders that need
+    /// only parts of blocks.
+    fn object_blocks(
+        &self,
+        spec: &Spec,
+        blocks: &[Option<OrderBlocks>],
+        window_records: u64,
+    ) -> Option<ObjectBlocks> {
+        // Other ranks read other parts of the blocks.
+        let in_order = matches!(spec, Spec::Sequential) && self.is_alone();
+        let has_blocks = in_order || blocks.iter().any(Option::is_some);
+        if !self.dataset.set().has_objects() || !has_blocks {
+            return None;
+        }
+        let n = self.dataset.len();
+        let bytes = self.dataset.known_bytes().or_else(|| self.dataset.stored_bytes().ok())?;
+        if in_order {
+            let len = block_records(IN_ORDER_BLOCK, n, bytes);
+            let blocks = vec![Some(OrderBlocks { first: 0, len })];
+            return Some(ObjectBlocks::new(blocks, IN_ORDER_BLOCKS * IN_ORDER_BLOCK));
+        }
+        let two_windows = (window_records.min(n) * 2).min(n);
+        let room = u128::from(two_windows) * u128::from(bytes) / u128::from(n.max(1));
+        Some(ObjectBlocks::new(blocks.to_vec(), room as u64))
+    }
+
+    /// Returns warnings about the order.
+    fn warnings(&self, spec: &Spec, memory: u64) -> Vec<Warning> {
+        let dataset = &self.dataset;
+        let n = dataset.len();
+        let bytes = dataset.known_bytes();
+        let reads = bytes.and_then(|bytes| {
+            if dataset.set().has_objects() {
+                scattered_requests(spec, n, bytes)
+            } else {
+                scattered_reads(spec, n, bytes, memory)
+            }
+        });
+        let inflation = bytes.and_then(|_| scattered_inflation(spec, dataset.inflated_bytes()));
+        let starts = match &self.mix {
+            Some(mix) => mix.orders(spec).find_map(|(spec, dataset)| block_starts(spec, dataset)),
+            None => block_starts(spec, dataset),
+        };
+        let derived = if spec.is_scattered() { dataset.set().scattered() } else { None };
+        let all = [reads, inflation, starts, derived, rare_class(spec, n)];
+        all.into_iter().flatten().collect()
+    }
 }
 
 #[cold]
-fn too_many_samples(samples: u64) -> crate::Error {
-    let reason = format!("expected at most {MAX_SAMPLES} samples per batch and rank, found {samples}");
-    OrderError::Refused { reason: reason.into() }.into()
+fn too_many_samples(samples: u64) -> Error {
+    Error::order(format!("expected at most {MAX_SAMPLES} samples per batch and rank, found {samples}"))
 }
 
 /// Returns a warning if a global order over small records will be slow on this machine. The order is not
@@ -724,22 +735,21 @@ fn block_starts(spec: &Spec, dataset: &Dataset) -> Option<Warning> {
     }
     // No size of blocks helps where checkpoints are far apart, and opening the dataset warned of that.
     let start_bytes = dataset.checkpoint_distance().filter(|bytes| *bytes <= INFLATED_BYTES / 8)? / 2;
-    let record = u128::from(dataset.known_bytes()?) / u128::from(dataset.len().max(1));
-    let block_bytes = u64::try_from(record * u128::from(block)).unwrap_or(u64::MAX);
-    let enough = start_bytes.saturating_mul(START_SHARE);
+    // A block is shorter than the dataset, so its bytes fit.
+    let record = dataset.known_bytes()? / dataset.len();
+    let block_bytes = record * block;
+    let enough = start_bytes * START_SHARE;
     // A block has whole records, so it may lack the bytes of one.
-    let with_record = enough.saturating_add(u64::try_from(record).unwrap_or(u64::MAX));
     (enough > block_bytes).then(|| Warning::BlockStarts {
         block_bytes,
         start_bytes,
-        enough_bytes: with_record.div_ceil(BLOCK_BYTES).saturating_mul(BLOCK_BYTES),
+        enough_bytes: (enough + record).next_multiple_of(BLOCK_BYTES),
     })
 }
 
 #[cold]
 fn other_than_balanced() -> Error {
-    let reason = "balanced classes are shuffled: expected a global or a block shuffle, found another order";
-    OrderError::Refused { reason: reason.into() }.into()
+    Error::order("balanced classes are shuffled: expected a global or a block shuffle, found another order")
 }
 
 /// Returns an order with the same number of samples of each class, restricted to the records of a subset: a
@@ -754,16 +764,11 @@ fn balanced(n: u64, classes: &[Subset], subset: Option<&Subset>, blocks: Option<
     let classes: Vec<Subset> = classes.iter().map(in_subset).filter(|class| !class.is_empty()).collect();
     if classes.is_empty() {
         let without = if subset.is_some() { "none of the selected records" } else { "no record" };
-        let reason = format!("there are no classes to balance: {without} has a value");
-        return Err(OrderError::Refused { reason: reason.into() }.into());
+        return Err(Error::order(format!("there are no classes to balance: {without} has a value")));
     }
     let Some((block, window)) = blocks else { return Ok(Spec::balanced(classes)) };
     let (classes, subset) = Classes::new(n, &classes)?;
-    let spec = Spec::BalancedBlock { classes, block, window };
-    Ok(match subset {
-        Some(subset) => spec.filtered(subset),
-        None => spec,
-    })
+    Ok(restricted(Spec::BalancedBlock { classes, block, window }, subset.as_ref()))
 }
 
 /// Returns a warning about balanced blocks if a class is in so few blocks that windows lack it.

@@ -2,7 +2,7 @@
 
 use crate::batch::{Batch, BatchParser, MergedRow, Row};
 use crate::dataset::{Dataset, OrderBlocks};
-use crate::error::{Error, ErrorKind, OrderError, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::order::{Component, MixSpec, MixStop, Spec, Subset, check_memory, joined_fingerprint};
 use crate::warning::Warning;
 use std::sync::Arc;
@@ -37,14 +37,14 @@ impl MixSources {
     ///
     /// # Errors
     /// [`ErrorKind::Spec`] if batches of rows cannot have the same columns for all sources, or if only some
-    /// sources have a schema. [`OrderError`] for no sources.
+    /// sources have a schema. [`OrderError`](crate::error::OrderError) for no sources.
     pub(super) fn new(
         sources: Vec<MixSource>,
         whole_batches: bool,
         stop: MixStop,
     ) -> Result<(MixSources, Dataset)> {
         let Some(first) = sources.first() else {
-            return Err(refused("expected sources of a mix, found none"));
+            return Err(Error::order("expected sources of a mix, found none"));
         };
         let dataset = Dataset::joined(sources.iter().map(|source| &source.dataset))?;
         let mut alike = true;
@@ -58,13 +58,13 @@ impl MixSources {
                     }
                     if one.is_sequence() != other.is_sequence() {
                         let reason = "expected records of one type, found Examples and SequenceExamples";
-                        return Err(source_error(number, ErrorKind::Spec(reason.into()).into()));
+                        return Err(source_error(number, Error::spec(reason)));
                     }
                     same
                 }
                 _ => {
                     let reason = "expected a schema for all sources or for none, found one for some";
-                    return Err(source_error(number, ErrorKind::Spec(reason.into()).into()));
+                    return Err(source_error(number, Error::spec(reason)));
                 }
             };
             alike &= same;
@@ -123,11 +123,7 @@ impl MixSources {
     pub(super) fn spec(&self, batch: u64, order_of: impl Fn(&Dataset) -> Result<Spec>) -> Result<Spec> {
         let mut components = Vec::with_capacity(self.sources.len());
         for (source, &start) in self.sources.iter().zip(&self.starts) {
-            let order = order_of(&source.dataset)?;
-            let order = match &source.subset {
-                Some(subset) => order.filtered(subset.clone()),
-                None => order,
-            };
+            let order = restricted(order_of(&source.dataset)?, source.subset.as_ref());
             let records = start..start + source.dataset.len();
             components.push(Component::new(source.weight, order).over(records));
         }
@@ -139,7 +135,7 @@ impl MixSources {
     /// Checks that the windows fit into memory together.
     ///
     /// # Errors
-    /// [`OrderError::Memory`].
+    /// [`OrderError::Memory`](crate::error::OrderError::Memory).
     pub(super) fn blocks(&self, spec: &Spec, memory: u64) -> Result<(Vec<Option<OrderBlocks>>, u64)> {
         let mut blocks = Vec::new();
         let mut records = 0u64;
@@ -252,22 +248,24 @@ impl MixSources {
         match self.parser() {
             Some(parser) if rows.is_empty() => parser.parse::<&[u8]>(&[]),
             Some(parser) => parser.merge(&parts, &rows),
-            None => Err(refused("the sources have no schema")),
+            None => Err(Error::order("the sources have no schema")),
         }
     }
 }
 
-#[cold]
-fn refused(reason: &str) -> Error {
-    OrderError::Refused { reason: reason.into() }.into()
+/// Returns an order of only these records. `None`: of all records.
+pub(super) fn restricted(order: Spec, subset: Option<&Subset>) -> Spec {
+    match subset {
+        Some(subset) => order.filtered(subset.clone()),
+        None => order,
+    }
 }
 
 #[cold]
 fn source_error(number: usize, e: Error) -> Error {
     match e.kind() {
         ErrorKind::Spec(reason) => {
-            let located =
-                Error::from(ErrorKind::Spec(format!("source {number} of the mix: {reason}").into()));
+            let located = Error::spec(format!("source {number} of the mix: {reason}"));
             match &e.location().feature {
                 Some(feature) => located.feature(feature.as_bytes()),
                 None => located,

@@ -10,7 +10,7 @@ use super::step::{BorrowedRow, ReadRow, Step, StepContent, StepRecords};
 use super::times::{LoaderTimes, WorkerClock};
 use crate::batch::{Batch, BatchParser, BytePool, PictureDecoder, PicturePools, Row};
 use crate::dataset::{Dataset, OrderBlocks, RecordLocation, prefetch};
-use crate::error::{Error, ErrorKind, OrderError, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::io::{ReadAhead, Region, Requested};
 use crate::memory::grow;
 use crate::order::{Position, augmentation_seed, named_draw};
@@ -58,10 +58,16 @@ pub(super) struct BatchWorker {
 /// The blocks of objects that are requested whole, ahead of the batches of the running epoch.
 pub(super) struct ObjectBlocks {
     /// The blocks of each source of a mix, or of the data set.
-    pub(super) blocks: Vec<Option<OrderBlocks>>,
+    blocks: Vec<Option<OrderBlocks>>,
     /// Maximum number of their bytes that were not read.
-    pub(super) room: u64,
-    pub(super) ahead: Mutex<Option<BlocksAhead>>,
+    room: u64,
+    ahead: Mutex<Option<BlocksAhead>>,
+}
+
+impl ObjectBlocks {
+    pub(super) fn new(blocks: Vec<Option<OrderBlocks>>, room: u64) -> ObjectBlocks {
+        ObjectBlocks { blocks, room, ahead: Mutex::default() }
+    }
 }
 
 #[cfg(test)]
@@ -250,7 +256,7 @@ impl BatchWorker {
             plan.at.0,
             first.map_or_else(String::new, Error::to_string)
         );
-        Err(OrderError::Refused { reason: reason.into() }.into())
+        Err(Error::order(reason))
     }
 
     /// Reads and parses the records of a batch.

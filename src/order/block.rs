@@ -12,7 +12,7 @@
 //! records that it lacks.
 
 use super::prp::Permutation;
-use crate::error::{OrderError, Result};
+use crate::error::{Error, OrderError, Result};
 use std::ops::Range;
 
 /// Stream of the block permutation.
@@ -139,7 +139,7 @@ impl BlockOrder {
         let first = window * self.window;
         (first..(first + self.window).min(self.blocks)).map(|at| {
             let start = self.permuted.get(at) * self.block;
-            start..start.saturating_add(self.block).min(self.n)
+            start..start + self.block.min(self.n - start)
         })
     }
 
@@ -185,12 +185,13 @@ impl BlockOrder {
     /// # Panics
     /// Panics if `window` is above the number of windows.
     pub(super) fn start(&self, window: u64) -> u64 {
-        assert!(window <= self.windows(), "no window {window}: there are {}", self.windows());
-        let before = window.saturating_mul(self.window).min(self.blocks);
-        if before == self.blocks {
-            // Returned before the product is computed, which can exceed u64 by less than a block.
+        let windows = self.windows();
+        assert!(window <= windows, "no window {window}: there are {windows}");
+        if window == windows {
+            // The products below can exceed u64 for the last window's end.
             return self.n;
         }
+        let before = window * self.window;
         before * self.block - if self.last_at < before { self.block - self.last } else { 0 }
     }
 
@@ -226,7 +227,7 @@ impl BlockOrder {
 pub(super) fn check(n: u64, block: u64, window: u64) -> Result<()> {
     if block == 0 || window == 0 {
         let reason = format!("expected block and window sizes of at least 1, found {block} and {window}");
-        return Err(OrderError::Refused { reason: reason.into() }.into());
+        return Err(Error::order(reason));
     }
     let windows = n.div_ceil(block).div_ceil(window);
     if windows > MAX_WINDOWS {
@@ -265,7 +266,8 @@ pub(super) fn default_window(global_batch: u64) -> u64 {
 /// [`OrderError::Memory`], with the largest window that fits. The window is never reduced silently, because
 /// the order depends on it.
 pub(crate) fn check_memory(n: u64, stored_bytes: u64, block: u64, window: u64, budget: u64) -> Result<()> {
-    let records = (u128::from(block) * u128::from(window)).saturating_mul(2).min(u128::from(n));
+    let of_window = (u128::from(block) * u128::from(window)).min(u128::from(n));
+    let records = (2 * of_window).min(u128::from(n));
     let bytes_of = |records: u128| (records * u128::from(stored_bytes)).div_ceil(u128::from(n.max(1)));
     // n and stored_bytes are below 2^64, so the product is below 2^128.
     let need = bytes_of(records);

@@ -268,7 +268,8 @@ impl Cursor {
     /// positions.
     pub(crate) fn go_to(&mut self, other: &Cursor) -> Result<()> {
         // The epochs of a mix have the length of epoch 0 of the run that was resumed.
-        let len = |order: &Order| (!matches!(order.spec(), Spec::Mix(_))).then_some(order.len());
+        let may_differ = |spec: &Spec| matches!(spec, Spec::Mix(mix) if !mix.is_balanced());
+        let len = |order: &Order| (!may_differ(order.spec())).then_some(order.len());
         let orders = [&self.order, &other.order].map(|order| (len(order), order.records()));
         if orders[0] != orders[1] {
             let reason = "the other cursor has a different order".into();

@@ -4,7 +4,7 @@ use super::buckets::BucketSteps;
 use super::mix::Mix;
 use super::share::{RankShare, Run};
 use super::source::{OrderSource, SourceKey};
-use super::spec::{MixSpec, MixStart, Spec};
+use super::spec::{MixStart, Spec};
 use crate::error::{Error, ErrorKind, OrderError, Result};
 use std::fmt;
 use std::sync::Arc;
@@ -68,17 +68,13 @@ impl Order {
     /// - the spec has sizes of 0 or too many windows, or
     /// - a mixture's positions up to this epoch are beyond u64.
     pub fn new(spec: &Spec, n: u64, seed: u64, epoch: u64) -> Result<Order> {
-        let mixed = match spec {
-            Spec::Mixture(components) => Some(Mix::new(&MixSpec::new(components.clone()), n, seed)?),
-            Spec::Mix(mix) => Some(Mix::new(mix, n, seed)?),
-            _ => None,
-        };
-        let (sources, len) = match mixed {
-            Some(mix) => {
+        let (sources, len) = match spec {
+            Spec::Mix(mix) => {
+                let mix = Mix::new(mix, n, seed)?;
                 let len = mix.len;
                 (OrderSources::Mixed(mix), len)
             }
-            None => {
+            _ => {
                 let source = OrderSource::new(spec, 0..n)?;
                 let len = source.len;
                 (OrderSources::One(source), len)
@@ -145,9 +141,8 @@ impl Order {
         if rank >= ranks {
             return Err(OrderError::Rank { rank, ranks }.into());
         }
-        let steps = self.bucket_steps(ranks)?.ok_or_else(|| OrderError::Refused {
-            reason: "expected an order of buckets, found another kind".into(),
-        })?;
+        let steps = self.bucket_steps(ranks)?;
+        let steps = steps.ok_or_else(|| Error::order("expected an order of buckets, found another kind"))?;
         RankShare::of_buckets(steps, rank, ranks)
     }
 
@@ -273,11 +268,11 @@ impl Order {
         }
     }
 
-    /// Returns the start of a mix's cycles with other weights at a position of this epoch.
+    /// Returns the start of a mix's cycles with other weights at a position of this epoch, or at its end.
     pub(super) fn mix_restart(&self, position: u64) -> Result<Option<MixStart>> {
         match (&self.base.sources, &self.key) {
             (OrderSources::Mixed(mix), EpochKey::Mixed(first)) => {
-                mix.restarted(first.saturating_add(position / mix.rows())).map(Some)
+                mix.restarted(first + position / mix.rows()).map(Some)
             }
             _ => Ok(None),
         }
@@ -368,5 +363,5 @@ impl fmt::Debug for Order {
 /// together.
 #[cold]
 fn foreign_key() -> Error {
-    OrderError::Refused { reason: "sources and key belong to different orders".into() }.into()
+    Error::order("sources and key belong to different orders")
 }

@@ -6,7 +6,7 @@
 use super::mixture::{self, ComponentPositions, Mixture};
 use super::source::{OrderSource, SourceKey};
 use super::spec::{Component, MixSpec, MixStart, MixStop};
-use crate::error::{Count, ErrorKind, OrderError, Result};
+use crate::error::{Count, Error, ErrorKind, OrderError, Result};
 
 /// Number of components with cached keys in `fill`, and with a line in `describe`.
 const FIRST_COMPONENTS: usize = 16;
@@ -98,7 +98,7 @@ impl Mix {
                 format!("expected global positions below 2^64, found epoch {epoch} of {} positions", self.len)
             }
         };
-        Err(OrderError::Refused { reason: reason.into() }.into())
+        Err(Error::order(reason))
     }
 
     /// Returns the first position with a sample of the epoch that begins at turn `first`.
@@ -178,7 +178,7 @@ impl Mix {
         };
         for (c, source) in self.sources.iter().enumerate() {
             let turns = self.mixture.samples(c, begin, last);
-            let samples = turns.start().saturating_mul(self.rows)
+            let samples = turns.start() * self.rows
                 ..=turns.end().saturating_mul(self.rows).saturating_add(self.rows - 1);
             let mut own = ComponentPositions::default();
             for epoch in samples.start() / source.len..=samples.end() / source.len {
@@ -231,11 +231,10 @@ fn sources(components: &[Component], n: u64) -> Result<(Vec<OrderSource>, u64)> 
     let mut sources = Vec::with_capacity(components.len());
     let mut len = 0u64;
     for (c, component) in components.iter().enumerate() {
-        let refused =
-            |reason: String| OrderError::Refused { reason: format!("component {c}: {reason}").into() };
+        let refused = |reason: String| Error::order(format!("component {c}: {reason}"));
         let records = component.records.clone().unwrap_or(0..n);
         if records.start > records.end || records.end > n {
-            return Err(refused(format!("expected records within 0..{n}, found {records:?}")).into());
+            return Err(refused(format!("expected records within 0..{n}, found {records:?}")));
         }
         let source = OrderSource::component(&component.order, records).map_err(|e| match e.into_kind() {
             // Keeps the reason and adds the component, without repeating "order refused".
@@ -243,7 +242,7 @@ fn sources(components: &[Component], n: u64) -> Result<(Vec<OrderSource>, u64)> 
             other => refused(other.to_string()),
         })?;
         if source.len == 0 {
-            return Err(refused("no records".to_owned()).into());
+            return Err(refused("no records".to_owned()));
         }
         len = len
             .checked_add(source.len)
@@ -254,7 +253,6 @@ fn sources(components: &[Component], n: u64) -> Result<(Vec<OrderSource>, u64)> 
 }
 
 #[cold]
-fn too_long() -> crate::Error {
-    let reason = "expected an epoch of at most 2^64 - 1 positions, found more".into();
-    OrderError::Refused { reason }.into()
+fn too_long() -> Error {
+    Error::order("expected an epoch of at most 2^64 - 1 positions, found more")
 }

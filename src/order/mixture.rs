@@ -4,7 +4,7 @@
 
 use super::prp::{Permutation, SMALL};
 use super::weighted::scale;
-use crate::error::{OrderError, Result};
+use crate::error::{Error, OrderError, Result};
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::sync::{Mutex, MutexGuard};
@@ -94,7 +94,7 @@ impl Mixture {
         if weights.is_empty() || weights.len() > MAX_COMPONENTS {
             let reason =
                 format!("expected 1 to {MAX_COMPONENTS} components in a mixture, found {}", weights.len());
-            return Err(OrderError::Refused { reason: reason.into() }.into());
+            return Err(Error::order(reason));
         }
         let limit = if weights.iter().all(|weight| *weight == 1) { u64::MAX } else { MAX_SUM };
         let mut sum = 0u64;
@@ -231,9 +231,9 @@ impl Mixture {
         }
     }
 
-    /// Returns the cycle of a position, and the position in it.
+    /// Returns the cycle of a position, which is not before the first cycle, and the position in it.
     fn split(&self, t: u64) -> (u64, u64) {
-        let ahead = t.saturating_sub(self.from);
+        let ahead = t - self.from;
         (ahead / self.cycle_len(), ahead % self.cycle_len())
     }
 
@@ -311,7 +311,7 @@ pub fn mixture_weights(proportions: &[f64]) -> Result<Vec<u64>> {
     let scaled = scale(proportions)?;
     if scaled.is_empty() || scaled.len() as u64 > PARTS {
         let reason = format!("expected 1 to {PARTS} floating-point proportions, found {}", scaled.len());
-        return Err(OrderError::Refused { reason: reason.into() }.into());
+        return Err(Error::order(reason));
     }
     if let Some(index) = scaled.iter().position(|x| *x == 0) {
         return Err(OrderError::Weight { index, reason: "is 0: leave the component out" }.into());

@@ -31,16 +31,15 @@
 //! | a full shuffle | [`Spec::Global`]: statistically as good as a random permutation; reads are scattered over the dataset |
 //! | a shuffle for disks that seek, or for a network | [`Spec::Block`]: reads blocks of adjacent records; `docs/order.md` gives the design effect |
 //! | a subset of the records | [`Spec::Filtered`], over a [`Subset`] |
-//! | several sources in fixed proportions | [`Spec::Mixture`] of [`Component`]s; [`Spec::Mix`] with options |
-//! | the same number of samples of each class | [`Spec::Mixture`] with weights 1; [`Spec::BalancedBlock`] in blocks |
+//! | several sources in fixed proportions | [`Spec::Mix`] of [`Component`]s |
+//! | the same number of samples of each class | [`Spec::Mix`] of classes with weights 1; [`Spec::BalancedBlock`] in blocks |
 //! | records drawn by weight, with replacement | [`Spec::Weighted`], with [`Weights`] |
 //! | batches of records of like length | [`Spec::Buckets`], with [`Buckets`] |
 //!
 //! An [`Order`] is a spec applied to a number of records, a seed and an epoch. [`RankShare`] divides its
 //! positions into steps and ranks. A [`Cursor`] is the current position of a run, and [`State`] is its saved
 //! form. [`Order::samples`] lists the samples of a step; [`Order::rows_of`] lists the steps and batch rows of
-//! a record. A [`Permutation`] can shuffle data other than records. A [`Split`] divides records into parts by
-//! a hash.
+//! a record. A [`Split`] divides records into parts by a hash.
 //!
 //! **Cost.** A record of a global order takes about 30 ns, or about half of that when filled in batches; see
 //! `docs/performance.md`. Creating an order takes well under a microsecond for any n, except for the tables
@@ -76,7 +75,6 @@ pub use last_batch::LastBatch;
 pub(crate) use last_batch::MAX_SAMPLES;
 pub use lookup::Sample;
 pub use mixture::mixture_weights;
-pub use prp::Permutation;
 pub use share::{RankShare, Run, StepRow};
 pub use spec::{Component, MixSpec, MixStop, Spec};
 pub(crate) use split::FRACTION;

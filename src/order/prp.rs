@@ -10,8 +10,6 @@
 
 #![expect(clippy::indexing_slicing, reason = "positions are inside blocks of fixed lengths")]
 
-use std::fmt;
-
 const G: u64 = 0x9e37_79b9_7f4a_7c15;
 const C1: u64 = 0xbf58_476d_1ce4_e5b9;
 const C2: u64 = 0x94d0_49bb_1331_11eb;
@@ -62,20 +60,12 @@ pub(super) fn mulhi(a: u64, b: u64) -> u64 {
 /// bit by bit. It is designed to match a randomly drawn permutation in every statistic that matters for
 /// training order. It is not a cipher.
 ///
-/// ```
-/// use tfseek::order::Permutation;
-/// let shuffle = Permutation::new(10, 42, 0, 0);
-/// let order: Vec<u64> = (0..10).map(|i| shuffle.get(i)).collect();
-/// assert_eq!(order[..6], [9, 3, 0, 8, 1, 4]);
-/// assert_eq!(shuffle.inverse(8), 3);
-/// ```
-///
 /// **Cost.** The struct takes 80 bytes, and creating it about 100 ns. If `n` is 1000 or more, a number takes
 /// about 30 ns, and up to three times as long just above a power of two. For a smaller `n`, a number takes
 /// 1024/n passes through the rounds on average: 300 ns at 100, 10 us at 2. [`fill`](Permutation::fill) takes
 /// about half the time per number.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Permutation {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Permutation {
     n: u64,
     keys: [u64; ROUNDS],
     /// Width of the left half in bits.
@@ -87,7 +77,7 @@ pub struct Permutation {
 impl Permutation {
     /// Creates the permutation of the numbers below `n` for a seed, an epoch and a stream. Different streams
     /// give independent permutations under one seed. The shuffle of a whole dataset has stream 0.
-    pub fn new(n: u64, seed: u64, epoch: u64, stream: u64) -> Permutation {
+    pub(super) fn new(n: u64, seed: u64, epoch: u64, stream: u64) -> Permutation {
         let h = absorb([TAG, seed, epoch, stream, n]);
         let bits = (u64::BITS - n.saturating_sub(1).leading_zeros()).max(MIN_BITS);
         Permutation {
@@ -102,7 +92,7 @@ impl Permutation {
     ///
     /// # Panics
     /// Panics if `i` is not below `n`.
-    pub fn get(&self, i: u64) -> u64 {
+    pub(super) fn get(&self, i: u64) -> u64 {
         self.check(i);
         self.walk(i, |l, r| {
             for pair in self.keys.chunks_exact(2) {
@@ -116,7 +106,7 @@ impl Permutation {
     ///
     /// # Panics
     /// Panics if `number` is not below `n`.
-    pub fn inverse(&self, number: u64) -> u64 {
+    pub(super) fn inverse(&self, number: u64) -> u64 {
         self.check(number);
         self.walk(number, |l, r| {
             for pair in self.keys.chunks_exact(2).rev() {
@@ -130,7 +120,7 @@ impl Permutation {
     ///
     /// # Panics
     /// Panics if there are fewer than `start + out.len()` positions.
-    pub fn fill(&self, start: u64, out: &mut [u64]) {
+    pub(super) fn fill(&self, start: u64, out: &mut [u64]) {
         assert!(
             out.len() as u64 <= self.n && start <= self.n - out.len() as u64,
             "no {} positions from {start} on: there are {}",
@@ -256,12 +246,6 @@ impl Permutation {
     }
 }
 
-impl fmt::Debug for Permutation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Permutation").field("n", &self.n).finish_non_exhaustive()
-    }
-}
-
 /// Computes the round function: two multiplications, and the top `bits` of the result.
 fn f(x: u64, key: u64, bits: u32) -> u64 {
     let mut z = (x ^ key).wrapping_mul(C1);
@@ -280,6 +264,19 @@ mod tests {
             let mut numbers = vec![0; n as usize];
             order.fill_small(&mut numbers);
             assert!((0..n).all(|i| numbers[i as usize] == order.get(i)), "{n}");
+            assert!((0..n).all(|i| order.inverse(order.get(i)) == i), "{n}");
         }
+    }
+
+    #[test]
+    fn positions_out_of_range_panic() {
+        let shuffle = Permutation::new(5, 0, 0, 0);
+        for bad in [5, 6, 1023, u64::MAX] {
+            assert!(std::panic::catch_unwind(|| shuffle.get(bad)).is_err());
+            assert!(std::panic::catch_unwind(|| shuffle.inverse(bad)).is_err());
+            assert!(std::panic::catch_unwind(|| shuffle.fill(bad, &mut [0])).is_err());
+        }
+        assert!(std::panic::catch_unwind(|| Permutation::new(0, 0, 0, 0).get(0)).is_err());
+        assert!(std::panic::catch_unwind(|| shuffle.fill(0, &mut [0; 6])).is_err());
     }
 }

@@ -9,7 +9,7 @@
 
 use super::buckets::BucketSteps;
 use super::last_batch::LastBatch;
-use crate::error::{OrderError, Result};
+use crate::error::{Error, OrderError, Result};
 
 /// The share of one rank in an epoch: its positions in each step.
 ///
@@ -135,7 +135,7 @@ impl RankShare {
             (self.worker, self.workers) = (worker, workers);
             return Ok(self);
         };
-        Err(OrderError::Refused { reason: reason.into() }.into())
+        Err(Error::order(reason))
     }
 
     /// Returns the number of steps until the epoch ends. It is the same on all ranks. With

@@ -8,7 +8,7 @@ use super::prp::Permutation;
 use super::spec::Spec;
 use super::subset::Subset;
 use super::weighted::Weights;
-use crate::error::{Count, OrderError, Result};
+use crate::error::{Count, Error, Result};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -54,8 +54,8 @@ impl OrderSource {
     /// Creates the source of a spec over `records`.
     ///
     /// # Errors
-    /// [`OrderError`] if the spec does not match the number of records, is nested, or has invalid block
-    /// sizes.
+    /// [`ErrorKind::Order`](crate::ErrorKind::Order) if the spec does not match the number of records, is
+    /// nested, or has invalid block sizes.
     pub(super) fn new(spec: &Spec, records: Range<u64>) -> Result<OrderSource> {
         let n = records.end - records.start;
         let (filter, spec) = match spec {
@@ -64,7 +64,7 @@ impl OrderSource {
         };
         if let Some(filter) = filter.as_ref().filter(|filter| filter.end() > n) {
             let reason = format!("expected a filter of records below {n}, found record {}", filter.end() - 1);
-            return Err(OrderError::Refused { reason: reason.into() }.into());
+            return Err(Error::order(reason));
         }
         let len = filter.as_ref().map_or(n, Subset::len);
         let kind = match spec {
@@ -77,7 +77,7 @@ impl OrderSource {
             Spec::Weighted(weights) if weights.len() == len => SourceKind::Weighted(weights.clone()),
             Spec::Weighted(weights) => {
                 let reason = format!("expected {len} weights, one per record, found {}", weights.len());
-                return Err(OrderError::Refused { reason: reason.into() }.into());
+                return Err(Error::order(reason));
             }
             Spec::Buckets(buckets) => SourceKind::Buckets(BucketOrder::new(buckets, len)?),
             Spec::BalancedBlock { classes, block, window } => {
@@ -85,13 +85,13 @@ impl OrderSource {
                 if classes.records() != len {
                     let reason =
                         format!("expected the classes of {len} records, found {}", classes.records());
-                    return Err(OrderError::Refused { reason: reason.into() }.into());
+                    return Err(Error::order(reason));
                 }
                 SourceKind::Balanced(Arc::new(BalancedBlocks::new(classes.clone(), *block, *window)))
             }
-            Spec::Filtered { .. } | Spec::Mixture(_) | Spec::Mix(_) => {
+            Spec::Filtered { .. } | Spec::Mix(_) => {
                 let reason = "a filter or a component must have a plain order: no mixture, no second filter";
-                return Err(OrderError::Refused { reason: reason.into() }.into());
+                return Err(Error::order(reason));
             }
         };
         Ok(OrderSource { first: records.start, len, filter, kind })
@@ -101,8 +101,7 @@ impl OrderSource {
     pub(super) fn component(spec: &Spec, records: Range<u64>) -> Result<OrderSource> {
         let source = OrderSource::new(spec, records)?;
         if matches!(source.kind, SourceKind::Buckets(_) | SourceKind::Balanced(_)) {
-            let reason = "a component must have a plain order: no buckets, no balanced blocks";
-            return Err(OrderError::Refused { reason: reason.into() }.into());
+            return Err(Error::order("a component must have a plain order: no buckets, no balanced blocks"));
         }
         Ok(source)
     }
@@ -252,8 +251,7 @@ impl OrderSource {
 }
 
 impl OrderSource {
-    /// Describes the source as text for users, for [`Order::describe`](super::Order::describe) and, without a
-    /// batch size, [`Order::summary`](super::Order::summary).
+    /// Describes the source as text for users, for [`Order::describe`](super::Order::describe).
     pub(super) fn describe(&self, global_batch: Option<u64>) -> String {
         let records = match &self.filter {
             Some(filter) => format!("{} of a filter", Count(filter.len(), "record")),
@@ -277,7 +275,9 @@ impl OrderSource {
                      cost){deff}"
                 );
             }
-            let in_memory = block.saturating_mul(window).saturating_mul(2).min(self.len);
+            // One of several windows has fewer records than all.
+            let of_window = block * window;
+            let in_memory = of_window + of_window.min(self.len - of_window);
             let (window, in_memory, deff) =
                 (Count(window, "block"), Count(in_memory, "record"), deff(Some(window)));
             format!(

@@ -56,9 +56,9 @@ pub enum Spec {
     },
     /// Several sources in fixed proportions. With the weights q and their sum P, each cycle of P positions
     /// contains exactly q\[c\] samples of component c. The length of an epoch is the number of records of all
-    /// components together. If the proportions differ from the sizes' proportions, an epoch contains some
-    /// records several times and others not at all. The next epoch continues each component at the position
-    /// where the last one ended.
+    /// components together, unless the mix has another [end](MixSpec::stop). If the proportions differ from
+    /// the sizes' proportions, an epoch contains some records several times and others not at all. The next
+    /// epoch continues each component at the position where the last one ended.
     ///
     /// What a component has given is always the beginning of its own order, without repetition. Each cycle
     /// needs a table of P entries, which is made when an order enters the cycle. So P is at most 2^20, unless
@@ -66,12 +66,10 @@ pub enum Spec {
     ///
     /// A cycle takes at least 4 us, which is 400 ns per position at P = 10. Weights with a common factor mix
     /// in the same proportions over longer, faster cycles.
-    Mixture(Vec<Component>),
-    /// Several sources in fixed proportions, with options: whole batches, and other ends of an epoch.
     Mix(MixSpec),
 }
 
-/// A source of a mixture.
+/// A source of a mix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Component {
     /// Number of its samples per cycle.
@@ -93,8 +91,7 @@ pub enum MixStop {
     All,
 }
 
-/// Components in proportions, with options. [`Spec::Mixture`](super::Spec::Mixture) is the mix of rows that
-/// never stops.
+/// Components in proportions, with options: whole batches, and other ends of an epoch.
 ///
 /// ```
 /// use tfseek::order::{Component, MixSpec, MixStop, Order, Spec};
@@ -153,6 +150,17 @@ impl MixSpec {
     pub(super) fn weights(&self) -> Vec<u64> {
         self.components.iter().map(|component| component.weight).collect()
     }
+
+    /// Returns true for balanced classes, as of [`Spec::balanced`]. Their saved states have a kind of their
+    /// own.
+    pub(crate) fn is_balanced(&self) -> bool {
+        let is_class = |component: &Component| {
+            let is_filtered =
+                matches!(&component.order, Spec::Filtered { order, .. } if **order == Spec::Global);
+            component.weight == 1 && component.records.is_none() && is_filtered
+        };
+        self.batch.is_none() && self.stop == MixStop::Never && self.components.iter().all(is_class)
+    }
 }
 
 impl Spec {
@@ -184,7 +192,6 @@ impl Spec {
             Spec::Global | Spec::Weighted(_) | Spec::Buckets(_) => true,
             Spec::Sequential | Spec::Block { .. } | Spec::BalancedBlock { .. } => false,
             Spec::Filtered { order, .. } => order.is_scattered(),
-            Spec::Mixture(components) => components.iter().any(|component| component.order.is_scattered()),
             Spec::Mix(mix) => mix.orders().any(Spec::is_scattered),
         }
     }
@@ -195,10 +202,10 @@ impl Spec {
         Spec::Filtered { subset, order: Box::new(self) }
     }
 
-    /// Returns a mixture of classes with the weight 1 each.
+    /// Returns a mix of classes with the weight 1 each.
     pub(crate) fn balanced(classes: impl IntoIterator<Item = Subset>) -> Spec {
         let class = |filter| Component::new(1, Spec::Global.filtered(filter));
-        Spec::Mixture(classes.into_iter().map(class).collect())
+        Spec::Mix(MixSpec::new(classes.into_iter().map(class).collect()))
     }
 }
 

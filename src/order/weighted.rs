@@ -4,7 +4,7 @@
 
 use super::digest::digest;
 use super::prp::{absorb, mulhi, nth};
-use crate::error::{OrderError, Result};
+use crate::error::{Error, OrderError, Result};
 use std::fmt;
 use std::sync::Arc;
 
@@ -46,13 +46,10 @@ impl Weights {
     pub fn new(weights: impl Into<Vec<u32>>) -> Result<Weights> {
         let weights = weights.into();
         if weights.len() as u64 > u64::from(u32::MAX) {
-            return Err(OrderError::Refused {
-                reason: format!("expected at most 2^32 - 1 weights, found {}", weights.len()).into(),
-            }
-            .into());
+            return Err(Error::order(format!("expected at most 2^32 - 1 weights, found {}", weights.len())));
         }
         if weights.iter().all(|w| *w == 0) {
-            return Err(OrderError::Refused { reason: "expected a weight above 0, found none".into() }.into());
+            return Err(Error::order("expected a weight above 0, found none"));
         }
         let (threshold, alias) = vose(&weights);
         let digest = digest(weights.iter().map(|w| u64::from(*w)));

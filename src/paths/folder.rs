@@ -2,7 +2,7 @@
 
 use super::natural::natural_cmp;
 use super::replaced::{self, explained};
-use super::set::{FoundShard, ShardName};
+use super::set::{FoundShard, ShardName, folder_at};
 use crate::error::{Error, ErrorKind, PathsError, Result};
 use crate::io::{Compression, open_regular, sniff, split_query};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -73,8 +73,7 @@ pub(super) fn shards_in(dirs: &BTreeSet<PathBuf>, folders: &mut Vec<PathBuf>) ->
     let mut found = Vec::new();
     let mut others = Vec::new();
     for dir in dirs {
-        // The empty path is the current folder.
-        let opened = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
+        let opened = folder_at(dir);
         let in_dir = |e| Error::from(e).in_file(opened);
         for entry in fs::read_dir(opened).map_err(in_dir)? {
             let name = entry.map_err(in_dir)?.file_name();
@@ -94,9 +93,7 @@ pub(super) fn shards_in(dirs: &BTreeSet<PathBuf>, folders: &mut Vec<PathBuf>) ->
         replaced::check(dir, |name| !by_extension || has_extension(&name.to_string_lossy()))?;
     }
     if by_extension {
-        let opened =
-            |dir: &PathBuf| if dir.as_os_str().is_empty() { PathBuf::from(".") } else { dir.clone() };
-        folders.extend(dirs.iter().map(opened));
+        folders.extend(dirs.iter().map(|dir| folder_at(dir).to_path_buf()));
         return Ok(found);
     }
     let others = recognised(others);

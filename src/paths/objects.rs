@@ -157,6 +157,22 @@ fn common_start<'w>(words: &[&'w str]) -> &'w str {
     first.get(..end).unwrap_or(first)
 }
 
+/// Returns the objects of a folder that these words of a pattern may match.
+fn list_for(storage: &Storage, store: &dyn Store, words: &[&str]) -> Result<Listing> {
+    let literals: Vec<&str> = words.iter().map(|word| literal(word)).collect();
+    let prefix = common_start(&literals);
+    let is_deep =
+        |word: &&str| is_of_folders(word) || word.strip_prefix(prefix).is_some_and(|rest| rest.contains('/'));
+    match storage.list(store, prefix, words.iter().any(is_deep)) {
+        Err(e) if may_have_no_listings(&e) => {
+            let Some(names) = all_names(words) else { return Err(e) };
+            let names: Vec<&str> = names.iter().map(|name| &**name).collect();
+            list_each(storage, store, &names)
+        }
+        listing => listing,
+    }
+}
+
 /// Returns the objects that a pattern matches.
 fn matching(storage: &Storage, store: &dyn Store, url: &str, allow_missing: bool) -> Result<Vec<FoundShard>> {
     let pattern = || bare_url(url).into_boxed_str();
@@ -171,20 +187,7 @@ fn matching(storage: &Storage, store: &dyn Store, url: &str, allow_missing: bool
     let mut all = Vec::new();
     let mut missing = MissingWords::default();
     for words in folders.values() {
-        let literals: Vec<&str> = words.iter().map(|word| literal(word)).collect();
-        let prefix = common_start(&literals);
-        let is_deep = |word: &&str| {
-            is_of_folders(word) || word.strip_prefix(prefix).is_some_and(|rest| rest.contains('/'))
-        };
-        let deep = words.iter().any(is_deep);
-        let listing = match storage.list(store, prefix, deep) {
-            Err(e) if may_have_no_listings(&e) => {
-                let Some(names) = all_names(words) else { return Err(e) };
-                let names: Vec<&str> = names.iter().map(|name| &**name).collect();
-                list_each(storage, store, &names)?
-            }
-            listing => listing?,
-        };
+        let listing = list_for(storage, store, words)?;
         let names: BTreeSet<&str> = listing.objects.iter().map(|object| &*object.url).collect();
         // The name of an object may look like a URL with a query.
         let given = |url: &str, searched| {

@@ -14,7 +14,7 @@
 //! folder's files back restores the set. Old shards are linked, not copied or renamed, so a set lacks one
 //! name at a time only.
 
-use super::set::{ShardName, set_of};
+use super::set::{ShardName, folder_at, set_of};
 use crate::error::{Error, ErrorKind, PathsError, Result};
 use crate::io::{HiddenFolder, OutputTarget, folder, sync_folder};
 use std::collections::{BTreeMap, BTreeSet};
@@ -107,9 +107,7 @@ impl OldFiles {
 /// # Errors
 /// [`PathsError::Interrupted`].
 pub(super) fn check(folder: &Path, wanted: impl Fn(&OsStr) -> bool) -> Result<()> {
-    let Ok(old) = OldFiles::read(if folder.as_os_str().is_empty() { Path::new(".") } else { folder }) else {
-        return Ok(());
-    };
+    let Ok(old) = OldFiles::read(folder_at(folder)) else { return Ok(()) };
     for set in old.interrupted().into_iter().flatten() {
         let Some(names) = old.sets.get(set).filter(|names| names.iter().any(|name| wanted(name))) else {
             continue;

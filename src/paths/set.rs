@@ -175,6 +175,11 @@ fn gaps(present: &[u64], total: u64) -> impl Iterator<Item = u64> {
     (0..total).filter(move |i| present.next_if_eq(i).is_none())
 }
 
+/// Returns the folder of this path. The empty path is the current folder.
+pub(super) fn folder_at(path: &Path) -> &Path {
+    if path.as_os_str().is_empty() { Path::new(".") } else { path }
+}
+
 /// A parsed pattern `<stem>@<total><suffix>`. The total may be `*`.
 pub(super) struct AtPattern<'a> {
     stem: &'a str,
@@ -209,7 +214,7 @@ impl<'a> AtPattern<'a> {
     /// Returns the set's shards in `dir`. Lists the folder instead of counting up to the total, which may be
     /// any number. No shard is an error unless gaps are allowed.
     pub(super) fn resolve(&self, dir: &Path, allow_missing: bool) -> Result<Vec<FoundShard>> {
-        let listed = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
+        let listed = folder_at(dir);
         let in_dir = |e| Error::from(e).in_file(listed);
         match fs::read_dir(listed) {
             Ok(entries) => {

@@ -1,6 +1,7 @@
 //! Files that match wildcards, found folder by folder.
 
 use super::folder::exists;
+use super::set::folder_at;
 use crate::error::{Error, PathsError, Result};
 use glob::{MatchOptions, Pattern};
 use std::collections::{BTreeSet, HashSet};
@@ -98,8 +99,7 @@ impl Folders {
         let mut found = BTreeSet::new();
         for folder in folders {
             let in_folder = |e: io::Error| Error::from(e).in_file(folder);
-            // The empty path is the current folder.
-            let opened = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+            let opened = folder_at(folder);
             if !opened.is_dir() {
                 continue;
             }
@@ -120,10 +120,8 @@ impl Folders {
     /// folder a billion times.
     fn with_all_below(&mut self, folders: BTreeSet<PathBuf>) -> Result<BTreeSet<PathBuf>> {
         let mut visited = HashSet::new();
-        let mut is_new = |path: &PathBuf| {
-            let opened = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-            visited.insert(opened.canonicalize().unwrap_or_else(|_| path.clone()))
-        };
+        let mut is_new =
+            |path: &PathBuf| visited.insert(folder_at(path).canonicalize().unwrap_or_else(|_| path.clone()));
         let mut all = BTreeSet::new();
         let mut new = folders;
         new.retain(&mut is_new);

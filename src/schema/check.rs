@@ -1,8 +1,8 @@
 //! Validation of schemas.
 
 use super::spec::{FeatureSpec, Partition, SplitsDType};
-use crate::error::{Error, ErrorKind, Result};
-use crate::example::DType;
+use crate::error::{Error, Result};
+use crate::example::{DType, FeatureBuf};
 use crate::tensor::TensorDType;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,7 +23,9 @@ pub(super) fn specs(
     feature_lists: &[(String, FeatureSpec)],
 ) -> Result<()> {
     if !sequence && let Some((name, _)) = feature_lists.first() {
-        return Err(spec_error("feature lists are for a schema of SequenceExamples").feature(name.as_bytes()));
+        return Err(
+            Error::spec("feature lists are for a schema of SequenceExamples").feature(name.as_bytes())
+        );
     }
     check_specs(if sequence { SpecOwner::Context } else { SpecOwner::Example }, features)?;
     check_specs(SpecOwner::FeatureLists, feature_lists)
@@ -36,16 +38,11 @@ fn check_specs(owner: SpecOwner, specs: &[(String, FeatureSpec)]) -> Result<()> 
         let result = if names.insert(name) {
             check_spec(owner, spec).and_then(|()| claim_roles(&mut roles, name, spec))
         } else {
-            Err(spec_error("the name is given twice"))
+            Err(Error::spec("the name is given twice"))
         };
         result.map_err(|e| e.feature(name.as_bytes()))?;
     }
     Ok(())
-}
-
-#[cold]
-fn spec_error(reason: impl Into<Box<str>>) -> Error {
-    ErrorKind::Spec(reason.into()).into()
 }
 
 /// Exclusive limit of shape sizes and row lengths. They fit into an `i64`, and their size in bytes fits into
@@ -59,119 +56,118 @@ fn is_below_limit(size: usize) -> bool {
 /// Returns the number of elements of a shape.
 fn elements(shape: &[usize]) -> Result<usize> {
     if let Some(dim) = shape.iter().find(|&&dim| !is_below_limit(dim)) {
-        return Err(spec_error(format!("shape: expected dimensions below 2^62, found {dim}")));
+        return Err(Error::spec(format!("shape: expected dimensions below 2^62, found {dim}")));
     }
     let product = shape.iter().try_fold(1usize, |product, &dim| product.checked_mul(dim));
     let product = product.filter(|&product| is_below_limit(product));
-    product.ok_or_else(|| spec_error(format!("shape: expected fewer than 2^62 elements, found {shape:?}")))
+    product.ok_or_else(|| Error::spec(format!("shape: expected fewer than 2^62 elements, found {shape:?}")))
 }
 
 fn check_spec(owner: SpecOwner, spec: &FeatureSpec) -> Result<()> {
+    if let Some(reason) = refused_by(owner, spec) {
+        return Err(Error::spec(reason));
+    }
     match spec {
         FeatureSpec::FixedLen { shape, dtype, default } => {
-            if owner == SpecOwner::FeatureLists {
-                return Err(spec_error(
-                    "a feature list can have any number of steps: expected fixed_sequence, found fixed",
-                ));
-            }
             let elements = elements(shape)?;
             let Some(default) = default else { return Ok(()) };
             check_default_kind(default.kind(), *dtype)?;
             match default.len() {
-                0 => Err(spec_error("a default without values cannot replace an absent feature")),
+                0 => Err(Error::spec("a default without values cannot replace an absent feature")),
                 len if len == elements => Ok(()),
-                len => Err(spec_error(format!(
+                len => Err(Error::spec(format!(
                     "default: expected {elements} values for the shape {shape:?}, found {len} (a single value is not repeated)"
                 ))),
             }
         }
         FeatureSpec::Optional { dtype, default } => {
-            if owner == SpecOwner::FeatureLists {
-                return Err(spec_error(
-                    "a feature list can have any number of steps: expected fixed_sequence, found optional",
-                ));
-            }
-            let Some(default) = default else { return Ok(()) };
-            check_default_kind(default.kind(), *dtype)?;
-            match default.len() {
-                1 => Ok(()),
-                len => Err(spec_error(format!("default: expected one value for an optional, found {len}"))),
-            }
+            check_single_default(default.as_ref(), *dtype, " for an optional")
         }
         FeatureSpec::VarLen { .. } => Ok(()),
-        FeatureSpec::Image(_) if owner == SpecOwner::FeatureLists => {
-            Err(spec_error("a feature list cannot have an image"))
-        }
         FeatureSpec::Image(image) => image.check(),
         FeatureSpec::FixedLenSequence { shape, dtype, allow_missing, default } => {
             if elements(shape)? == 0 {
-                return Err(spec_error(format!(
+                return Err(Error::spec(format!(
                     "a block of shape {shape:?} has no values, so blocks cannot be counted"
                 )));
             }
             match owner {
-                SpecOwner::Context => return Err(spec_error("a context cannot have a fixed_sequence")),
-                SpecOwner::Example if !allow_missing => {
-                    return Err(spec_error(
-                        "a fixed_sequence needs allow_missing, because an absent feature has no blocks",
-                    ));
-                }
+                SpecOwner::Context => Err(Error::spec("a context cannot have a fixed_sequence")),
+                SpecOwner::Example if !allow_missing => Err(Error::spec(
+                    "a fixed_sequence needs allow_missing, because an absent feature has no blocks",
+                )),
                 SpecOwner::FeatureLists if default.is_some() => {
-                    return Err(spec_error("a feature list cannot have a default"));
+                    Err(Error::spec("a feature list cannot have a default"))
                 }
-                _ => {}
-            }
-            let Some(default) = default else { return Ok(()) };
-            check_default_kind(default.kind(), *dtype)?;
-            match default.len() {
-                1 => Ok(()),
-                len => Err(spec_error(format!(
-                    "default: expected one value, the padding of a fixed_sequence, found {len}"
-                ))),
+                _ => check_single_default(default.as_ref(), *dtype, ", the padding of a fixed_sequence"),
             }
         }
-        FeatureSpec::Ragged { value_key, partitions, .. } => {
-            if value_key.as_deref() == Some("") {
-                return Err(spec_error("value_key: expected a name, found an empty string"));
-            }
-            partitions.iter().try_for_each(|partition| match partition {
-                Partition::UniformRowLength(0) => {
-                    Err(spec_error("uniform_row_length: expected a length of at least 1, found 0"))
-                }
-                Partition::UniformRowLength(length) if !is_below_limit(*length) => Err(spec_error(format!(
-                    "uniform_row_length: expected a length below 2^62, found {length}"
-                ))),
-                _ => Ok(()),
-            })
-        }
-        FeatureSpec::Sparse { index_keys, value_key, size, .. } => {
-            if owner != SpecOwner::Example {
-                return Err(spec_error("a SequenceExample cannot have a sparse feature"));
-            }
-            if index_keys.is_empty() || index_keys.iter().any(String::is_empty) || value_key.is_empty() {
-                return Err(spec_error("a sparse feature needs index_key and value_key"));
-            }
-            if index_keys.len() != size.len() {
-                let keys = index_keys.len();
-                let sizes = size.len();
-                return Err(spec_error(format!(
-                    "expected one size per index key, found {keys} index keys and {sizes} sizes"
-                )));
-            }
-            match size.iter().find(|&&size| i64::try_from(size).is_err()) {
-                Some(size) => Err(spec_error(format!("the size {size} does not fit into an int64"))),
-                None => Ok(()),
-            }
-        }
+        FeatureSpec::Ragged { value_key, partitions, .. } => check_ragged(value_key.as_deref(), partitions),
+        FeatureSpec::Sparse { index_keys, value_key, size, .. } => check_sparse(index_keys, value_key, size),
         FeatureSpec::Raw { dtype, shape, .. } | FeatureSpec::Tensor { dtype, shape } => {
-            if owner == SpecOwner::FeatureLists {
-                let name = spec.name();
-                return Err(spec_error(format!(
-                    "a feature list cannot have arrays in byte strings, found {name}"
-                )));
-            }
             check_array(*dtype, shape)
         }
+    }
+}
+
+/// Returns why a message or map cannot have such a spec.
+fn refused_by(owner: SpecOwner, spec: &FeatureSpec) -> Option<String> {
+    let name = spec.name();
+    match spec {
+        FeatureSpec::Sparse { .. } if owner != SpecOwner::Example => {
+            Some("a SequenceExample cannot have a sparse feature".into())
+        }
+        _ if owner != SpecOwner::FeatureLists => None,
+        FeatureSpec::FixedLen { .. } | FeatureSpec::Optional { .. } => Some(format!(
+            "a feature list can have any number of steps: expected fixed_sequence, found {name}"
+        )),
+        FeatureSpec::Image(_) => Some("a feature list cannot have an image".into()),
+        FeatureSpec::Raw { .. } | FeatureSpec::Tensor { .. } => {
+            Some(format!("a feature list cannot have arrays in byte strings, found {name}"))
+        }
+        _ => None,
+    }
+}
+
+/// Validates a default of one value. `purpose` ends the message about another number of values.
+fn check_single_default(default: Option<&FeatureBuf>, dtype: DType, purpose: &str) -> Result<()> {
+    let Some(default) = default else { return Ok(()) };
+    check_default_kind(default.kind(), dtype)?;
+    match default.len() {
+        1 => Ok(()),
+        len => Err(Error::spec(format!("default: expected one value{purpose}, found {len}"))),
+    }
+}
+
+fn check_ragged(value_key: Option<&str>, partitions: &[Partition]) -> Result<()> {
+    if value_key == Some("") {
+        return Err(Error::spec("value_key: expected a name, found an empty string"));
+    }
+    partitions.iter().try_for_each(|partition| match partition {
+        Partition::UniformRowLength(0) => {
+            Err(Error::spec("uniform_row_length: expected a length of at least 1, found 0"))
+        }
+        Partition::UniformRowLength(length) if !is_below_limit(*length) => {
+            Err(Error::spec(format!("uniform_row_length: expected a length below 2^62, found {length}")))
+        }
+        _ => Ok(()),
+    })
+}
+
+fn check_sparse(index_keys: &[String], value_key: &str, size: &[u64]) -> Result<()> {
+    if index_keys.is_empty() || index_keys.iter().any(String::is_empty) || value_key.is_empty() {
+        return Err(Error::spec("a sparse feature needs index_key and value_key"));
+    }
+    if index_keys.len() != size.len() {
+        let keys = index_keys.len();
+        let sizes = size.len();
+        return Err(Error::spec(format!(
+            "expected one size per index key, found {keys} index keys and {sizes} sizes"
+        )));
+    }
+    match size.iter().find(|&&size| i64::try_from(size).is_err()) {
+        Some(size) => Err(Error::spec(format!("the size {size} does not fit into an int64"))),
+        None => Ok(()),
     }
 }
 
@@ -186,15 +182,15 @@ pub(crate) fn array_sizes(shape: &[Option<usize>]) -> (bool, &[Option<usize>]) {
 /// Validates the type and the shape of the arrays in byte strings.
 fn check_array(dtype: TensorDType, shape: &[Option<usize>]) -> Result<()> {
     if dtype.size().is_none() {
-        return Err(spec_error("dtype: expected numbers or bools, found string"));
+        return Err(Error::spec("dtype: expected numbers or bools, found string"));
     }
     let (any, sizes) = array_sizes(shape);
     let sizes: Option<Vec<usize>> = sizes.iter().copied().collect();
     let Some(sizes) = sizes else {
-        return Err(spec_error("shape: expected an open dimension as the first only, found another"));
+        return Err(Error::spec("shape: expected an open dimension as the first only, found another"));
     };
     if elements(&sizes)? == 0 && any {
-        return Err(spec_error(format!(
+        return Err(Error::spec(format!(
             "an item of shape {sizes:?} has no values, so items cannot be counted"
         )));
     }
@@ -206,7 +202,7 @@ fn check_default_kind(found: Option<DType>, dtype: DType) -> Result<()> {
         Some(found) if found == dtype => Ok(()),
         found => {
             let found = found.map_or("no kind", DType::name);
-            Err(spec_error(format!("default: expected values of kind {dtype}, found {found}")))
+            Err(Error::spec(format!("default: expected values of kind {dtype}, found {found}")))
         }
     }
 }
@@ -238,7 +234,7 @@ fn claim_roles<'a>(roles: &mut BTreeMap<&'a str, Role>, name: &'a str, spec: &'a
         }
         // Sparse columns may share keys, and so may ragged columns, if their types are equal.
         Entry::Occupied(taken) if *taken.get() == role && role != Role::Dense => Ok(()),
-        Entry::Occupied(taken) => Err(spec_error(format!(
+        Entry::Occupied(taken) => Err(Error::spec(format!(
             "the feature \"{}\" is used as {} and as {role}",
             key.escape_debug(),
             taken.get()

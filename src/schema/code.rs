@@ -1,7 +1,7 @@
 //! Code generation: writes a schema as Python code for TensorFlow.
 
 use super::literal::{FormatFn, decimal, list, nested};
-use super::{ByteOrder, FeatureSpec, Partition, Schema, SplitsDType};
+use super::{FeatureSpec, Partition, Schema, SplitsDType};
 use crate::example::FeatureBuf;
 use std::collections::BTreeMap;
 use std::fmt::{self, Formatter, Write};
@@ -54,9 +54,9 @@ fn py_comment(f: &mut Formatter<'_>, spec: &FeatureSpec) -> fmt::Result {
             f.write_str("  # optional; tf.io accepts several values")
         }
         FeatureSpec::Optional { .. } => f.write_str("  # optional; tf.io refuses an empty list"),
-        FeatureSpec::Raw { dtype, shape, byte_order } => {
+        FeatureSpec::Raw { dtype, shape, little_endian } => {
             write!(f, "  # tf.io.decode_raw(.., tf.{dtype}")?;
-            if *byte_order == ByteOrder::Big {
+            if !little_endian {
                 f.write_str(", little_endian=False")?;
             }
             f.write_str("), then tf.reshape(.., ")?;
@@ -103,13 +103,7 @@ fn py_spec(f: &mut Formatter<'_>, spec: &FeatureSpec) -> fmt::Result {
             }
             if !partitions.is_empty() {
                 f.write_str(", partitions=")?;
-                list(f, partitions, |partition, f| {
-                    write!(f, "tf.io.RaggedFeature.{}(", variant(partition))?;
-                    match partition {
-                        Partition::UniformRowLength(length) => write!(f, "{length})"),
-                        keyed => write!(f, "{})", PyStr(keyed.key().unwrap_or_default())),
-                    }
-                })?;
+                list(f, partitions, py_partition)?;
             }
             if *row_splits_dtype != SplitsDType::default() {
                 write!(f, ", row_splits_dtype=tf.{}", row_splits_dtype.name())?;
@@ -206,14 +200,17 @@ fn py_char(c: char, quote: char, f: &mut Formatter<'_>) -> fmt::Result {
     }
 }
 
-/// Returns the name of a partition's class.
-fn variant(partition: &Partition) -> &'static str {
-    match partition {
-        Partition::RowSplits(_) => "RowSplits",
-        Partition::RowLengths(_) => "RowLengths",
-        Partition::RowStarts(_) => "RowStarts",
-        Partition::RowLimits(_) => "RowLimits",
-        Partition::ValueRowIds(_) => "ValueRowIds",
-        Partition::UniformRowLength(_) => "UniformRowLength",
-    }
+/// Writes a partition as an object of its class.
+fn py_partition(partition: &Partition, f: &mut Formatter<'_>) -> fmt::Result {
+    let (class, key) = match partition {
+        Partition::RowSplits(key) => ("RowSplits", key),
+        Partition::RowLengths(key) => ("RowLengths", key),
+        Partition::RowStarts(key) => ("RowStarts", key),
+        Partition::RowLimits(key) => ("RowLimits", key),
+        Partition::ValueRowIds(key) => ("ValueRowIds", key),
+        Partition::UniformRowLength(length) => {
+            return write!(f, "tf.io.RaggedFeature.UniformRowLength({length})");
+        }
+    };
+    write!(f, "tf.io.RaggedFeature.{class}({})", PyStr(key))
 }

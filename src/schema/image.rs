@@ -1,6 +1,6 @@
 //! `ImageSpec`: what is made of a picture. The library keeps it as data. `tfseek-image` decodes pictures.
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::tensor::TensorDType;
 
 /// The largest number of pixels of a picture: 100 million.
@@ -78,11 +78,6 @@ impl Default for ImageSpec {
     }
 }
 
-#[cold]
-fn spec_error(reason: impl Into<Box<str>>) -> Error {
-    ErrorKind::Spec(reason.into()).into()
-}
-
 impl ImageSpec {
     /// Checks that the spec does not contradict itself.
     ///
@@ -90,22 +85,26 @@ impl ImageSpec {
     /// [`ErrorKind::Spec`](crate::ErrorKind::Spec).
     pub fn check(&self) -> Result<()> {
         if ![1, 3, 4].contains(&self.channels) {
-            return Err(spec_error(format!("channels: expected 1, 3 or 4, found {}", self.channels)));
+            return Err(Error::spec(format!("channels: expected 1, 3 or 4, found {}", self.channels)));
         }
         if ![TensorDType::UInt8, TensorDType::UInt16].contains(&self.dtype) {
-            return Err(spec_error(format!("dtype: expected uint8 or uint16, found {}", self.dtype)));
+            return Err(Error::spec(format!("dtype: expected uint8 or uint16, found {}", self.dtype)));
         }
         if let Some([h, w]) = self.size {
             let pixels = u64::from(h) * u64::from(w);
             if pixels == 0 || pixels > MOST_PIXELS as u64 {
-                return Err(spec_error(format!("size: expected 1 to {MOST_PIXELS} pixels, found {h} x {w}")));
+                return Err(Error::spec(format!(
+                    "size: expected 1 to {MOST_PIXELS} pixels, found {h} x {w}"
+                )));
             }
         }
         match (self.crop, self.size, self.resize) {
-            (Some(_), None, _) => Err(spec_error("crop: a crop requires a size")),
-            (Some(Crop::RandomResized), _, None) => Err(spec_error("crop: random_resized requires a resize")),
+            (Some(_), None, _) => Err(Error::spec("crop: a crop requires a size")),
+            (Some(Crop::RandomResized), _, None) => {
+                Err(Error::spec("crop: random_resized requires a resize"))
+            }
             _ if self.crop_with.as_deref() == Some("") => {
-                Err(spec_error("crop_with: expected a name, found an empty string"))
+                Err(Error::spec("crop_with: expected a name, found an empty string"))
             }
             _ => Ok(()),
         }

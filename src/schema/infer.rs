@@ -81,9 +81,7 @@ impl Inference {
         let sequence = match kind {
             MessageKind::Example => false,
             MessageKind::SequenceExample => true,
-            MessageKind::Other => {
-                return Err(ErrorKind::Spec(MessageKind::NO_FEATURES.into()).into());
-            }
+            MessageKind::Other => return Err(Error::spec(MessageKind::NO_FEATURES)),
         };
         let (features, feature_lists) = Default::default();
         Ok(Inference { sequence, records: 0, features, feature_lists, key_bytes: 0 })
@@ -182,10 +180,7 @@ impl Inference {
     /// [`ErrorKind::Spec`] if no records were added.
     pub fn schema_without_conflicts(&self) -> Result<Schema> {
         if self.records == 0 {
-            return Err(ErrorKind::Spec(
-                "expected at least one record to infer a schema from, found none".into(),
-            )
-            .into());
+            return Err(Error::spec("expected at least one record to infer a schema from, found none"));
         }
         let builder = if self.sequence { Schema::sequence_example() } else { Schema::example() };
         let add = |builder: SchemaBuilder, found: Finding<'_>| match found.spec() {
@@ -283,6 +278,6 @@ impl<'a> Finding<'a> {
             .map(|(kind, count)| format!("{} in {count} {unit}", kind.list_name()))
             .collect();
         let reason = format!("expected one kind, found {}", kinds.join(" and "));
-        Some(Error::from(ErrorKind::Spec(reason.into())).feature(self.name.as_bytes()))
+        Some(Error::spec(reason).feature(self.name.as_bytes()))
     }
 }

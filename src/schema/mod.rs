@@ -38,4 +38,4 @@ pub use build::{Schema, SchemaBuilder};
 pub(crate) use check::array_sizes;
 pub use image::{Crop, ImageSpec, MOST_PIXELS, Resize};
 pub use infer::{Finding, Inference};
-pub use spec::{ByteOrder, FeatureSpec, Partition, SplitsDType};
+pub use spec::{FeatureSpec, Partition, SplitsDType};

@@ -24,24 +24,9 @@ impl SplitsDType {
     }
 }
 
-/// The order of the bytes of a number.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum ByteOrder {
-    /// Lowest byte first.
-    #[default]
-    Little,
-    /// Highest byte first.
-    Big,
-}
-
-impl ByteOrder {
-    /// Returns `little` or `big`.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            ByteOrder::Little => "little",
-            ByteOrder::Big => "big",
-        }
-    }
+/// Returns the name of a byte order in JSON.
+pub(super) const fn byte_order_name(little_endian: bool) -> &'static str {
+    if little_endian { "little" } else { "big" }
 }
 
 /// One dimension of a ragged column, described by another feature of the same record.
@@ -170,8 +155,9 @@ pub enum FeatureSpec {
         /// Shape of the array of one record, row-major. Only the first dimension can be `None`, which is any
         /// size.
         shape: Vec<Option<usize>>,
-        /// Byte order of the elements in the records. The column has the machine's order.
-        byte_order: ByteOrder,
+        /// If true, the elements have their lowest byte first in the records, otherwise last. The column has
+        /// the machine's order.
+        little_endian: bool,
     },
     /// A picture per record, as the bytes of a JPEG or PNG file. A loader decodes it with its
     /// [decoder of pictures](crate::LoaderOptions::pictures), and other parsers refuse it. The column is
@@ -251,7 +237,7 @@ impl FeatureSpec {
     /// # Ok::<(), tfseek::Error>(())
     /// ```
     pub fn raw(shape: &[Option<usize>], dtype: TensorDType) -> FeatureSpec {
-        FeatureSpec::Raw { dtype, shape: shape.to_vec(), byte_order: ByteOrder::Little }
+        FeatureSpec::Raw { dtype, shape: shape.to_vec(), little_endian: true }
     }
 
     /// Returns a spec of arrays as serialized tensors, one per record: see [`Tensor`](FeatureSpec::Tensor).

@@ -10,8 +10,13 @@
 //!
 //! Lengths are computed first and compared with the limit of a message, as in `example/encode.rs`.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    reason = "lengths of values in memory, with their sum in 128 bits"
+)]
+
 use super::dtype::check_bools;
-use super::shape::elements;
+use super::shape::{byte_len, elements};
 use super::{Element, TensorDType};
 use crate::error::{ErrorKind, Result, TensorError};
 use quick_protobuf::sizeofs::sizeof_varint;
@@ -43,7 +48,7 @@ pub fn serialize_tensor(dtype: TensorDType, shape: &[u64], bytes: &[u8]) -> Resu
     let Some(size) = dtype.size() else {
         return Err(TensorError::DType { expected: "a dtype of numbers", found: dtype.name() }.into());
     };
-    let expected = u128::from(n).saturating_mul(size as u128);
+    let expected = byte_len(n, size);
     if expected != bytes.len() as u128 {
         let expected = u64::try_from(expected).unwrap_or(u64::MAX);
         return Err(TensorError::ContentLen { expected, found: bytes.len() as u64 }.into());
@@ -52,7 +57,7 @@ pub fn serialize_tensor(dtype: TensorDType, shape: &[u64], bytes: &[u8]) -> Resu
         check_bools(bytes)?;
     }
     let values = if bytes.is_empty() { 0 } else { field_len(bytes.len() as u64) };
-    let mut out = header(dtype, shape, values)?;
+    let mut out = header(dtype, shape, values.into())?;
     if !bytes.is_empty() {
         put_field(CONTENT, bytes, &mut out);
     }
@@ -77,7 +82,7 @@ pub fn serialize_values<T: Element>(shape: &[u64], values: &[T]) -> Result<Vec<u
         return header(T::DTYPE, shape, 0);
     }
     let len = size_of_val(values) as u64;
-    let mut out = header(T::DTYPE, shape, field_len(len))?;
+    let mut out = header(T::DTYPE, shape, field_len(len).into())?;
     put_head(CONTENT, len, &mut out);
     for &value in values {
         value.put(&mut out);
@@ -107,11 +112,11 @@ pub(super) fn put_strings<'s>(
     check_count(n, values.len())?;
     // Each string takes at least two bytes. Checked first, because a filled tensor may have too many strings
     // to iterate over.
-    let least = u128::from(n).saturating_mul(2);
+    let least = u128::from(n) * 2;
     if least > u128::from(MAX_LEN) {
         return Err(ErrorKind::TooLarge { len: least, limit: MAX_LEN }.into());
     }
-    let len = values.clone().map(|value| field_len(value.len() as u64)).fold(0, u64::saturating_add);
+    let len = values.clone().map(|value| u128::from(field_len(value.len() as u64))).sum();
     let mut out = header(TensorDType::String, shape, len)?;
     values.for_each(|value| put_field(STRING, value, &mut out));
     Ok(out)
@@ -126,12 +131,12 @@ fn check_count(elements: u64, values: usize) -> Result<(), TensorError> {
 }
 
 /// Writes dtype and shape, and reserves `values` bytes for the values.
-fn header(dtype: TensorDType, shape: &[u64], values: u64) -> Result<Vec<u8>> {
-    let dim_len = |dim: u64| if dim == 0 { 0 } else { (sizeof_varint(dim) as u64).saturating_add(1) };
+fn header(dtype: TensorDType, shape: &[u64], values: u128) -> Result<Vec<u8>> {
+    let dim_len = |dim: u64| if dim == 0 { 0 } else { sizeof_varint(dim) as u64 + 1 };
     let shape_len = shape.iter().map(|&dim| field_len(dim_len(dim))).sum();
-    let len = field_len(shape_len).saturating_add(2).saturating_add(values);
-    if len > MAX_LEN {
-        return Err(ErrorKind::TooLarge { len: len.into(), limit: MAX_LEN }.into());
+    let len = u128::from(field_len(shape_len)) + 2 + values;
+    if len > u128::from(MAX_LEN) {
+        return Err(ErrorKind::TooLarge { len, limit: MAX_LEN }.into());
     }
     let mut out = Vec::with_capacity(len as usize);
     out.push(DTYPE);
@@ -145,6 +150,6 @@ fn header(dtype: TensorDType, shape: &[u64], values: u64) -> Result<Vec<u8>> {
             put_varint(dim, &mut out);
         }
     }
-    debug_assert_eq!((out.len() as u64).saturating_add(values), len, "the computed length is wrong");
+    debug_assert_eq!(out.len() as u128 + values, len, "the computed length is wrong");
     Ok(out)
 }

@@ -6,7 +6,7 @@
 
 use super::dtype::{TensorDType, check_bools};
 use super::proto::{self, ValueEncoding};
-use super::shape::{MAX_DIMS, elements};
+use super::shape::{MAX_DIMS, byte_len, elements};
 use super::value::Tensor;
 use super::value::{STRING_COST, TensorData};
 use crate::error::{ErrorKind, Result, TensorError, WireError, no_memory};
@@ -140,7 +140,7 @@ impl<'a> TensorHeader<'a> {
             decode_numbers(self, size, limit, decoded)?;
             return Ok(None);
         }
-        let expected = u128::from(self.elements).saturating_mul(size as u128);
+        let expected = byte_len(self.elements, size);
         if expected != self.content.len() as u128 {
             let expected = u64::try_from(expected).unwrap_or(u64::MAX);
             return Err(TensorError::ContentLen { expected, found: self.content.len() as u64 }.into());
@@ -240,17 +240,16 @@ fn decode_numbers(header: &TensorHeader<'_>, size: usize, limit: u64, out: &mut 
     let number = proto::typed_field(dtype);
     // A complex number is two values. Half a complex number at the end is ignored.
     let given = if is_complex(dtype) { values / 2 } else { values };
-    let total = u128::from(n).saturating_mul(size as u128);
+    let total = byte_len(n, size);
     if (given as u64) < n {
         check_limit(total, limit)?;
     }
     let total = usize::try_from(total).map_err(|_| no_memory())?;
     out.try_reserve_exact(total)?;
     let mut reader = WireReader::new(bytes);
-    while let Ok(Some((field, value))) = reader.next() {
-        if out.len() >= total {
-            break;
-        }
+    while let Some(room) = total.checked_sub(out.len()).filter(|&room| room > 0)
+        && let Ok(Some((field, value))) = reader.next()
+    {
         if field != number {
             continue;
         }
@@ -259,7 +258,6 @@ fn decode_numbers(header: &TensorHeader<'_>, size: usize, limit: u64, out: &mut 
             (Some(ValueEncoding::Double), WireValue::Fixed64(value)) => out.extend_from_slice(&value),
             (Some(ValueEncoding::Float | ValueEncoding::Double), WireValue::Len(chunk)) => {
                 // Bytes after the last element are ignored, and not copied.
-                let room = total.saturating_sub(out.len());
                 out.extend_from_slice(chunk.get(..room).unwrap_or(chunk));
             }
             (Some(ValueEncoding::Varint), WireValue::Varint(value)) => put_varint(value, dtype, size, out),
@@ -303,6 +301,7 @@ fn fill(out: &mut Vec<u8>, size: usize, total: usize) {
 }
 
 /// Collects the strings of the typed field. Repeated strings are not stored, but count towards the limit.
+#[expect(clippy::arithmetic_side_effects, reason = "products have 128 bits, and `take` is at most `n`")]
 fn strings(bytes: &[u8], n: u64, values: usize, limit: u64) -> Result<TensorData<'_>> {
     let take = usize::try_from(n).unwrap_or(usize::MAX).min(values);
     let mut given = room(take)?;
@@ -315,13 +314,11 @@ fn strings(bytes: &[u8], n: u64, values: usize, limit: u64) -> Result<TensorData
             given.push(Cow::Borrowed(value));
         }
     }
-    let missing = n.saturating_sub(take as u64);
+    let missing = n - take as u64;
     if missing > 0 {
         let stored: u128 = given.iter().map(|value| value.len() as u128).sum();
         let last = given.last().map_or(0, |value| value.len() as u128);
-        let filled = u128::from(missing).saturating_mul(last);
-        let slices = u128::from(n).saturating_mul(STRING_COST);
-        check_limit(stored.saturating_add(filled).saturating_add(slices), limit)?;
+        check_limit(stored + u128::from(missing) * last + u128::from(n) * STRING_COST, limit)?;
     }
     Ok(TensorData::Strings(given))
 }

@@ -18,3 +18,9 @@ pub(super) fn elements(shape: &[u64]) -> Result<u64, TensorError> {
     }
     Ok(product.unsigned_abs())
 }
+
+/// Returns the number of bytes of elements of `size` bytes.
+#[expect(clippy::arithmetic_side_effects, reason = "a product of two numbers of 64 bits has 128 bits")]
+pub(super) fn byte_len(elements: u64, size: usize) -> u128 {
+    u128::from(elements) * size as u128
+}

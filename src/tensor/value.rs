@@ -6,6 +6,7 @@ use crate::memory::room;
 use std::borrow::Cow;
 use std::fmt;
 use std::iter::FusedIterator;
+use std::ops::Range;
 
 /// Bytes that each string of a tensor counts in addition to its length, for the limit: the size of its slice.
 pub(super) const STRING_COST: u128 = 16;
@@ -94,7 +95,7 @@ impl<'a> Tensor<'a> {
         &self,
     ) -> Result<impl ExactSizeIterator<Item = &[u8]> + FusedIterator + Clone + fmt::Debug> {
         match &self.data {
-            TensorData::Strings(given) => Ok(Strings { given, next: 0, len: self.len }),
+            TensorData::Strings(given) => Ok(Strings { given, left: 0..self.len }),
             TensorData::Numbers(_) => {
                 let expected = TensorDType::String.name();
                 Err(TensorError::DType { expected, found: self.dtype.name() }.into())
@@ -121,7 +122,7 @@ impl<'a> Tensor<'a> {
         match &self.data {
             TensorData::Numbers(bytes) => build::serialize_tensor(self.dtype, &self.shape, bytes),
             TensorData::Strings(given) => {
-                build::put_strings(&self.shape, Strings { given, next: 0, len: self.len })
+                build::put_strings(&self.shape, Strings { given, left: 0..self.len })
             }
         }
     }
@@ -150,8 +151,14 @@ impl fmt::Debug for Tensor<'_> {
 #[derive(Clone)]
 struct Strings<'t> {
     given: &'t [Cow<'t, [u8]>],
-    next: usize,
-    len: usize,
+    /// Numbers of the strings.
+    left: Range<usize>,
+}
+
+impl<'t> Strings<'t> {
+    fn get(&self, k: usize) -> &'t [u8] {
+        self.given.get(k).or(self.given.last()).map_or(&[], |value| value)
+    }
 }
 
 impl<'t> Iterator for Strings<'t> {
@@ -159,25 +166,18 @@ impl<'t> Iterator for Strings<'t> {
 
     #[inline]
     fn next(&mut self) -> Option<&'t [u8]> {
-        let k = self.next;
-        if k >= self.len {
-            return None;
-        }
-        self.next = k.saturating_add(1);
-        Some(self.given.get(k).or(self.given.last()).map_or(&[], |value| value))
+        self.left.next().map(|k| self.get(k))
     }
 
     /// Skips `k` strings in O(1).
     #[inline]
     fn nth(&mut self, k: usize) -> Option<&'t [u8]> {
-        self.next = self.next.saturating_add(k).min(self.len);
-        self.next()
+        self.left.nth(k).map(|k| self.get(k))
     }
 
     #[inline]
     fn size_hint(&self) -> (usize, Option<usize>) {
-        let left = self.len.saturating_sub(self.next);
-        (left, Some(left))
+        self.left.size_hint()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use tfseek::batch::{ArrayBits, ArrayValues, Batch, BatchParser, Column, RowSplits, Values};
 use tfseek::error::{Category, ErrorKind};
-use tfseek::schema::{ByteOrder, FeatureSpec, Schema};
+use tfseek::schema::{FeatureSpec, Schema};
 use tfseek::tensor::{Element, TensorDType, parse_tensor, serialize_tensor, serialize_values};
 use tfseek::{ExampleBuilder, Result};
 
@@ -41,10 +41,10 @@ fn agree<T: Element + PartialEq + std::fmt::Debug>(all: &[T]) {
     let halves = |bytes: &[u8]| bytes.chunks(bytes.len() / 2).map(<[u8]>::to_vec).collect::<Vec<_>>();
     let tensors = [&all[..all.len() / 2], &all[all.len() / 2..]]
         .map(|half| serialize_values(&[2, half.len() as u64 / 2], half).unwrap());
-    let raw = |byte_order| FeatureSpec::Raw { dtype: T::DTYPE, shape: shape.into(), byte_order };
+    let raw = |little_endian| FeatureSpec::Raw { dtype: T::DTYPE, shape: shape.into(), little_endian };
     for (spec, strings) in [
-        (raw(ByteOrder::Little), halves(&little)),
-        (raw(ByteOrder::Big), halves(&big)),
+        (raw(true), halves(&little)),
+        (raw(false), halves(&big)),
         (FeatureSpec::tensor(&shape, T::DTYPE), tensors.to_vec()),
     ] {
         let batch = parse(spec, &strings).unwrap();
@@ -85,7 +85,7 @@ fn halves_have_the_bits_of_the_file() {
         let bytes = vec![0x00, 0x3c, 0x01, 0x7e];
         let tensor = serialize_tensor(dtype, &[2], &bytes).unwrap();
         let shape = [Some(2)];
-        let big = FeatureSpec::Raw { dtype, shape: shape.into(), byte_order: ByteOrder::Big };
+        let big = FeatureSpec::Raw { dtype, shape: shape.into(), little_endian: false };
         for (spec, string, want) in [
             (FeatureSpec::raw(&shape, dtype), &bytes, [0x3c00, 0x7e01]),
             (FeatureSpec::tensor(&shape, dtype), &tensor, [0x3c00, 0x7e01]),

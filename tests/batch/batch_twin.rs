@@ -28,10 +28,9 @@ fn session(seed: u64, schema: fn(&mut Rng) -> Schema, tally: &mut HashMap<Outcom
     let mut rng = Rng::new(seed);
     let rng = &mut rng;
     let schema = schema(rng);
-    let whole = rng.chance(64);
     let form = Form { single: false };
     let contiguous = rng.chance(128);
-    let make = || BatchParser::new(&schema).validate_full(whole).contiguous_bytes(contiguous);
+    let make = || BatchParser::new(&schema).contiguous_bytes(contiguous);
     let parser = make();
     let (odd, own_order) = (rng.pick(&[0, 0, 3, 20, 60]), rng.chance(100));
     let (mut all, mut kept, mut payloads_made): (Vec<Vec<u8>>, Vec<(Batch, Arrays)>, _) = (vec![], vec![], 0);
@@ -46,14 +45,14 @@ fn session(seed: u64, schema: fn(&mut Rng) -> Schema, tally: &mut HashMap<Outcom
             damaged: rng.pick(&[0, 0, 0, 0, 0, rare, 60]),
         };
         let payloads: Vec<Vec<u8>> = (0..n).map(|_| shaped::payload(rng, &schema, style)).collect();
-        let want = Want::new(&schema, &payloads, form, whole);
+        let want = Want::new(&schema, &payloads, form);
         let found = parse_with_some_row_type(rng, &parser, &payloads);
         let what = || format!("seed {seed}, batch {batch} of {n} rows: {schema:?}\n{style:?}");
         match want.compare(&found) {
             Ok(outcome) => *tally.entry(outcome).or_default() += 1,
             Err(difference) => panic!("{}\n{difference}", what()),
         }
-        singles(rng, &parser, &schema, &payloads, Form { single: true }, whole, &what);
+        singles(rng, &parser, &schema, &payloads, Form { single: true }, &what);
         if let Ok(found) = found
             && rng.chance(100)
         {
@@ -116,13 +115,12 @@ fn singles(
     schema: &Schema,
     payloads: &[Vec<u8>],
     form: Form,
-    whole: bool,
     what: &dyn Fn() -> String,
 ) {
     for _ in 0..payloads.len().min(2) {
         let payload = rng.below(payloads.len());
         let payload = &payloads[payload..=payload];
-        let want = Want::new(schema, payload, form, whole);
+        let want = Want::new(schema, payload, form);
         if let Err(difference) = want.compare(&parser.parse_single(&payload[0])) {
             panic!("{}\nalone\n{difference}", what());
         }

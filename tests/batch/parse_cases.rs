@@ -17,8 +17,6 @@ use tfseek_testkit::twin_parse::Form;
 #[derive(Clone, Copy, Debug, Default)]
 struct ParseMode {
     single: bool,
-    /// True if all payloads are well-formed in all their fields.
-    valid: bool,
 }
 
 /// Returns the arrays or the error, which must be the same for all row types and all options without an
@@ -75,22 +73,17 @@ fn parse<R: Row>(parser: &BatchParser, rows: &[R], mode: ParseMode) -> Result<Ba
 
 fn options<R: Row>(schema: &Schema, rows: &[R], mode: ParseMode, regions: bool) -> Vec<Result<Arrays>> {
     let mut results = Vec::new();
-    for validate in [false, true] {
-        for contiguous in [false, true] {
-            if validate && !mode.valid {
-                continue;
-            }
-            let parser = BatchParser::new(schema).validate_full(validate).contiguous_bytes(contiguous);
-            // The second parse knows the key order. The third parse reuses buffers.
-            for _ in 0..3 {
-                let batch = parse(&parser, rows, mode);
-                if let Ok(batch) = &batch {
-                    for (_, column) in batch.columns().chain(batch.feature_lists()) {
-                        check_borrowed(column, regions && !contiguous && !rows.is_empty());
-                    }
+    for contiguous in [false, true] {
+        let parser = BatchParser::new(schema).contiguous_bytes(contiguous);
+        // The second parse knows the key order. The third parse reuses buffers.
+        for _ in 0..3 {
+            let batch = parse(&parser, rows, mode);
+            if let Ok(batch) = &batch {
+                for (_, column) in batch.columns().chain(batch.feature_lists()) {
+                    check_borrowed(column, regions && !contiguous && !rows.is_empty());
                 }
-                results.push(batch.map(|batch| Arrays::from(&batch)));
             }
+            results.push(batch.map(|batch| Arrays::from(&batch)));
         }
     }
     results
@@ -122,7 +115,7 @@ fn check_borrowed(column: &Column, want: bool) {
 /// Checks that the naive twin gives the same arrays. Other tests use the twin as the reference.
 fn check_twin(schema: &Schema, payloads: &[Vec<u8>], mode: ParseMode, want: Option<&Arrays>, what: &str) {
     let form = Form { single: mode.single };
-    let twin = Want::new(schema, payloads, form, false);
+    let twin = Want::new(schema, payloads, form);
     match (twin.arrays(), want) {
         (Some(twin), Some(want)) => twin.assert_eq(want, format!("{what}, the twin")),
         (None, None) => {}
@@ -137,12 +130,11 @@ fn wire_cases() {
         let row: Value = serde_json::from_str(line).unwrap();
         let schema = schema(&row).unwrap();
         let payloads = [unhex(row["payload"].as_str().unwrap())];
-        let valid = row["from_string"]["status"] == "ok" && row["follow"] != "refuse";
         let follow = row["follow"].as_str().unwrap();
         *followed.entry(follow.to_owned()).or_insert(0) += 1;
         for single in [true, false] {
             let what = format!("{} {}, single: {single}", row["id"], row["name"]);
-            let mode = ParseMode { single, valid };
+            let mode = ParseMode { single };
             let found = parse_all_ways(&schema, &payloads, mode, &what);
             let tf = answer(&row[if single { "parse_single" } else { "parse_batch" }]);
             match (follow, single) {
@@ -164,11 +156,6 @@ fn wire_cases() {
             }
             if follow != "either" {
                 check_twin(&schema, &payloads, mode, found.as_ref().ok(), &what);
-            }
-            if !valid {
-                let parser = BatchParser::new(&schema).validate_full(true);
-                let e = parse(&parser, &payloads, mode).expect_err(&what);
-                assert_eq!(e.category(), Some(Category::MalformedProto), "{what}: {e}");
             }
         }
     }
@@ -222,7 +209,7 @@ fn parse_cases() {
         let payloads: Vec<_> =
             case["payloads"].as_array().unwrap().iter().map(|hex| unhex(hex.as_str().unwrap())).collect();
         let listed = ERRORS.iter().find(|(other, ..)| *other == id);
-        let mode = ParseMode { single: case["mode"] == "single", valid: id != "sp051" };
+        let mode = ParseMode { single: case["mode"] == "single" };
         let want = answer(&case["expect"]);
         assert_eq!(want.is_none(), listed.is_some(), "{what}");
 

@@ -10,9 +10,9 @@ use tfseek_testkit::rng::Rng;
 use tfseek_testkit::twin_parse::Form;
 
 /// Compares the parse of `payload` with that of a parser that has learned nothing, and with the naive twin.
-fn check(parser: &BatchParser, schema: &Schema, full: bool, payload: &[u8]) {
+fn check(parser: &BatchParser, schema: &Schema, payload: &[u8]) {
     let found = parser.parse_single(payload);
-    let fresh = BatchParser::new(schema).validate_full(full).presence(true).parse_single(payload);
+    let fresh = BatchParser::new(schema).presence(true).parse_single(payload);
     assert!(same_result(&found, &fresh), "{found:?}, expected {fresh:?}: {payload:02x?}");
     if let (Ok(found), Ok(fresh)) = (&found, &fresh) {
         for (name, _) in fresh.columns() {
@@ -20,20 +20,14 @@ fn check(parser: &BatchParser, schema: &Schema, full: bool, payload: &[u8]) {
         }
     }
     let form = Form { single: true };
-    if let Err(difference) = Want::new(schema, &[payload], form, full).compare(&found) {
+    if let Err(difference) = Want::new(schema, &[payload], form).compare(&found) {
         panic!("{difference}\n{payload:02x?}");
     }
 }
 
 /// Returns a parser that expects records like these. With `own`, it expects no order of the keys.
-fn trained(
-    rng: &mut Rng,
-    schema: &Schema,
-    features: &[(String, Values)],
-    full: bool,
-    own: bool,
-) -> BatchParser {
-    let parser = BatchParser::new(schema).validate_full(full).presence(true);
+fn trained(rng: &mut Rng, schema: &Schema, features: &[(String, Values)], own: bool) -> BatchParser {
+    let parser = BatchParser::new(schema).presence(true);
     let mut features = features.to_vec();
     for _ in 0..if own { 30 } else { 3 } {
         if own {
@@ -49,12 +43,12 @@ fn records_like_earlier_ones_and_less_and_less_like_them() {
     for seed in 0..40 {
         let rng = &mut Rng::new(seed);
         let features = features(rng);
-        let (schema, full) = (schema(&features), seed % 4 == 3);
+        let schema = schema(&features);
         for own in [false, true] {
-            let parser = trained(rng, &schema, &features, full, own);
+            let parser = trained(rng, &schema, &features, own);
             for odd in [0, 0, 1, 4, 1, 0, 20, 2] {
                 for _ in 0..6 {
-                    check(&parser, &schema, full, &record(rng, &features, odd));
+                    check(&parser, &schema, &record(rng, &features, odd));
                 }
             }
         }
@@ -75,17 +69,17 @@ fn one_byte_is_different() {
                 break usual;
             }
         };
-        let mut parser = trained(rng, &schema, &features, false, own);
+        let mut parser = trained(rng, &schema, &features, own);
         for at in 0..usual.len() {
             for change in [1, 2, 3, 4, 0x80, 0x7f, 0xff, usual[at], usual[at] ^ 0x0a, usual[at] ^ 0x80] {
                 let mut changed = usual.clone();
                 changed[at] ^= change;
-                check(&parser, &schema, false, &changed);
+                check(&parser, &schema, &changed);
                 let _ = parser.parse_single(&usual);
             }
-            check(&parser, &schema, false, &usual[..at]);
+            check(&parser, &schema, &usual[..at]);
             if at % 64 == 63 {
-                parser = trained(rng, &schema, &features, false, own);
+                parser = trained(rng, &schema, &features, own);
             }
         }
     }
@@ -107,7 +101,7 @@ fn lengths_take_one_to_three_bytes() {
                 field(0x0a, &parts.concat(), 0)
             };
             let entries = [entry(&features[0].0, &text), entry(&features[1].0, &ints)];
-            check(&parser, &schema, false, &field(0x0a, &entries.concat(), 0));
+            check(&parser, &schema, &field(0x0a, &entries.concat(), 0));
         }
     }
 }
@@ -129,7 +123,7 @@ fn batches_with_one_different_row() {
                 .collect();
             let form = Form { single: false };
             let found = parser.parse(&rows);
-            Want::new(&schema, &rows, form, false).compare(&found).unwrap();
+            Want::new(&schema, &rows, form).compare(&found).unwrap();
             if let Err(error) = found {
                 let row = error.location().row.unwrap();
                 let alone = BatchParser::new(&schema).parse(&rows[row..=row]).unwrap_err();

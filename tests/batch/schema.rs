@@ -3,7 +3,7 @@
 use tfseek::error::Category;
 use tfseek::example::ExampleBuilder;
 use tfseek::example::{KindGuess, MessageKind};
-use tfseek::schema::{ByteOrder, Crop, ImageSpec, Inference, Partition, Resize, SplitsDType, code};
+use tfseek::schema::{Crop, ImageSpec, Inference, Partition, Resize, SplitsDType, code};
 use tfseek::{DType, FeatureBuf, FeatureSpec, Schema, SequenceExampleBuilder, TensorDType};
 use tfseek_testkit::rng::Rng;
 
@@ -139,7 +139,7 @@ fn any_array(rng: &mut Rng) -> FeatureSpec {
         rng.pick(&[TensorDType::Bool, TensorDType::UInt8, TensorDType::BFloat16, TensorDType::Complex128]);
     match rng.below(2) {
         0 => FeatureSpec::Tensor { dtype, shape },
-        _ => FeatureSpec::Raw { dtype, shape, byte_order: rng.pick(&[ByteOrder::Little, ByteOrder::Big]) },
+        _ => FeatureSpec::Raw { dtype, shape, little_endian: rng.pick(&[true, false]) },
     }
 }
 
@@ -727,11 +727,8 @@ fn generated_python_is_as_expected() {
 /// TensorFlow reads the strings, and a comment has the function that decodes them.
 #[test]
 fn generated_python_of_arrays() {
-    let raw = FeatureSpec::Raw {
-        dtype: TensorDType::Int16,
-        shape: vec![None, Some(3)],
-        byte_order: ByteOrder::Big,
-    };
+    let raw =
+        FeatureSpec::Raw { dtype: TensorDType::Int16, shape: vec![None, Some(3)], little_endian: false };
     let schema = Schema::example()
         .feature("a", raw)
         .feature("b", FeatureSpec::raw(&[Some(28), Some(28)], TensorDType::UInt8))

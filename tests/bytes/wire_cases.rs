@@ -1,7 +1,7 @@
 //! Every hand-made payload decodes as with protobuf's own decoder (`tests/data/README.md`).
 
 use serde_json::{Value, json};
-use tfseek::{Example, ExampleBuf, Feature, KeyOrder, Result, SequenceExample, SequenceExampleBuf};
+use tfseek::{Example, ExampleBuf, Feature, Result, SequenceExample, SequenceExampleBuf};
 use tfseek_testkit::hex::{hex, unhex};
 
 fn feature(feature: Feature<'_>) -> Value {
@@ -52,13 +52,8 @@ fn every_row_decodes_as_from_string() {
         } else if row["from_string"]["status"] == "ok" {
             assert_eq!(got.unwrap(), row["from_string"]["value"], "{id} {name}");
             let again = match kind {
-                "example" => {
-                    ExampleBuf::try_from(Example::new(&payload)).unwrap().encode(KeyOrder::Python).unwrap()
-                }
-                _ => SequenceExampleBuf::try_from(SequenceExample::new(&payload))
-                    .unwrap()
-                    .encode(KeyOrder::Python)
-                    .unwrap(),
+                "example" => ExampleBuf::try_from(Example::new(&payload)).unwrap().encode().unwrap(),
+                _ => SequenceExampleBuf::try_from(SequenceExample::new(&payload)).unwrap().encode().unwrap(),
             };
             assert_eq!(hex(&again), row["canonical"].as_str().unwrap(), "{id} {name}");
             same += 1;

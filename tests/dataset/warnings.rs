@@ -151,7 +151,6 @@ fn a_pack_warns_of_long_blocks_as_its_shards_do() {
     }
 }
 
-/// Indexes of earlier versions do not have the section: they are built again.
 #[test]
 fn an_index_that_does_not_tell_is_built_again() {
     let dir = tempfile::tempdir().unwrap();

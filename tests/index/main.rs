@@ -2,7 +2,6 @@
 
 mod columns;
 mod concurrency;
-mod earlier;
 mod folders;
 mod gaps;
 mod gaps_gzip;

@@ -155,25 +155,21 @@ fn a_state_with_larger_batches_resumes() {
 }
 
 #[test]
-fn padding_is_that_of_the_returned_batches() {
+fn batches_have_the_lengths_of_their_rows() {
     let ds = memory(N);
     for rank in 0..2 {
-        let mut loader = loader(&ds, LastBatch::Pad, (rank, 2), (0, 1), 2);
-        let (mut cells, mut values) = (0, 0);
-        assert_eq!(loader.padding(), None);
-        while let Some(step) = loader.next() {
+        for step in loader(&ds, LastBatch::Pad, (rank, 2), (0, 1), 2) {
             let step = step.unwrap();
-            cells += step.ids.len() as u64 * step.lengths.unwrap().longest;
-            values += step.ids.iter().map(|&id| length(id)).sum::<u64>();
-            assert_eq!(loader.padding(), Some(1.0 - values as f64 / cells as f64));
+            let lengths = step.lengths.unwrap();
+            assert_eq!(lengths.rows, step.ids.len() as u64);
+            assert_eq!(lengths.sum, step.ids.iter().map(|&id| length(id)).sum::<u64>());
         }
-        assert!(loader.padding().unwrap() > 0.1);
     }
     let mut plain = ds.loader(&schema()).batch_size(10).build().unwrap();
-    assert_eq!((plain.next().unwrap().unwrap().lengths, plain.padding()), (None, None));
+    assert_eq!(plain.next().unwrap().unwrap().lengths, None);
     let zeros = Buckets::new(vec![0; N as usize], []).unwrap().batch_sizes([50]);
     let mut empty = ds.loader(&schema()).buckets(zeros).build().unwrap();
-    assert_eq!((empty.next().unwrap().unwrap().lengths.unwrap().longest, empty.padding()), (0, Some(0.0)));
+    assert_eq!(empty.next().unwrap().unwrap().lengths.unwrap().longest, 0);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::*;
 use tfseek::ErrorKind;
-use tfseek::order::{LastBatch, State};
+use tfseek::order::{LastBatch, MixSpec, State};
 
 const LAST: [LastBatch; 4] = [LastBatch::Short, LastBatch::Drop, LastBatch::Pad, LastBatch::Continuous];
 
@@ -226,7 +226,7 @@ fn no_epoch_follows_the_last() {
     }
     // A mixture ends where its positions end.
     let component = |records| tfseek::order::Component::new(1, Spec::Global).over(records);
-    let spec = Spec::Mixture(vec![component(0..20), component(20..40)]);
+    let spec = Spec::Mix(MixSpec::new(vec![component(0..20), component(20..40)]));
     let end = u64::MAX / 40 - 1;
     let options = ds.loader(&schema()).batch_size(40).shuffle(Shuffle::Order(spec)).epoch(end);
     let mut a = options.repeat(true).build().unwrap();

@@ -6,7 +6,7 @@ use tfseek::frame::put_record;
 use tfseek::io::Region;
 use tfseek::loader::{Mix, Shuffle, Step};
 use tfseek::order::{LastBatch, MixStop, Order, State, Subset};
-use tfseek::schema::{ByteOrder, Partition};
+use tfseek::schema::Partition;
 use tfseek::tensor::TensorDType;
 use tfseek::{
     DType, Damage, Dataset, ErrorKind, ExampleBuilder, FeatureSpec, Loader, LoaderOptions, Schema, Verify,
@@ -194,7 +194,7 @@ fn kinds(prefix: &str, defaults: [i64; 2]) -> Schema {
     };
     let padded =
         |dtype| FeatureSpec::FixedLenSequence { shape: vec![], dtype, allow_missing: true, default: None };
-    let array = |dtype, size| FeatureSpec::Raw { dtype, shape: vec![size], byte_order: ByteOrder::Little };
+    let array = |dtype, size| FeatureSpec::Raw { dtype, shape: vec![size], little_endian: true };
     Schema::example()
         .feature(key("i"), FeatureSpec::fixed_len(&[], DType::Int64))
         .feature(key("x"), FeatureSpec::fixed_len(&[2], DType::Float32))

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 use tfseek::batch::{BatchParser, Column, Values};
-use tfseek::example::{ExampleBuf, KeyOrder, SequenceExampleBuf};
+use tfseek::example::{ExampleBuf, SequenceExampleBuf};
 use tfseek::io::Region;
 use tfseek::{
     DatasetOptions, Error, ErrorKind, Example, ExampleBuilder, FeatureBuf, IndexMode, Schema,
@@ -98,12 +98,12 @@ fn copies_of_records() {
     for payload in [strings(200_000), numbers(500_000), long(1 << 20)] {
         under_each_cap("an Example", || ExampleBuf::try_from(Example::new(&payload)).map(drop));
         let example = ExampleBuf::try_from(Example::new(&payload)).unwrap();
-        under_each_cap("encode", || example.encode(KeyOrder::Python));
+        under_each_cap("encode", || example.encode());
     }
     let payload = steps(60_000);
     under_each_cap("steps", || SequenceExampleBuf::try_from(SequenceExample::new(&payload)).map(drop));
     let sequence = SequenceExampleBuf::try_from(SequenceExample::new(&payload)).unwrap();
-    under_each_cap("encode", || sequence.encode(KeyOrder::Python));
+    under_each_cap("encode", || sequence.encode());
 }
 
 #[test]

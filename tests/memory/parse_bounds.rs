@@ -68,7 +68,7 @@ fn parse_batches(seed: u64, seen: &mut Seen) {
     let rng = &mut rng;
     let sequence = rng.chance(100);
     let schema = shaped::schema(rng, sequence);
-    let (contiguous, full) = (rng.chance(128), rng.chance(64));
+    let contiguous = rng.chance(128);
     for _ in 0..8 {
         let n = rng.pick(&[1, 1, 1, 2, 3, 8, 65]);
         let style = Style {
@@ -88,7 +88,7 @@ fn parse_batches(seed: u64, seen: &mut Seen) {
             })
             .collect();
         let regions: Vec<Region> = payloads.iter().map(|payload| Region::new(payload.clone())).collect();
-        let parser = BatchParser::new(&schema).contiguous_bytes(contiguous).validate_full(full).limit(LIMIT);
+        let parser = BatchParser::new(&schema).contiguous_bytes(contiguous).limit(LIMIT);
         let borrow = rng.chance(128);
         let single = n == 1 && rng.chance(128);
         let (found, held) = alloc::most_held(CAP, || match (borrow, single) {

@@ -3,6 +3,7 @@
 use crate::{is_permutation, refused};
 use tfseek::error::OrderError;
 use tfseek::order::*;
+use tfseek_testkit::order_twin as twin;
 use tfseek_testkit::rng::Rng;
 
 use LastBatch::{Continuous, Drop, Pad, Short};
@@ -48,12 +49,7 @@ impl Case {
     /// The global batches of an epoch in the order of its steps: (record, position, padding) of each row.
     fn batches(&self, epoch: u64) -> Vec<Vec<(u64, u64, bool)>> {
         let permuted = |n: u64, stream: u64| -> Vec<u64> {
-            let all = 0..n;
-            if !self.shuffle {
-                return all.collect();
-            }
-            let shuffle = Permutation::new(n, self.seed, epoch, stream);
-            all.map(|i| shuffle.get(i)).collect()
+            if self.shuffle { twin::prp(n, self.seed, epoch, stream).all() } else { (0..n).collect() }
         };
         let (mut batches, mut first) = (Vec::new(), 0);
         for (k, &size) in self.sizes.iter().enumerate() {
@@ -389,7 +385,7 @@ fn invalid_buckets_are_refused() {
     assert!(e.contains("there is no batch: there are no rows"), "{e}");
 
     let case = small();
-    let component = Spec::Mixture(vec![Component::new(1, case.spec())]);
+    let component = Spec::Mix(MixSpec::new(vec![Component::new(1, case.spec())]));
     let e = Order::new(&component, 40, 0, 0).unwrap_err().to_string();
     assert!(e.contains("component 0: a component must have a plain order: no buckets"), "{e}");
     let order = case.order(0);

@@ -21,11 +21,11 @@ fn specs() -> Vec<Spec> {
         weights(67).filtered(thirds()),
         three_sources().0,
         // Cycles whose length does not divide the epoch, and one component much longer than another.
-        Spec::Mixture(vec![
+        Spec::Mix(MixSpec::new(vec![
             Component::new(1, weights(10)).over(190..200),
             Component::new(300, Spec::Global).over(0..9),
             Component::new(2, Spec::Global).over(5..100),
-        ]),
+        ])),
         tfseek_testkit::order_twin::balanced([thirds(), Subset::from_fn(200, |i| i == 199)]),
     ]
 }
@@ -151,7 +151,7 @@ fn lookups_in_a_billion_records() {
     for spec in [
         Spec::Global,
         Spec::Block { block: 256, window: 1024 },
-        Spec::Mixture(vec![component(900, 0..n / 2), component(3196, n / 2..n)]),
+        Spec::Mix(MixSpec::new(vec![component(900, 0..n / 2), component(3196, n / 2..n)])),
     ] {
         let order = Order::new(&spec, n, 42, 3).unwrap();
         for rank in 0..8 {

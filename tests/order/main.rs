@@ -17,7 +17,7 @@ mod text;
 mod whole;
 
 use tfseek::error::OrderError;
-use tfseek::order::{Order, Permutation};
+use tfseek::order::{Order, Spec};
 use tfseek::{Error, ErrorKind};
 
 /// Returns the design effect of a block order by the formula of docs/order.md.
@@ -47,7 +47,5 @@ fn all(order: &Order) -> Vec<u64> {
 }
 
 fn permuted(n: u64, seed: u64, epoch: u64) -> Vec<u64> {
-    let mut numbers = vec![0; n as usize];
-    Permutation::new(n, seed, epoch, 0).fill(0, &mut numbers);
-    numbers
+    all(&Order::new(&Spec::Global, n, seed, epoch).unwrap())
 }

@@ -12,7 +12,7 @@ const SOURCE: u64 = 1 << 40;
 
 /// Mixes sequential sources of 2^40 records each, so that a record number encodes its component and sample.
 pub(crate) fn sources(weights: &[u64], seed: u64) -> Order {
-    Order::new(&Spec::Mixture(components(weights)), weights.len() as u64 * SOURCE, seed, 0).unwrap()
+    Order::new(&Spec::Mix(MixSpec::new(components(weights))), weights.len() as u64 * SOURCE, seed, 0).unwrap()
 }
 
 /// The components of [`sources`].
@@ -53,12 +53,12 @@ fn mixtures_against_their_table() {
 }
 
 pub(crate) fn three_sources() -> (Spec, u64) {
-    let spec = Spec::Mixture(vec![
+    let spec = Spec::Mix(MixSpec::new(vec![
         Component::new(5, Spec::Global).over(0..100),
         Component::new(2, Spec::Block { block: 4, window: 3 }).over(100..157),
         Component::new(1, Spec::Global.filtered(Subset::from_fn(43, |i| i % 3 == 0))).over(157..200),
         Component::new(1, Spec::Sequential).over(10..13),
-    ]);
+    ]));
     (spec, 200)
 }
 
@@ -116,7 +116,7 @@ fn mixtures_seek_and_fill_alike() {
     assert_eq!(order.position_of(5).unwrap(), None);
     // More components than the number whose keys are cached.
     let many = (0..40).map(|c| Component::new(c % 3 + 1, Spec::Global).over(5 * c..5 * c + 5)).collect();
-    let order = Order::new(&Spec::Mixture(many), n, 9, 4).unwrap();
+    let order = Order::new(&Spec::Mix(MixSpec::new(many)), n, 9, 4).unwrap();
     let records = all(&order);
     assert!((0..n).all(|t| order.get(t).unwrap() == records[t as usize]));
 }

@@ -2,7 +2,7 @@
 //!
 //! Slow: `make test-slow`.
 
-use tfseek::order::Permutation;
+use tfseek::order::{Order, Spec};
 use tfseek_testkit::order_twin::Feistel;
 use tfseek_testkit::rng::Rng;
 
@@ -10,7 +10,7 @@ use tfseek_testkit::rng::Rng;
 type Shuffle = fn(u64, u64, &mut [u64]);
 
 fn prp1(seed: u64, epoch: u64, out: &mut [u64]) {
-    Permutation::new(out.len() as u64, seed, epoch, 0).fill(0, out);
+    Order::new(&Spec::Global, out.len() as u64, seed, epoch).unwrap().fill(0, out).unwrap();
 }
 
 fn weak<const ROUNDS: u64>(seed: u64, epoch: u64, out: &mut [u64]) {

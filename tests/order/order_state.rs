@@ -1,7 +1,7 @@
 //! Saved states: small, equal on all ranks, and refused for another dataset or order.
 
 use tfseek::error::OrderError;
-use tfseek::order::{Component, Spec, State, Subset, Weights};
+use tfseek::order::{Component, MixSpec, Spec, State, Subset, Weights};
 use tfseek::{ErrorKind, Order};
 
 const FP: &str = "99aa06d3014798d86001c324468d497f";
@@ -26,7 +26,7 @@ fn specs() -> Vec<Spec> {
             let order = Spec::Block { block: c + 1, window: u64::MAX }.filtered(every_third(900));
             Component::new((1 << 20) / 17 - c, order).over(c..1000)
         };
-        Spec::Mixture((0..count).map(component).collect())
+        Spec::Mix(MixSpec::new((0..count).map(component).collect()))
     };
     let weights =
         |n: u32| Spec::Weighted(Weights::new((0..n).map(|i| u32::MAX - i).collect::<Vec<_>>()).unwrap());
@@ -50,7 +50,7 @@ fn specs() -> Vec<Spec> {
 #[test]
 fn states_are_small_and_round_trip() {
     for (at, spec) in specs().into_iter().enumerate() {
-        let epoch = if matches!(spec, Spec::Mixture(_)) { 1 << 40 } else { u64::MAX };
+        let epoch = if matches!(spec, Spec::Mix(_)) { 1 << 40 } else { u64::MAX };
         let order = Order::new(&spec, 1000, u64::MAX, epoch).unwrap();
         let position = order.len();
         let state = State::new(&order, position, FP).unwrap();
@@ -88,11 +88,11 @@ fn the_json_of_a_state() {
         json[json.find("\"order\":").unwrap() + 8..json.find(",\"pos\"").unwrap()].to_owned()
     };
     let ids = Subset::from_ids([1, 2, 7]).unwrap();
-    let mixture = Spec::Mixture(vec![
+    let mixture = Spec::Mix(MixSpec::new(vec![
         Component::new(5, Spec::Global).over(0..4),
         Component::new(2, Spec::Block { block: 2, window: 1 }).over(4..10),
         Component::new(1, Spec::Weighted(Weights::new([1, 2, 3]).unwrap()).filtered(ids.clone())),
-    ]);
+    ]));
     for (spec, want) in [
         (Spec::Sequential, r#"{"algo":"prp1","kind":"none"}"#),
         (Spec::Global, r#"{"algo":"prp1","kind":"global"}"#),
@@ -173,10 +173,10 @@ fn states_of_other_datasets_and_orders_are_refused() {
     );
     // Mixtures of the same weights, of other parts.
     let mixture = |part: Spec| {
-        Spec::Mixture(vec![
+        Spec::Mix(MixSpec::new(vec![
             Component::new(1, part).over(0..600),
             Component::new(1, Spec::Global).over(600..1000),
-        ])
+        ]))
     };
     let mixed = Order::new(&mixture(Spec::Global), 1000, 42, 3).unwrap();
     let e = State::new(&mixed, 7, FP).unwrap().resume(&mixture(Spec::Sequential), 1000, FP).unwrap_err();

@@ -33,8 +33,8 @@ fn the_python_twin_agrees() {
         let (seed, epoch) = (rng.u64() >> rng.below(64), rng.u64() >> rng.below(64));
         let start = rng.u64() % (n - 3);
         let (mut prp, mut blocks) = ([0; 3], [0; 3]);
-        Permutation::new(n, seed, epoch, 5).fill(start, &mut prp);
-        case(format!("prp {n} {seed} {epoch} 5 {start}"), prp.to_vec());
+        Order::new(&Spec::Global, n, seed, epoch).unwrap().fill(start, &mut prp).unwrap();
+        case(format!("prp {n} {seed} {epoch} 0 {start}"), prp.to_vec());
         let (b, w) = (1 + n / (1 + rng.u64() % 5000), 1 + rng.u64() % 9);
         let spec = Spec::Block { block: b, window: w };
         Order::new(&spec, n, seed, epoch).unwrap().fill(start, &mut blocks).unwrap();

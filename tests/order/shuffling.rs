@@ -4,7 +4,7 @@
 use crate::deff;
 use std::sync::LazyLock;
 use tfseek::loader::{Mix, Shuffle};
-use tfseek::order::{Buckets, Component, LastBatch, RankShare, Spec, State, augmentation_seed};
+use tfseek::order::{Buckets, Component, LastBatch, MixSpec, RankShare, Spec, State, augmentation_seed};
 use tfseek::{Batch, DType, Dataset, DatasetOptions, ExampleBuilder, FeatureSpec, IndexMode, Order, Schema};
 use tfseek_testkit::shuffles::*;
 
@@ -202,10 +202,10 @@ fn some_of_the_records() -> Result {
 
     let web = 900;
 
-    let spec = Spec::Mixture(vec![
+    let spec = Spec::Mix(MixSpec::new(vec![
         Component::new(3, Spec::Global).over(0..web), // three samples of four
         Component::new(1, Spec::Global).over(web..ds.len()),
-    ]);
+    ]));
     let loader = ds.loader(&schema).batch_size(256).shuffle(Shuffle::Order(spec)).seed(42).build()?;
 
     for step in loader.take(3) {

@@ -1,6 +1,6 @@
 //! Seeds, and the text forms of orders and of their parts.
 
-use tfseek::order::{Component, Order, Permutation, Spec, Subset, Weights, seed_of};
+use tfseek::order::{Component, MixSpec, Order, Spec, Subset, Weights, seed_of};
 
 #[test]
 fn seeds_are_64_bits_with_or_without_a_sign() {
@@ -21,9 +21,9 @@ fn summaries_name_the_kind_and_no_batch() {
     assert_eq!(summary(Spec::Weighted(weights), 3), "3 records drawn by weight, with replacement");
     let odd = Subset::from_fn(10, |i| i % 2 == 1);
     assert_eq!(summary(Spec::Global.filtered(odd), 10), "5 records of a filter in global order");
-    let mixture = Spec::Mixture((0..20).map(|_| Component::new(1, Spec::Global)).collect());
+    let mixture = Spec::Mix(MixSpec::new((0..20).map(|_| Component::new(1, Spec::Global)).collect()));
     let text = summary(mixture, 5);
-    let listed = Spec::Mixture((0..16).map(|_| Component::new(1, Spec::Global)).collect());
+    let listed = Spec::Mix(MixSpec::new((0..16).map(|_| Component::new(1, Spec::Global)).collect()));
     assert!(!summary(listed, 5).contains("more"));
     assert!(text.starts_with("100 positions in a mixture of 20 components, cycles of 20\n"), "{text}");
     assert!(text.contains("\n  and ") && !text.contains("deff"), "{text}");
@@ -34,7 +34,6 @@ fn summaries_name_the_kind_and_no_batch() {
 fn debug_forms_are_short() {
     let order = Order::new(&Spec::Global, 1_000_000, 42, 3).unwrap();
     assert_eq!(format!("{order:?}"), "Order { spec: Global, records: 1000000, seed: 42, epoch: 3, .. }");
-    assert_eq!(format!("{:?}", Permutation::new(9, 0, 0, 0)), "Permutation { n: 9, .. }");
     let subset = Subset::from_fn(100_000, |i| i < 50_000);
     assert_eq!(format!("{subset:?}"), "Subset { len: 50000, end: 50000, .. }");
     let weights = Weights::new(vec![1; 1000]).unwrap();

@@ -26,15 +26,15 @@ fn vectors_of_the_other_orders() {
 #[test]
 fn invalid_specs_are_refused() {
     let ids = |ids: &[u64]| Subset::from_ids(ids).unwrap();
-    let mixture = || Spec::Mixture(vec![Component::new(1, Spec::Global)]);
-    let component = |component| Spec::Mixture(vec![component]);
+    let mixture = || Spec::Mix(MixSpec::new(vec![Component::new(1, Spec::Global)]));
+    let component = |component| Spec::Mix(MixSpec::new(vec![component]));
     for (spec, why) in [
         (Spec::Global.filtered(ids(&[10])), "expected a filter of records below 10, found record 10"),
         (Spec::Weighted(Weights::new([1, 2]).unwrap()), "expected 10 weights, one per record, found 2"),
         (mixture().filtered(ids(&[1])), "no mixture"),
         (Spec::Global.filtered(ids(&[1])).filtered(ids(&[0])), "no second filter"),
         (Spec::Block { block: 0, window: 1 }, "block and window sizes of at least 1, found 0 and 1"),
-        (Spec::Mixture(vec![]), "components in a mixture, found 0"),
+        (Spec::Mix(MixSpec::new(vec![])), "components in a mixture, found 0"),
         (component(Component::new(0, Spec::Global)), "weight 0 is 0"),
         (
             component(Component::new(1, mixture())),
@@ -46,7 +46,10 @@ fn invalid_specs_are_refused() {
         ),
         (component(Component::new(1, Spec::Global).over(3..3)), "no records"),
         (
-            Spec::Mixture(vec![Component::new(1 << 20, Spec::Global), Component::new(1, Spec::Global)]),
+            Spec::Mix(MixSpec::new(vec![
+                Component::new(1 << 20, Spec::Global),
+                Component::new(1, Spec::Global),
+            ])),
             "weight 1 makes the sum exceed 2^20",
         ),
         (component(Component::new(u64::MAX, Spec::Global)), "weight 0 makes the sum exceed 2^20"),

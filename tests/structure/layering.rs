@@ -15,9 +15,8 @@ fn layers(page: &str, folder: &str) -> Vec<Vec<String>> {
     let block = section.split("```").nth(1).expect("the section has a list of modules");
     let block = block.strip_prefix("text\n").expect("the list is plain text");
     let mut layers = vec![Vec::new()];
-    for line in block.lines().filter(|line| line.starts_with(|c: char| !c.is_whitespace())) {
-        let name = line.split_whitespace().next().unwrap_or_default();
-        match name.strip_suffix('/').or(name.strip_suffix(".rs")) {
+    for line in block.lines().filter(|line| !line.is_empty()) {
+        match line.strip_suffix('/').or(line.strip_suffix(".rs")) {
             Some("lib") => {}
             Some(module) => layers.last_mut().unwrap().push(module.to_owned()),
             // Layer 0 includes the modules above the first heading.
@@ -164,6 +163,9 @@ fn a_file_names_only_modules_below_its_own() {
             if ["lib.rs", "main.rs"].contains(&file.as_str()) {
                 continue;
             }
+            if !source.lines().any(|line| line.starts_with("//! ")) {
+                all.push(format!("{krate}/{file}: its first line does not say what it is"));
+            }
             let (module, depth) = module_of(&file);
             let names = names(&code(&source), depth, &exports);
             let found = faults(krate, &layers, module, &names);
@@ -272,6 +274,24 @@ fn the_python_package_is_called_through_one_module() {
     }
     // The second is the native module, in the names of its classes.
     assert_eq!(found.iter().map(String::as_str).collect::<Vec<_>>(), ["tfseek._rust", "tfseek._tfseek"]);
+}
+
+/// The Python package runs the command and takes nothing else of it: what both need is below them.
+#[test]
+fn the_python_package_takes_only_the_run_of_the_command() {
+    let dir = root().join("python/src");
+    if !dir.exists() {
+        tfseek_testkit::skipped("python/src");
+        return;
+    }
+    let mut found = BTreeSet::new();
+    for (_, source) in files(&dir, ".rs") {
+        let code = code(&source);
+        for rest in code.split("tfseek_cli::").skip(1) {
+            heads(rest, &mut found);
+        }
+    }
+    assert_eq!(found.iter().map(String::as_str).collect::<Vec<_>>(), ["run"]);
 }
 
 /// Returns the files in the table of the section "Unsafe code" of docs/design.md.

@@ -1,9 +1,10 @@
-//! The repository: layers of modules, import cycles, unsafe code, wording, facts on the pages, and limits on
-//! what grows.
+//! The repository: layers of modules, import cycles, unsafe code, wording, facts on the pages, promised items,
+//! and limits on what grows.
 
 mod cycles;
 mod facts;
 mod layering;
+mod promises;
 mod size;
 mod source;
 mod words;

@@ -5,8 +5,7 @@ use gungraun::{LibraryBenchmarkConfig, library_benchmark, library_benchmark_grou
 use std::hint::black_box;
 use tfseek::batch::{Batch, BatchParser};
 use tfseek::io::Region;
-use tfseek::order::Permutation;
-use tfseek::{DatasetOptions, Example, ExampleBuilder, IndexMode, Mapped, Verify, crc};
+use tfseek::{DatasetOptions, Example, ExampleBuilder, IndexMode, Mapped, Verify, crc, order};
 use tfseek_testkit::bench;
 use tfseek_testkit::bench::shapes::{BATCH, Order, Shape};
 use tfseek_testkit::rng::Rng;
@@ -121,7 +120,7 @@ fn one_of_20_features(payload: Vec<u8>) -> (bool, Vec<u8>) {
 #[library_benchmark]
 fn permutation() -> Vec<u64> {
     let mut to = vec![0; 4096];
-    Permutation::new(1_000_000_000, 1, 0, 0).fill(0, &mut to);
+    order::Order::new(&order::Spec::Global, 1_000_000_000, 1, 0).unwrap().fill(0, &mut to).unwrap();
     to
 }
 

@@ -12,10 +12,11 @@ use arrow_array::{Array, RecordBatchReader, StructArray};
 use arrow_schema::{ArrowError, SchemaRef};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{CStr, CString, c_char, c_int};
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::{process, ptr};
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tfseek::error::catch_panic;
+use tfseek::io::PerProcess;
 
 /// `errno` values, equal on all platforms.
 const EIO: c_int = 5;
@@ -104,31 +105,15 @@ impl OpenStream {
 /// The streams of a process.
 #[derive(Default)]
 struct StreamTable {
-    /// 0 until the process uses the table.
-    process: AtomicU32,
     streams: Mutex<BTreeMap<usize, Arc<OpenStream>>>,
     /// Each text once. They are never freed, because a thread may read one while another releases its stream.
     texts: Mutex<BTreeSet<&'static CStr>>,
-    /// The table of a forked child. A thread that does not exist there may hold the locks of this one.
-    forked: OnceLock<Box<StreamTable>>,
 }
 
 /// Returns the table of this process.
 fn table() -> &'static StreamTable {
-    static FIRST: StreamTable = StreamTable {
-        process: AtomicU32::new(0),
-        streams: Mutex::new(BTreeMap::new()),
-        texts: Mutex::new(BTreeSet::new()),
-        forked: OnceLock::new(),
-    };
-    let process = process::id();
-    let mut table = &FIRST;
-    while let Err(owner) = table.process.compare_exchange(0, process, Relaxed, Relaxed)
-        && owner != process
-    {
-        table = table.forked.get_or_init(Box::default);
-    }
-    table
+    static TABLE: PerProcess<StreamTable> = PerProcess::new();
+    TABLE.own()
 }
 
 impl StreamTable {

@@ -150,6 +150,98 @@ fn names<'a>(
     Ok(specs.keys().map(|name| new.get(name.as_str()).copied().unwrap_or(name)).collect())
 }
 
+/// The values of a column: their type, and the dimensions around them.
+struct ColumnLayout {
+    dtype: DType,
+    form: Form,
+    levels: Vec<Level>,
+    /// The shape of an Arrow tensor.
+    tensor: Option<Vec<usize>>,
+    /// The type of the elements of arrays in byte strings.
+    array: Option<DataType>,
+}
+
+impl ColumnLayout {
+    fn new(dtype: DType, form: Form, levels: Vec<Level>) -> ColumnLayout {
+        ColumnLayout { dtype, form, levels, tensor: None, array: None }
+    }
+
+    /// Returns the layout of values of one shape, which may be an Arrow tensor if they are numbers.
+    fn dense(dtype: DType, shape: &[usize], numbers: bool, options: &Options) -> ColumnLayout {
+        let form = Form::Dense(shape.len() + 1);
+        if options.tensors != Tensors::Extension || shape.is_empty() || !numbers {
+            return ColumnLayout::new(dtype, form, fixed(shape));
+        }
+        let count = shape.iter().try_fold(1usize, |product, &len| product.checked_mul(len));
+        let levels = vec![Level::Fixed(count.unwrap_or(usize::MAX))];
+        ColumnLayout { tensor: Some(shape.to_vec()), ..ColumnLayout::new(dtype, form, levels) }
+    }
+
+    /// Returns the layout of arrays in byte strings.
+    fn array(shape: &[Option<usize>], leaf: DataType, options: &Options) -> ColumnLayout {
+        let sizes: Vec<usize> = shape.iter().copied().flatten().collect();
+        let layout = match shape.first() {
+            Some(None) => {
+                let levels = [vec![Level::LargeList], fixed(&sizes)].concat();
+                ColumnLayout::new(DType::Bytes, Form::Ragged(1), levels)
+            }
+            // A tensor has numbers.
+            _ => ColumnLayout::dense(DType::Bytes, &sizes, leaf != DataType::Boolean, options),
+        };
+        ColumnLayout { array: Some(leaf), ..layout }
+    }
+
+    fn of(
+        name: &str,
+        spec: &FeatureSpec,
+        is_list: bool,
+        stays_sparse: bool,
+        options: &Options,
+    ) -> Result<ColumnLayout> {
+        let (dtype, form, levels) = match spec {
+            FeatureSpec::FixedLen { shape, dtype, .. } => {
+                return Ok(ColumnLayout::dense(*dtype, shape, *dtype != DType::Bytes, options));
+            }
+            FeatureSpec::Raw { dtype, shape, .. } | FeatureSpec::Tensor { dtype, shape } => {
+                let leaf = array_type(*dtype).ok_or_else(|| no_type(name, *dtype))?;
+                return Ok(ColumnLayout::array(shape, leaf, options));
+            }
+            FeatureSpec::Image(_) => return Err(Error::schema(name, "pictures are decoded by Loader")),
+            FeatureSpec::Optional { dtype, default: Some(_) } => (*dtype, Form::Dense(1), Vec::new()),
+            FeatureSpec::Optional { dtype, default: None } => (*dtype, Form::Optional, Vec::new()),
+            FeatureSpec::VarLen { dtype } if is_list => (*dtype, Form::Ragged(2), vec![Level::List; 2]),
+            FeatureSpec::VarLen { dtype } if stays_sparse => (*dtype, Form::VarLen, vec![Level::List]),
+            FeatureSpec::VarLen { dtype } => (*dtype, Form::Ragged(1), vec![Level::List]),
+            FeatureSpec::FixedLenSequence { shape, dtype, .. } => {
+                let form = if is_list { Form::Steps(shape.len() + 2) } else { Form::Ragged(1) };
+                (*dtype, form, [vec![Level::List], fixed(shape)].concat())
+            }
+            FeatureSpec::Ragged { dtype, partitions, row_splits_dtype, .. } => {
+                let list = match row_splits_dtype {
+                    SplitsDType::Int32 => Level::List,
+                    SplitsDType::Int64 => Level::LargeList,
+                };
+                let mut levels = vec![list; if is_list { 2 } else { 1 }];
+                levels.extend(partitions.iter().map(|partition| match partition {
+                    Partition::UniformRowLength(len) => Level::Fixed(*len),
+                    _ => list,
+                }));
+                // Uniform partitions have row splits unless all partitions in them are uniform.
+                let inner = levels.iter().rev().take_while(|level| matches!(level, Level::Fixed(_))).count();
+                (*dtype, Form::Ragged(levels.len() - inner), levels)
+            }
+            FeatureSpec::Sparse { dtype, index_keys, .. } => {
+                (*dtype, Form::Sparse(index_keys.len()), vec![Level::List])
+            }
+        };
+        Ok(ColumnLayout::new(dtype, form, levels))
+    }
+}
+
+fn fixed(shape: &[usize]) -> Vec<Level> {
+    shape.iter().map(|&len| Level::Fixed(len)).collect()
+}
+
 fn column(
     name: &str,
     spec: &FeatureSpec,
@@ -158,75 +250,13 @@ fn column(
     text: bool,
     options: &Options,
 ) -> Result<(Width, Form, Field)> {
-    let fixed = |shape: &[usize]| shape.iter().map(|&len| Level::Fixed(len)).collect::<Vec<_>>();
-    let mut tensor = None;
-    let mut array = None;
-    let mut dense = |shape: &[usize], numbers: bool| {
-        let dims = shape.len() + 1;
-        if options.tensors == Tensors::Extension && !shape.is_empty() && numbers {
-            tensor = Some(shape.to_vec());
-            let count = shape.iter().try_fold(1usize, |product, &len| product.checked_mul(len));
-            (Form::Dense(dims), vec![Level::Fixed(count.unwrap_or(usize::MAX))])
-        } else {
-            (Form::Dense(dims), fixed(shape))
-        }
-    };
-    let (dtype, form, levels) = match spec {
-        FeatureSpec::FixedLen { shape, dtype, .. } => {
-            let (form, levels) = dense(shape, *dtype != DType::Bytes);
-            (*dtype, form, levels)
-        }
-        FeatureSpec::Raw { dtype, shape, .. } | FeatureSpec::Tensor { dtype, shape } => {
-            let leaf = array_type(*dtype).ok_or_else(|| no_type(name, *dtype))?;
-            let sizes: Vec<usize> = shape.iter().copied().flatten().collect();
-            let (form, levels) = match shape.first() {
-                Some(None) => (Form::Ragged(1), [vec![Level::LargeList], fixed(&sizes)].concat()),
-                // A tensor has numbers.
-                _ => dense(&sizes, leaf != DataType::Boolean),
-            };
-            array = Some(leaf);
-            (DType::Bytes, form, levels)
-        }
-        FeatureSpec::Image(_) => return Err(Error::schema(name, "pictures are decoded by Loader")),
-        FeatureSpec::Optional { dtype, default: Some(_) } => (*dtype, Form::Dense(1), Vec::new()),
-        FeatureSpec::Optional { dtype, default: None } => (*dtype, Form::Optional, Vec::new()),
-        FeatureSpec::VarLen { dtype } if is_list => (*dtype, Form::Ragged(2), vec![Level::List; 2]),
-        FeatureSpec::VarLen { dtype } if stays_sparse => (*dtype, Form::VarLen, vec![Level::List]),
-        FeatureSpec::VarLen { dtype } => (*dtype, Form::Ragged(1), vec![Level::List]),
-        FeatureSpec::FixedLenSequence { shape, dtype, .. } => {
-            let form = if is_list { Form::Steps(shape.len() + 2) } else { Form::Ragged(1) };
-            (*dtype, form, [vec![Level::List], fixed(shape)].concat())
-        }
-        FeatureSpec::Ragged { dtype, partitions, row_splits_dtype, .. } => {
-            let list = match row_splits_dtype {
-                SplitsDType::Int32 => Level::List,
-                SplitsDType::Int64 => Level::LargeList,
-            };
-            let mut levels = vec![list; if is_list { 2 } else { 1 }];
-            levels.extend(partitions.iter().map(|partition| match partition {
-                Partition::UniformRowLength(len) => Level::Fixed(*len),
-                _ => list,
-            }));
-            // Uniform partitions have row splits unless all partitions in them are uniform.
-            let inner = levels.iter().rev().take_while(|level| matches!(level, Level::Fixed(_))).count();
-            (*dtype, Form::Ragged(levels.len() - inner), levels)
-        }
-        FeatureSpec::Sparse { dtype, index_keys, .. } => {
-            (*dtype, Form::Sparse(index_keys.len()), vec![Level::List])
-        }
-    };
+    let layout = ColumnLayout::of(name, spec, is_list, stays_sparse, options)?;
+    let ColumnLayout { dtype, form, levels, tensor, array } = layout;
     if text && (dtype != DType::Bytes || array.is_some()) {
         let found = array.map_or(dtype.to_string(), |array| format!("arrays of {array}"));
         return Err(Error::schema(name, format!("expected byte strings for `text`, found {found}")));
     }
-    let are_strings = dtype == DType::Bytes && array.is_none();
-    let leaf = match dtype {
-        _ if let Some(array) = array => array,
-        DType::Int64 => DataType::Int64,
-        DType::Float32 => DataType::Float32,
-        DType::Bytes => string_type(options.bytes, text, !levels.is_empty()),
-    };
-    let width = if are_strings {
+    let width = if dtype == DType::Bytes && array.is_none() {
         Width::ByteStrings
     } else if levels.is_empty() {
         Width::Scalars
@@ -234,6 +264,12 @@ fn column(
         Width::Fixed
     } else {
         Width::Lists
+    };
+    let leaf = match dtype {
+        _ if let Some(array) = array => array,
+        DType::Int64 => DataType::Int64,
+        DType::Float32 => DataType::Float32,
+        DType::Bytes => string_type(options.bytes, text, !levels.is_empty()),
     };
     let mut data_type = nested(&levels, leaf)?;
     if let Form::Sparse(rank) = form {

@@ -3,6 +3,9 @@
 use std::fmt::{self, Display, Write};
 use tfseek::filter::{image_format, image_size};
 use tfseek_tools::fields::text;
+use tfseek_tools::words::Quoted;
+
+pub(crate) use tfseek_tools::words::Key;
 
 /// A number of bytes, printed rounded (`17.1 kB`) or exact (`17123 B`).
 #[derive(Clone, Copy)]
@@ -23,54 +26,6 @@ impl Display for Size {
         }
         f.write_str(&tfseek_tools::sizes::text(bytes))
     }
-}
-
-/// A text in quotes, printed on one line, with control characters escaped.
-pub(crate) struct Quoted<'a>(pub(crate) &'a str);
-
-impl Display for Quoted<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_char('"')?;
-        escape(f, self.0, true)?;
-        f.write_char('"')
-    }
-}
-
-/// A key, printed without quotes unless a character in it requires them.
-pub(crate) struct Key<'a>(pub(crate) &'a str);
-
-impl Key<'_> {
-    fn plain(&self) -> bool {
-        !self.0.is_empty() && self.0.chars().all(|c| c.is_alphanumeric() || c.is_ascii_graphic() && c != '"')
-    }
-
-    /// Returns the number of printed characters.
-    pub(crate) fn width(&self) -> usize {
-        if self.plain() { self.0.chars().count() } else { Quoted(self.0).to_string().chars().count() }
-    }
-}
-
-impl Display for Key<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.plain() { f.write_str(self.0) } else { Quoted(self.0).fmt(f) }
-    }
-}
-
-fn escape(f: &mut fmt::Formatter<'_>, text: &str, quoted: bool) -> fmt::Result {
-    // The pieces between quotes are escaped separately, because `escape_debug` escapes both kinds of quotes.
-    // It escapes a combining mark only at the start of a text.
-    for (k, piece) in text.split('\'').enumerate() {
-        if k > 0 {
-            f.write_char('\'')?;
-        }
-        for (k, piece) in piece.split('"').enumerate() {
-            if k > 0 {
-                f.write_str(if quoted { "\\\"" } else { "\"" })?;
-            }
-            piece.escape_debug().fmt(f)?;
-        }
-    }
-    Ok(())
 }
 
 /// Limits on the printed part of a byte string.
@@ -150,14 +105,5 @@ mod tests {
         assert_eq!(shown(png), "<png 320x240 29 bytes>");
         // The signature alone is not an image.
         assert_eq!(shown(&png[..8]), "<8 bytes 89504e47..>");
-    }
-
-    #[test]
-    fn keys() {
-        assert_eq!(Key("image/encoded").to_string(), "image/encoded");
-        assert_eq!(Key("größe").to_string(), "größe");
-        assert_eq!(Key("").to_string(), "\"\"");
-        assert_eq!(Key("a b").to_string(), "\"a b\"");
-        assert_eq!(Key("a\nb").width(), 6);
     }
 }

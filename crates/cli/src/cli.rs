@@ -52,7 +52,7 @@ pub(crate) enum Verb {
     /// Print statistics of the features: presence, values, quantiles, distinct values; one pass over all
     /// records
     Stats(verbs::stats::StatsArgs),
-    /// Parse records into arrays by a schema, as TensorFlow's parsers do; print them or write an .npz file
+    /// Parse records into arrays by a schema, as TensorFlow's parsers do, and print them
     Parse(verbs::parse::ParseArgs),
     /// Run through an epoch as a training loop does, and report time, throughput, stalls and memory
     #[command(after_help = verbs::epoch::AFTER_EPOCH, mut_arg("threads", |arg| arg.help(verbs::epoch::THREADS)))]

@@ -1,4 +1,4 @@
-//! The `tfseek` command as a library; its entry point is [`run`].
+//! Internal crate of tfseek: the command as a library. Its entry point is [`run`].
 
 // No user input causes a panic.
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
@@ -34,10 +34,6 @@ mod verbs;
 #[cfg(test)]
 mod vocabulary;
 mod warnings;
-
-pub use exit::{common_hint, excerpt, folder_of_versions, index_command};
-pub use store::address_hint;
-pub use warnings::{kindless_json, warning_json};
 
 use args::DamageChoice;
 use clap::error::ErrorKind;

@@ -16,7 +16,7 @@ use tfseek::example::MessageKind;
 use tfseek::index;
 use tfseek::paths::{IntoPaths, is_pack, set_of};
 use tfseek::stream::Stream;
-use tfseek::{At, ErrorKind, IndexMode, Record, Tail, Warning};
+use tfseek::{At, Compression, ErrorKind, IndexMode, Record, Tail, Warning};
 use tfseek_tools::KindedStream;
 
 /// The path that means standard input.
@@ -97,9 +97,8 @@ impl Records {
         self.reader.stream().warnings()
     }
 
-    /// Returns `none`, `gzip` or `zlib`.
-    pub(crate) fn compression(&self) -> &'static str {
-        self.reader.stream().compression().name()
+    pub(crate) fn compression(&self) -> Compression {
+        self.reader.stream().compression()
     }
 
     /// Returns the number of records if the file was read to its end, by `next` or to guess the kind.

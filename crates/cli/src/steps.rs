@@ -2,7 +2,7 @@
 
 use crate::args::GlobalArgs;
 use crate::console::Console;
-use crate::exit::{Failure, Outcome, USAGE, index_command};
+use crate::exit::{Failure, Outcome, USAGE};
 use crate::output::StepNumber;
 use crate::split::failure;
 use crate::{progress, warnings};
@@ -11,6 +11,7 @@ use tfseek::error::IndexError;
 use tfseek::{Dataset, ErrorKind, Record};
 use tfseek_rlds::{EpisodeOptions, EpisodeTable, Windows};
 use tfseek_tfds::{EpisodeWindows, Episodes, Features, FoundFeatures};
+use tfseek_tools::hints::index_command;
 
 /// Makes records of the steps of records that are read one after the other. Only these are read: no index, no
 /// tables. Tables would need the whole file, also where two steps of an object are wanted.

@@ -4,11 +4,14 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use tfseek::error::{Error, ErrorKind, PathsError};
 use tfseek::io::Store;
 
 /// Set for the verbs that read objects.
 static ALLOWED: AtomicBool = AtomicBool::new(false);
+
+/// Returns true for a URL of the store. `None` in a build without one.
+pub(crate) const IS_OBJECT: Option<fn(&str) -> bool> =
+    if cfg!(feature = "remote") { Some(remote::has) } else { None };
 
 /// Sets whether the verb of this run reads objects.
 pub(crate) fn allow(allowed: bool) {
@@ -97,21 +100,6 @@ pub(crate) type ObjectCache = (PathBuf, u64, u64, u64);
 /// Returns the cache on disk of an object. `None` for a file, and without a cache.
 pub(crate) fn cache(path: &Path) -> Option<ObjectCache> {
     is_object(path).then(remote::cache)?
-}
-
-/// Returns the hint for an address that is refused. `readers` tells what reads objects.
-pub fn address_hint(e: &Error, readers: &str) -> Option<String> {
-    let ErrorKind::Paths(why) = e.kind() else { return None };
-    match why {
-        PathsError::NotLocal { scheme, .. } if scheme.eq_ignore_ascii_case("file") => None,
-        PathsError::NotLocal { .. } if !cfg!(feature = "remote") => {
-            Some("this tfseek was built without the feature `remote`".into())
-        }
-        PathsError::NotLocal { address, .. } if remote::has(address) => {
-            Some(format!("{readers} such addresses"))
-        }
-        _ => None,
-    }
 }
 
 #[cfg(not(feature = "remote"))]

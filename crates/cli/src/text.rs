@@ -7,7 +7,8 @@ use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::Path;
 use std::time::Duration;
-use tfseek_tools::thousands;
+
+pub(crate) use tfseek_tools::words::count;
 
 /// Maximum size of such a file in bytes. It bounds memory if a path names, for example, an endless device.
 ///
@@ -108,11 +109,6 @@ pub(crate) fn duration(time: Duration) -> String {
         (value, name) = (value / 1e3, larger);
     }
     if value < 99.95 && name != "ns" { format!("{value:.1} {name}") } else { format!("{value:.0} {name}") }
-}
-
-/// Returns a number of things: `1 record`, `2,000 records`.
-pub(crate) fn count(n: u64, thing: &str) -> String {
-    format!("{} {thing}{}", thousands(n), if n == 1 { "" } else { "s" })
 }
 
 /// Returns the end of a message about a misspelt name.

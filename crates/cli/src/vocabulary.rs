@@ -111,7 +111,7 @@ fn options_and_parameters_have_the_same_names() {
             "index",
             "_open.py",
             "build_index",
-            format!("check checkpoint_every classes column format json max_record steps tail verify where {}", "progress"),
+            "check checkpoint_every classes column format json max_record progress steps tail verify".into(),
             "paths progress storage_options",
         ),
         ("stats", "_stats.py", "stats", "allow_missing force json max_record merge progress save steps style tail tfdv verify where".into(), "progress source storage_options"),

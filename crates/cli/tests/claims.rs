@@ -20,7 +20,6 @@ fn folder() -> Folder {
         (state >> 56) as u8
     };
     dir.shard("noise.gz", (0..700).map(|_| (0..1000).map(|_| noise()).collect::<Vec<u8>>()));
-    fs::write(dir.path("schema.json"), dir.run(&["schema", "--json", "a.tfrecord"]).out).unwrap();
     fs::write(dir.path("bare"), dir.command(&["cat", "--bare", "noise.gz"]).output().unwrap().stdout)
         .unwrap();
     assert!(Command::new("mkfifo").arg(dir.path("fifo")).status().unwrap().success());
@@ -52,8 +51,6 @@ fn a_file_that_was_made_meanwhile_is_kept() {
     for (input, args) in [
         ("noise.gz", &["unpack", "fifo", "-o", "out"][..]),
         ("bare", &["convert", "--bare", "fifo", "out.tfrecord"]),
-        ("a.tfrecord", &["parse", "-s", "schema.json", "fifo", "-o", "out"]),
-        ("a.tfrecord", &["parse", "-s", "schema.json", "fifo", "--batches", "-o", "out"]),
         ("a.tfrecord", &["stats", "fifo", "--save", "out"]),
         ("a.tfrecord", &["stats", "fifo", "--tfdv", "out"]),
     ] {
@@ -217,7 +214,6 @@ fn a_replaced_file_keeps_its_mode() {
         (0o600, &["epoch", "a.tfrecord", "-b", "10", "--state-out", "out"][..]),
         (0o640, &["stats", "a.tfrecord", "--save", "out", "--force"]),
         (0o604, &["unpack", "noise.gz", "-o", "out", "--force"]),
-        (0o666, &["parse", "-s", "schema.json", "a.tfrecord", "-o", "out", "--force"]),
     ] {
         fs::write(&out, "old").unwrap();
         fs::set_permissions(&out, fs::Permissions::from_mode(mask)).unwrap();

@@ -379,12 +379,6 @@ fn one_thing_has_no_plural() {
     words(&["unpack", "z.tfrecord.gz"], "z.tfrecord: 1 record, ");
     words(&["schema", "a.tfrecord"], "1 record seen");
     words(&["order", "a.tfrecord", "-b", "1", "--describe"], "1 step of 1 sample\n");
-    fs::write(dir.path("s.json"), dir.run(&["schema", "--json", "a.tfrecord"]).out).unwrap();
-    words(&["parse", "a.tfrecord", "-s", "s.json", "-o", "a.npz"], "a.npz: 1 record\n");
-    let batches = ["parse", "a.tfrecord", "-s", "s.json", "--batches", "--force", "-o", "a.npz"];
-    words(&batches, "1 record in 1 batch\n");
-    dir.shard("a.tfrecord", labels(0..200));
-    words(&batches, "200 records in 2 batches\n");
     let bad = b"\x0a\x05\x0a\x03".to_vec();
     for (n, words) in [(2, "1 more record does not decode"), (3, "2 more records do not decode")] {
         dir.shard("bad.tfrecord", vec![bad.clone(); n]);

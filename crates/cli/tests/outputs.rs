@@ -22,11 +22,10 @@ fn folder() -> Folder {
 }
 
 /// Returns the arguments of the verbs that write one file of any name, with the path `out`.
-fn writers(out: &str) -> [Vec<&str>; 4] {
+fn writers(out: &str) -> [Vec<&str>; 3] {
     [
         vec!["unpack", "a.gz", "-o", out],
         vec!["salvage", "a.tfrecord", out],
-        vec!["parse", "-s", "schema.json", "a.tfrecord", "-o", out],
         vec!["epoch", "a.tfrecord", "-b", "10", "--json", "--state-out", out],
     ]
 }
@@ -57,9 +56,9 @@ fn is_fifo(path: &Path) -> bool {
 fn a_fifo_receives_the_bytes_and_is_not_replaced() {
     let dir = folder();
     assert!(Command::new("mkfifo").arg(dir.path("fifo")).status().unwrap().success());
-    for verb in 0..3 {
+    for verb in 0..2 {
         let want = wanted(&dir, &writers("OUT")[verb]);
-        for force in [false, verb < 2] {
+        for force in [false, true] {
             let mut args = writers("fifo")[verb].clone();
             args.extend(force.then_some("--force"));
             let mut reader =
@@ -84,7 +83,7 @@ fn devices_and_descriptors_are_written_to() {
     let dir = folder();
     symlink("/dev/null", dir.path("null")).unwrap();
     symlink("/dev/full", dir.path("full")).unwrap();
-    for verb in 0..4 {
+    for verb in 0..3 {
         let ran = dir.run(&writers("null")[verb]);
         assert_eq!(ran.code, 0, "{}", ran.err);
         let link = dir.path("null");
@@ -115,7 +114,7 @@ fn devices_and_descriptors_are_written_to() {
 #[cfg(unix)]
 fn a_link_is_kept_and_its_target_is_replaced() {
     use std::os::unix::fs::symlink;
-    for verb in 0..4 {
+    for verb in 0..3 {
         let dir = folder();
         let want = wanted(&dir, &writers("OUT")[verb]);
         fs::create_dir(dir.path("there")).unwrap();
@@ -125,7 +124,7 @@ fn a_link_is_kept_and_its_target_is_replaced() {
                 fs::write(dir.path("there/file"), old).unwrap();
             }
             let mut args = writers("link")[verb].clone();
-            if old.is_some() && verb < 3 {
+            if old.is_some() && verb < 2 {
                 dir.run(&args).fails(2, &["link: already exists"]);
                 args.push("--force");
             }
@@ -178,10 +177,9 @@ fn an_output_that_is_an_input_is_refused() {
     let before = fs::read(dir.path("a.tfrecord")).unwrap();
     let gz = fs::read(dir.path("a.gz")).unwrap();
     fs::copy(dir.path("a.gz"), dir.path("a.tfrecord.gz")).unwrap();
-    let parse = ["parse", "-s", "schema.json", "a.tfrecord", "--force", "-o"];
+    let salvage = ["salvage", "--force", "a.tfrecord"];
     let epoch = ["epoch", "a.tfrecord", "-b", "10", "-s", "schema.json", "--state-out"];
-    dir.run(&[&parse[..], &["a.tfrecord"]].concat()).fails(2, &["a.tfrecord: is an input"]);
-    dir.run(&[&parse[..], &["./schema.json"]].concat()).fails(2, &["the same file as the input schema.json"]);
+    dir.run(&[&salvage[..], &["a.tfrecord"]].concat()).fails(2, &["a.tfrecord: is an input"]);
     dir.run(&[&epoch[..], &["a.tfrecord"]].concat()).fails(2, &["a.tfrecord: is an input"]);
     dir.run(&[&epoch[..], &["schema.json"]].concat()).fails(2, &["schema.json: is an input"]);
     dir.run(&["unpack", "--force", "a.gz", "-o", "a.gz"]).fails(2, &["a.gz: is an input"]);
@@ -189,7 +187,7 @@ fn an_output_that_is_an_input_is_refused() {
     #[cfg(unix)]
     {
         std::os::unix::fs::symlink("a.tfrecord", dir.path("link")).unwrap();
-        dir.run(&[&parse[..], &["link"]].concat())
+        dir.run(&[&salvage[..], &["link"]].concat())
             .fails(2, &["link: is the same file as the input a.tfrecord"]);
         fs::copy(dir.path("a.tfrecord"), dir.path("a.tfrecord.idx")).unwrap();
         dir.run(&["index", "--format", "dali", "a.tfrecord", "a.tfrecord.idx"]).fails(2, &["is an input"]);
@@ -265,12 +263,10 @@ fn schemas_and_states_are_read_from_pipes_up_to_a_limit() {
 #[test]
 fn outputs_and_options_without_effect_are_refused() {
     let dir = folder();
-    let schema = "schema.json";
     for args in [
         &["reshard", "a.tfrecord", "--out", "-"][..],
         &["salvage", "a.tfrecord", "-"],
         &["stats", "a.tfrecord", "--save", "-"],
-        &["parse", "a.tfrecord", "--schema", schema, "-o", "-"],
     ] {
         dir.run(args).fails(2, &["expected a file for the output, found `-`"]);
         assert!(!dir.path("-").exists(), "{args:?}");

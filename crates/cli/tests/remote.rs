@@ -264,7 +264,6 @@ fn verbs_by_number_request_records_together() {
 #[test]
 fn outputs_are_local() {
     let served = Served::new();
-    std::fs::write(served.dir.path("schema.json"), SCHEMA).unwrap();
     let shard = NAMES[0];
     served.dir.shard("x.tfrecord.gz", common::labels(0..3));
     served.put("x.tfrecord.gz");
@@ -272,7 +271,6 @@ fn outputs_are_local() {
         &["convert", shard, "s3://bucket/new.parquet"][..],
         &["reshard", shard, "-o", "s3://bucket/new.tfrecord"],
         &["reshard", "s3://bucket/data/", "-o", "s3://bucket/new/x@2.tfrecord"],
-        &["parse", shard, "--schema", "schema.json", "-o", "s3://bucket/new.npz"],
         &["stats", shard, "--save", "s3://bucket/new"],
         &["salvage", shard, "s3://bucket/new"],
         &["unpack", "s3://bucket/data/x.tfrecord.gz"],

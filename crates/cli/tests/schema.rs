@@ -1,4 +1,4 @@
-//! `schema` and `parse`: inferred schemas, printed batches, and archives.
+//! `schema` and `parse`: inferred schemas, and printed batches.
 
 use crate::common::*;
 use std::fs;
@@ -256,7 +256,7 @@ fn arrays_in_byte_strings() {
     assert!(ran.err.contains("expected a type that Arrow has, found arrays of bfloat16"), "{}", ran.err);
 }
 
-/// Record 3 has no weight, in JSON and in an archive.
+/// Record 3 has no weight.
 #[test]
 fn optional_columns() {
     let dir = Folder::new();
@@ -281,16 +281,6 @@ fn optional_columns() {
         r#""present":{"dtype":"bool","shape":[],"data":[false]}}}}"#,
         "\n",
     ));
-    dir.run(&["parse", "x.tfrecord", "-s", "s.json", "-o", "out.npz"]);
-    let found = members(&dir.path("out.npz"));
-    let names: Vec<_> = found.iter().map(|(name, _)| name.as_str()).collect();
-    assert_eq!(names, ["weight::values.npy", "weight::present.npy"]);
-    assert_eq!(&found[0].1[128..], [1.0f32, 0.0, 1.0].map(f32::to_le_bytes).concat());
-    assert!(
-        String::from_utf8_lossy(&found[1].1[10..128])
-            .contains("'|b1', 'fortran_order': False, 'shape': (3,)")
-    );
-    assert_eq!(&found[1].1[128..], [1, 0, 1]);
     // Several values.
     schema(&dir, r#""emb": {"type": "optional", "dtype": "float32"}"#);
     let wanted = ["record 0", "row 0", "feature \"emb\": expected at most 1 value, found 2"];
@@ -332,14 +322,6 @@ fn parse_errors() {
     for words in ["x-1.tfrecord: record 1 at byte ", "row 0 of the batch", "feature \"weight\""] {
         assert!(ran.err.contains(words), "no {words:?} in {:?}", ran.err);
     }
-    // No archive is left.
-    dir.run(&["parse", "x-*", "-s", "s.json", "-b", "3", "-o", "out.npz"]).fails(1, &["weight"]);
-    assert!(!dir.path("out.npz").exists());
-    let left = fs::read_dir(dir.path(""))
-        .unwrap()
-        .filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().starts_with(".tmp-"));
-    assert_eq!(left.count(), 0);
-
     schema(&dir, r#""weight": {"type": "fixed", "dtype": "int32", "shape": []}"#);
     dir.run(&["parse", "x-*", "-s", "s.json"]).fails(2, &["s.json: feature \"weight\": ", "int32"]);
     dir.run(&["parse", "x-*", "-s", "missing.json"]).fails(3, &["missing.json"]);
@@ -351,145 +333,6 @@ fn parse_errors() {
     let len = fs::metadata(&path).unwrap().len() as usize;
     damage(&path, len - 1);
     dir.run(&["parse", "x-*", "-s", "s.json"]).fails(1, &["x-1.tfrecord: record 3 at byte", "crc32c"]);
-}
-
-/// Returns the names and bytes of the members of a stored archive.
-fn members(path: &std::path::Path) -> Vec<(String, Vec<u8>)> {
-    let mut zip = zip::ZipArchive::new(fs::File::open(path).unwrap()).unwrap();
-    (0..zip.len())
-        .map(|k| {
-            let mut member = zip.by_index(k).unwrap();
-            let mut bytes = Vec::new();
-            std::io::Read::read_to_end(&mut member, &mut bytes).unwrap();
-            (member.name().unwrap().into_owned(), bytes)
-        })
-        .collect()
-}
-
-#[test]
-fn archives() {
-    let dir = Folder::new();
-    dir.shard("a.tfrecord", rows(0..3));
-    schema(
-        &dir,
-        r#""label": {"type": "fixed", "dtype": "int64", "shape": []},
-           "words": {"type": "varlen", "dtype": "string"},
-           "r/größe": {"type": "ragged", "dtype": "float32", "value_key": "emb"}"#,
-    );
-    let args = ["parse", "a.tfrecord", "-s", "s.json", "-b", "2", "--batches", "-o", "out.npz"];
-    let ran = dir.run(&args);
-    assert_eq!((ran.code, ran.err.as_str()), (0, "out.npz: 3 records in 2 batches\n"), "{}", ran.out);
-    let found = members(&dir.path("out.npz"));
-    let names: Vec<_> = found.iter().map(|(name, _)| name.as_str()).collect();
-    assert_eq!(
-        &names[..9],
-        [
-            "b0::label.npy",
-            "b0::r/größe::values.npy",
-            "b0::r/größe::row_splits0.npy",
-            "b0::words::indices.npy",
-            "b0::words::values::data.npy",
-            "b0::words::values::offsets.npy",
-            "b0::words::values::shape.npy",
-            "b0::words::dense_shape.npy",
-            "b1::label.npy",
-        ]
-    );
-    assert_eq!(names.len(), 16);
-    let array = |k: usize, shape: &str, data: &[u8]| {
-        let (name, bytes) = &found[k];
-        let header = String::from_utf8_lossy(&bytes[10..128]);
-        assert!(header.contains(&format!("'shape': ({shape})")), "{name}: {header}");
-        assert_eq!(&bytes[128..], data, "{name}");
-    };
-    array(0, "2,", &[0i64, 1].map(i64::to_le_bytes).concat());
-    array(1, "4,", &[0.5f32, 0.0, 0.5, 1.0].map(f32::to_le_bytes).concat());
-    array(2, "3,", &[0i32, 2, 4].map(i32::to_le_bytes).concat());
-    array(3, "1, 2", &[1i64, 0].map(i64::to_le_bytes).concat());
-    array(4, "1,", b"w");
-    array(5, "2,", &[0i64, 1].map(i64::to_le_bytes).concat());
-    array(7, "2,", &[2i64, 1].map(i64::to_le_bytes).concat());
-    array(8, "1,", &2i64.to_le_bytes());
-
-    dir.run(&args).fails(2, &["out.npz", "--force"]);
-    assert_eq!(dir.run(&[&args[..], &["--force", "-q"]].concat()).err, "");
-    dir.run(&["parse", "a.tfrecord", "-s", "s.json", "-o", "no/folder.npz"]).fails(3, &["no/folder.npz"]);
-}
-
-/// Without `--batches` an archive has one array per feature, which the batch size does not change.
-#[test]
-fn archives_of_all_records() {
-    let dir = Folder::new();
-    dir.shard("x-0.tfrecord", rows(0..5));
-    dir.shard("x-1.tfrecord", rows(5..8));
-    dir.shard("none.tfrecord", [""; 0]);
-    schema(
-        &dir,
-        r#""label": {"type": "fixed", "dtype": "int64", "shape": []},
-           "words": {"type": "varlen", "dtype": "string"},
-           "r/größe": {"type": "ragged", "dtype": "float32", "value_key": "emb"}"#,
-    );
-    let parse = |args: &[&str]| {
-        let ran = dir.run(&[&["parse", "-s", "s.json", "--force", "-o", "out.npz"], args].concat());
-        assert_eq!(ran.code, 0, "{}", ran.err);
-        (members(&dir.path("out.npz")), ran.err)
-    };
-    let (one_batch, err) = parse(&["x-*"]);
-    assert_eq!(err, "out.npz: 8 records\n");
-    let names: Vec<_> = one_batch.iter().map(|(name, _)| name.as_str()).collect();
-    assert_eq!(
-        names,
-        [
-            "label.npy",
-            "r/größe::values.npy",
-            "r/größe::row_splits0.npy",
-            "words::indices.npy",
-            "words::values::data.npy",
-            "words::values::offsets.npy",
-            "words::values::shape.npy",
-            "words::dense_shape.npy",
-        ]
-    );
-    let label = &one_batch[0].1;
-    assert_eq!(&label[128..], (0..8).flat_map(i64::to_le_bytes).collect::<Vec<_>>());
-    assert!(String::from_utf8_lossy(label).contains("'shape': (8,)"));
-    for size in ["1", "3", "7"] {
-        assert!(parse(&["x-*", "-b", size]).0 == one_batch, "batches of {size}");
-    }
-    // The other form of the same batch.
-    let batches = parse(&["x-*", "--batches"]).0;
-    for ((name, bytes), (of_batch, bytes_of_batch)) in one_batch.iter().zip(&batches) {
-        assert!(of_batch.strip_prefix("b0::") == Some(name) && bytes == bytes_of_batch, "{name}");
-    }
-    // Without records the arrays are empty.
-    for (args, records) in
-        [(&["none.tfrecord"][..], 0), (&["x-*", "-n", "0"], 0), (&["x-*", "--skip", "8"], 0)]
-    {
-        let (found, err) = parse(args);
-        assert_eq!(err, format!("out.npz: {records} records\n"));
-        assert_eq!(found.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), names);
-        assert!(String::from_utf8_lossy(&found[0].1).contains("'shape': (0,)"));
-    }
-    let ran = dir.run(&["parse", "x-*", "-s", "s.json", "-o", "s.npz", "--single"]);
-    ran.fails(2, &["--single", "--batches"]);
-    assert!(parse(&["x-*", "--single", "--batches", "-n", "2"]).1 == "out.npz: 2 records in 2 batches\n");
-    dir.run(&["parse", "x-*", "-s", "s.json", "--batches"]).fails(2, &["--out"]);
-    // SequenceExamples.
-    dir.shard("s.tfrecord", sequences());
-    fs::write(
-        dir.path("s.json"),
-        r#"{"context": {"id": {"type": "fixed", "dtype": "int64", "shape": []}},
-            "sequence": {"frames": {"type": "fixed_sequence", "dtype": "float32", "shape": [2]},
-                         "words": {"type": "varlen", "dtype": "string"}}}"#,
-    )
-    .unwrap();
-    let (one_batch, _) = parse(&["s.tfrecord"]);
-    let names: Vec<_> = one_batch.iter().map(|(name, _)| name.as_str()).collect();
-    assert_eq!(
-        &names[..4],
-        ["context::id.npy", "sequence::frames.npy", "lengths::frames.npy", "sequence::words::indices.npy"]
-    );
-    assert!(parse(&["s.tfrecord", "-b", "1"]).0 == one_batch);
 }
 
 /// Standard input cannot be read a second time, even if its records are SequenceExamples.

@@ -109,17 +109,6 @@ fn columns_next_to_the_data() {
     );
     assert_eq!(fs::read_dir(dir.path(".tfseek")).unwrap().count(), 3 * 3);
 
-    dir.run(&["index", "--format", "dali", "--where", "label in 2..4, 99", "x-1.tfrecord"])
-        .prints("x-1.tfrecord.idx\n");
-    assert_eq!(fs::read_to_string(dir.path("x-1.tfrecord.idx")).unwrap(), "68 34\n102 34\n3366 34\n");
-    dir.run(&["index", "--format", "dali", "--where", "label = 2", "x-1.tfrecord"])
-        .fails(2, &["expected `==`, found `=`"]);
-    dir.run(&["index", "--format", "dali", "--where", "label == 'x'", "x-1.tfrecord"]).fails(
-        2,
-        &["x-1.tfrecord: record 0 at byte 0: feature \"label\": invalid filter", "expected a 64-bit integer"],
-    );
-    dir.run(&["index", "--where", "label == 2", "--format", "tfri", "x-1.tfrecord"]).fails(2, &["dali"]);
-
     dir.shard("y.tfrecord", [tfseek::ExampleBuilder::new().int64("label", [1, 2]).encode().unwrap()]);
     let ran = dir.run(&["index", "[xy]*.tfrecord", "--column", "label", "--rebuild"]);
     ran.fails(1, &["y.tfrecord: record 0", "\"label\"", "expected 1 value, found 2", "201 of 201 records"]);
@@ -146,7 +135,6 @@ fn a_misspelt_feature_is_an_error() {
         dir.run(&[verb, &["x-*", "--balance", "label", "--where", "label > 100"]].concat())
             .fails(2, &["\"label\"", "no classes to balance: none of the selected records has a value"]);
     }
-    dir.run(&["index", "--format", "dali", "--where", "labels == 2", "x-1.tfrecord"]).fails(2, &words);
 }
 
 #[test]
@@ -338,7 +326,6 @@ fn progress_is_printed_on_request() {
     for (args, labels) in [
         (&["schema", "--all", "a.tfrecord"][..], &["reading"][..]),
         (&["parse", "-s", "s.json", "a.tfrecord"], &["parsing"]),
-        (&["parse", "-s", "s.json", "a.tfrecord", "-o", "a.npz", "--force"], &["parsing"]),
         (&["unpack", "z.gz", "-o", "z", "--force"], &["unpacking"]),
         (&["grep", "-c", "label >= 0", "a.tfrecord"], &["searching"]),
         (&["stats", "a.tfrecord"], &["reading"]),
@@ -528,15 +515,6 @@ fn a_shard_may_lack_a_feature_that_others_have() {
     let a = folder.shard("a.tfrecord", labels(0..5));
     let other = tfseek::ExampleBuilder::new().int64("other", [1]).encode().unwrap();
     folder.shard("b.tfrecord", [other]);
-    let dali = |filter: &str| {
-        folder.run(&["index", "--format", "dali", "--where", filter, "a.tfrecord", "b.tfrecord"])
-    };
-    assert_eq!(dali("label == 1").code, 0);
-    let lines = |name: &str| std::fs::read_to_string(folder.path(name)).unwrap().lines().count();
-    assert_eq!((lines("a.tfrecord.idx"), lines("b.tfrecord.idx")), (1, 0));
-    dali("labels == 1").fails(2, &["feature \"labels\"", "the nearest name is \"label\""]);
-    assert!(!folder.path("a.tfrecord.idx").exists() && !folder.path("b.tfrecord.idx").exists());
-
     let columns = || folder.run(&["index", "--column", "label", "a.tfrecord", "b.tfrecord"]);
     assert_eq!(columns().code, 0);
     let kept = folder.path(".tfseek/b.tfrecord.label.tfrc");

@@ -239,14 +239,16 @@ fn check_stream(file: &mut File, len: u64, path: &Path) -> Result<bool, ConvertE
             Ok(Some(message)) => {
                 let body = at + message.len as u64;
                 let read = |offset: u64| {
-                    let from = body.saturating_add(offset);
-                    let is_inside = from.checked_add(8).is_some_and(|end| end <= len);
-                    Ok(if is_inside { bytes_at(file, from, 8)?.first_chunk().copied() } else { None })
+                    let from = body.checked_add(offset);
+                    match from.filter(|from| from.checked_add(8).is_some_and(|end| end <= len)) {
+                        Some(from) => Ok(bytes_at(file, from, 8)?.first_chunk().copied()),
+                        None => Ok(None),
+                    }
                 };
                 let checked = message.check(read).map_err(io)?.map_err(|found| expected(path, &found))?;
                 // The decoder refuses it.
                 let Some(body_len) = checked else { return Ok(true) };
-                at = body.saturating_add(body_len);
+                at = body.checked_add(body_len).ok_or_else(|| expected(path, CUT))?;
                 need = END.len();
             }
         }

@@ -1,4 +1,4 @@
-//! TFRecord files of `tf.train.Example` in other formats, and back.
+//! Internal crate of tfseek: TFRecord files of `tf.train.Example` in other formats, and back.
 //!
 //! [`export`] converts the records of a dataset to a file, [`import`] makes TFRecords of such files. The
 //! suffix of a name states its format ([`FileFormat`]). Outputs get their names when they are complete.

@@ -103,15 +103,15 @@ impl ParquetRows {
             memory.map_err(|e| ConvertError::io(path, e.into()))?;
             let builder = builder.with_row_groups(vec![number]).with_batch_size(rows as usize);
             let mut reader = guarded(path, || builder.build())?.map_err(failed)?;
-            let mut left = u64::try_from(group.num_rows()).unwrap_or_default();
+            let stated = u64::try_from(group.num_rows()).unwrap_or_default();
+            let before = read;
             while let Some(batch) = guarded(path, || reader.next())? {
                 let batch = batch.map_err(|e| ConvertError::arrow(path, e))?;
                 let rows = batch.num_rows() as u64;
                 f(&batch, rows as f64 / total)?;
                 read += rows;
-                left = left.saturating_sub(rows);
             }
-            if left > 0 {
+            if let Some(left) = stated.checked_sub(read - before).filter(|left| *left > 0) {
                 let reason = format!("row group {number}: expected {left} more rows, found its end");
                 return Err(ConvertError::data(path, reason));
             }

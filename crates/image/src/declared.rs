@@ -9,6 +9,7 @@ use crate::gif::{self, Gif};
 use crate::memory::resize;
 use crate::sample::Sample;
 use crate::sample::sealed::Sealed;
+use tfseek::filter::image_format;
 use tfseek::tensor::TensorDType;
 
 /// Memory for decoded pixels, of the type that the form declares.
@@ -70,8 +71,8 @@ impl PictureForm {
 
     fn open<'a>(&self, file: &'a [u8]) -> Result<(DeclaredFile<'a>, PictureShape), ImageError> {
         let declared = self.decoded_channels()?;
-        let (opened, frames, [height, width], channels) = match file {
-            [b'B', b'M', ..] => {
+        let (opened, frames, [height, width], channels) = match image_format(file) {
+            Some("bmp") => {
                 let bmp = Bmp::read(file).map_err(|fault| fault.of(bmp::FORMAT))?;
                 if declared == Some(1) {
                     return Err(ImageError::Unsupported { what: "1 channel of a BMP" });
@@ -80,7 +81,7 @@ impl PictureForm {
                 let channels = bmp.channels;
                 (DeclaredFile::Bmp(bmp), None, size, channels)
             }
-            [b'G', b'I', b'F', b'8', ..] => {
+            Some("gif") => {
                 let gif = Gif::read(file).map_err(|fault| fault.of(gif::FORMAT))?;
                 if declared.is_some_and(|channels| channels != 3) {
                     return Err(ImageError::Unsupported { what: "other than 3 channels of a GIF" });

@@ -10,6 +10,7 @@ use crate::sample::Sample;
 use crate::sample::sealed::Scratch;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use tfseek::filter::image_format;
 use tfseek::schema::ImageSpec;
 
 /// Pixels of a picture: `height * width * channels` values, row by row.
@@ -212,7 +213,7 @@ pub(crate) fn size(file: &[u8], spec: &ImageSpec) -> Result<[usize; 2], ImageErr
 fn open_for(file: &[u8], spec: &ImageSpec) -> Result<Opened, ImageError> {
     let opened = open(file, "a JPEG or PNG picture")?;
     let [height, width] = opened.size();
-    if height.saturating_mul(width) > MOST_PIXELS {
+    if height.checked_mul(width).is_none_or(|pixels| pixels > MOST_PIXELS) {
         return Err(ImageError::TooLarge { frames: None, height, width });
     }
     opened.check_channels(spec.channels.into())?;
@@ -222,20 +223,17 @@ fn open_for(file: &[u8], spec: &ImageSpec) -> Result<Opened, ImageError> {
 /// Reads the header of a JPEG or a PNG. Its first bytes tell the format. `expected` is for the error of
 /// another one.
 pub(crate) fn open(file: &[u8], expected: &'static str) -> Result<Opened, ImageError> {
-    match file {
-        [] => Err(ImageError::Format { expected, found: "no bytes" }),
-        [0xff, 0xd8, ..] => Ok(Opened::Jpeg(Box::new(Header::read(file).map_err(|fault| fault.of("JPEG"))?))),
-        _ if file.starts_with(png::SIGNATURE) => {
-            Ok(Opened::Png(png::size(file).map_err(|fault| fault.of(png::FORMAT))?))
-        }
-        _ => Err(ImageError::Format { expected, found: other_format(file) }),
+    match image_format(file) {
+        Some("jpeg") => Ok(Opened::Jpeg(Box::new(Header::read(file).map_err(|fault| fault.of("JPEG"))?))),
+        Some("png") => Ok(Opened::Png(png::size(file).map_err(|fault| fault.of(png::FORMAT))?)),
+        format => Err(ImageError::Format { expected, found: other_format(file, format) }),
     }
 }
 
 /// Returns what bytes are that are no JPEG and no PNG.
 #[cold]
-fn other_format(file: &[u8]) -> &'static str {
-    match tfseek::filter::image_format(file) {
+fn other_format(file: &[u8], format: Option<&str>) -> &'static str {
+    match format {
         Some("gif") => "a GIF",
         Some("bmp") => "a BMP",
         Some("webp") => "a WebP",
@@ -244,7 +242,7 @@ fn other_format(file: &[u8]) -> &'static str {
         Some("avif") => "an AVIF",
         Some("jxl") => "a JPEG XL",
         Some("qoi") => "a QOI",
-        _ if png::SIGNATURE.starts_with(file) || file == [0xff] => "the beginning of one",
+        _ if file.is_empty() => "no bytes",
         _ if file.iter().all(|byte| *byte == 0) => "zeros",
         _ => other_text(file),
     }

@@ -32,7 +32,7 @@ impl<'a> Gif<'a> {
         while let Some(frame) = blocks.next()? {
             let bytes: usize = frame.codes().map(<[u8]>::len).sum();
             let pixels = frame.height * frame.width;
-            if pixels <= MOST_PIXELS && pixels > bytes.saturating_mul(MOST_PER_BYTE) {
+            if pixels <= MOST_PIXELS && pixels.div_ceil(MOST_PER_BYTE) > bytes {
                 return Err(PictureFault::Truncated);
             }
             gif.frames += 1;

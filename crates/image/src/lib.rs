@@ -1,4 +1,4 @@
-//! Pictures in byte strings as arrays of pixels: decoded, cropped and resized, for training.
+//! Internal crate of tfseek: pictures in byte strings as arrays of pixels, decoded, cropped and resized.
 //!
 //! [`Decoder`] reads JPEG and PNG, which it tells apart by their first bytes. An [`ImageSpec`] states the
 //! size, the channels, the crop and the resize; the values have the memory's type: `u8` or `u16`. A

@@ -4,7 +4,8 @@ use crate::error::PictureFault;
 
 /// Makes a vector of `len` values. Those that were there keep their values. Without memory it is an error.
 pub(crate) fn resize<T: Clone + Default>(values: &mut Vec<T>, len: usize) -> Result<(), PictureFault> {
-    values.try_reserve_exact(len.saturating_sub(values.len()))?;
+    values.truncate(len);
+    values.try_reserve_exact(len - values.len())?;
     values.resize(len, T::default());
     Ok(())
 }

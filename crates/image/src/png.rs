@@ -10,16 +10,19 @@ use std::io::{Cursor, ErrorKind};
 /// The name of the format in errors.
 pub(crate) const FORMAT: &str = "PNG";
 
-/// The bytes that begin a PNG.
-pub(crate) const SIGNATURE: &[u8] = b"\x89PNG\r\n\x1a\n";
+/// The bytes before the size: the signature, and the beginning of the first chunk.
+const BEFORE_SIZE: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR";
+
+/// Position of the first chunk.
+const FIRST_CHUNK: usize = 8;
 
 /// Memory for the rows and the texts of a PNG, in addition to the memory of its pixels.
 const LIMIT: usize = 64 << 20;
 
 /// Returns height and width. Files that are too short for their pixels are an error here already.
 pub(crate) fn size(data: &[u8]) -> Result<[usize; 2], PictureFault> {
-    let header = data.get(8..33).ok_or(PictureFault::Truncated)?;
-    if !header.starts_with(b"\0\0\0\x0dIHDR") {
+    let header = data.get(FIRST_CHUNK..33).ok_or(PictureFault::Truncated)?;
+    if !data.starts_with(BEFORE_SIZE) {
         return Err(PictureFault::Corrupt("header"));
     }
     let side =
@@ -35,9 +38,10 @@ pub(crate) fn size(data: &[u8]) -> Result<[usize; 2], PictureFault> {
         _ => 1,
     };
     // Two bits of deflate give at most 258 bytes.
-    let most = data.len().saturating_mul(4 * 258);
-    let bits = height.saturating_mul(width).saturating_mul(channels * usize::from(header[16]));
-    if height.saturating_mul(width) <= MOST_PIXELS && bits / 8 > most {
+    let most = data.len() as u64 * (4 * 258);
+    let pixels = height as u64 * width as u64;
+    let bits = u64::from(header[16]) * channels;
+    if pixels <= MOST_PIXELS as u64 && pixels * bits / 8 > most {
         return Err(PictureFault::Truncated);
     }
     Ok([height, width])
@@ -76,7 +80,7 @@ struct Chunk<'a> {
 
 /// Returns the chunks of a file.
 fn chunks(data: &[u8]) -> impl Iterator<Item = Chunk<'_>> {
-    let mut at = SIGNATURE.len();
+    let mut at = FIRST_CHUNK;
     std::iter::from_fn(move || {
         let &[a, b, c, d] = data.get(at..at + 4)? else { return None };
         let tag = data.get(at + 4..at + 8).unwrap_or_default();

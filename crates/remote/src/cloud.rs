@@ -588,102 +588,102 @@ impl Cloud {
     }
 
     /// Opens the bucket, without a request, and returns a future that is true if it has a login.
-    fn open(
-        &self,
-        login: Login,
-    ) -> Result<(OpenedBucket, impl Future<Output = bool> + use<>), RequestFailure> {
-        let retry = RetryConfig {
-            max_retries: self.settings.retries,
-            retry_timeout: PATIENCE,
-            ..RetryConfig::default()
+    fn open(&self, login: Login) -> Result<(OpenedBucket, Has), RequestFailure> {
+        let (objects, lists, has_login) = match self.kind {
+            Kind::S3 => self.open_s3(login)?,
+            Kind::Google => self.open_google(login)?,
+            _ => self.open_azure(login)?,
         };
-        let mut connector = Connector {
-            client: self.client.clone(),
-            payer: None,
-            answers: self.answers.clone(),
-            settings: self.settings.clone(),
-        };
-        let anonymous = login == Login::Anonymous;
-        let settings = &self.settings;
-        // Errors of builders repeat values.
-        let invalid =
-            |what: &str| RequestFailure::new(Cause::Invalid, format!("the settings of {what} are invalid"));
-        let (objects, lists, credential): (Arc<dyn ObjectStore>, Arc<dyn PaginatedListStore>, Has) =
-            match self.kind {
-                Kind::S3 => {
-                    let builder = AmazonS3Builder::new();
-                    let mut builder = configured(settings, S3.prefix, builder, AmazonS3Builder::with_config);
-                    if let Some(region) = &*self.region.lock().unwrap_or_else(PoisonError::into_inner) {
-                        builder = builder.with_region(region);
-                    }
-                    let http = builder
-                        .get_config_value(&AmazonS3ConfigKey::S3Endpoint)
-                        .or_else(|| builder.get_config_value(&AmazonS3ConfigKey::Endpoint));
-                    check_http(http.as_deref(), settings, "AWS_ALLOW_HTTP")?;
-                    if anonymous {
-                        builder = builder.with_skip_signature(true);
-                    }
-                    let builder = builder.with_retry(retry).with_http_connector(connector);
-                    let built =
-                        Arc::new(builder.with_bucket_name(&self.bucket).build().map_err(|_| invalid("S3"))?);
-                    let has_login = has_login(built.credentials());
-                    (built.clone(), built, has_login)
-                }
-                Kind::Google => {
-                    let builder = GoogleCloudStorageBuilder::new();
-                    let mut builder =
-                        configured(settings, GOOGLE.prefix, builder, GoogleCloudStorageBuilder::with_config);
-                    let base = match (builder.get_config_value(&GoogleConfigKey::BaseUrl), self.emulator()) {
-                        (Some(base), _) | (None, Some(base)) => base,
-                        (None, None) => "https://storage.googleapis.com".to_owned(),
-                    };
-                    builder = builder.with_base_url(base.trim_end_matches('/'));
-                    let project = settings.first(&["user_project"], &["GOOGLE_CLOUD_QUOTA_PROJECT"]);
-                    if let Some(project) = project.and_then(|project| HeaderValue::from_str(project).ok()) {
-                        let host =
-                            reqwest::Url::parse(&base).ok().and_then(|url| url.host_str().map(str::to_owned));
-                        connector.payer = host.map(|host| (host, project));
-                    }
-                    // Without this, building reads a file and writing asks for a token.
-                    let emulated = self.emulator().is_some() && login == Login::Given;
-                    let skipped = builder.get_config_value(&GoogleConfigKey::SkipSignature);
-                    if anonymous || emulated || skipped.is_some_and(|skipped| is_true(&skipped)) {
-                        let none = GcpCredential { bearer: String::new() };
-                        builder = builder
-                            .with_skip_signature(true)
-                            .with_credentials(Arc::new(StaticCredentialProvider::new(none)));
-                    }
-                    let builder = builder.with_retry(retry).with_http_connector(connector);
-                    let built =
-                        builder.with_bucket_name(&self.bucket).build().map_err(|_| invalid("Google"))?;
-                    let built = Arc::new(built);
-                    let has_login = has_login(built.credentials());
-                    (built.clone(), built, has_login)
-                }
-                _ => {
-                    let builder = MicrosoftAzureBuilder::new();
-                    let mut builder =
-                        configured(settings, AZURE.prefix, builder, MicrosoftAzureBuilder::with_config);
-                    let endpoint = builder.get_config_value(&AzureConfigKey::Endpoint);
-                    check_http(endpoint.as_deref(), settings, "AZURE_ALLOW_HTTP")?;
-                    if anonymous {
-                        builder = builder.with_skip_signature(true);
-                    }
-                    let named = builder.get_config_value(&AzureConfigKey::AccountName).is_some();
-                    let emulator =
-                        builder.get_config_value(&AzureConfigKey::UseEmulator).as_deref() == Some("true");
-                    if !named && !emulator && !self.bucket.contains('@') {
-                        let text = "the URL has no storage account: set AZURE_STORAGE_ACCOUNT_NAME, or give abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/PATH";
-                        return Err(RequestFailure::new(Cause::Invalid, text));
-                    }
-                    let builder = builder.with_retry(retry).with_http_connector(connector);
-                    let built = Arc::new(builder.with_url(&self.root).build().map_err(|_| invalid("Azure"))?);
-                    let has_login = has_login(built.credentials());
-                    (built.clone(), built, has_login)
-                }
-            };
-        Ok((OpenedBucket { objects, lists, login }, credential))
+        Ok((OpenedBucket { objects, lists, login }, has_login))
     }
+
+    fn open_s3(&self, login: Login) -> Result<OpenedStore, RequestFailure> {
+        let builder = AmazonS3Builder::new();
+        let mut builder = configured(&self.settings, S3.prefix, builder, AmazonS3Builder::with_config);
+        if let Some(region) = &*self.region.lock().unwrap_or_else(PoisonError::into_inner) {
+            builder = builder.with_region(region);
+        }
+        let http = builder
+            .get_config_value(&AmazonS3ConfigKey::S3Endpoint)
+            .or_else(|| builder.get_config_value(&AmazonS3ConfigKey::Endpoint));
+        check_http(http.as_deref(), &self.settings, "AWS_ALLOW_HTTP")?;
+        if login == Login::Anonymous {
+            builder = builder.with_skip_signature(true);
+        }
+        let builder = builder.with_retry(self.retry()).with_http_connector(self.connector(None));
+        let built = builder.with_bucket_name(&self.bucket).build().map_err(|_| invalid("S3"))?;
+        let has_login = has_login(built.credentials());
+        Ok(opened_store(built, has_login))
+    }
+
+    fn open_google(&self, login: Login) -> Result<OpenedStore, RequestFailure> {
+        let builder = GoogleCloudStorageBuilder::new();
+        let with = GoogleCloudStorageBuilder::with_config;
+        let mut builder = configured(&self.settings, GOOGLE.prefix, builder, with);
+        let base = match (builder.get_config_value(&GoogleConfigKey::BaseUrl), self.emulator()) {
+            (Some(base), _) | (None, Some(base)) => base,
+            (None, None) => "https://storage.googleapis.com".to_owned(),
+        };
+        builder = builder.with_base_url(base.trim_end_matches('/'));
+        let project = self.settings.first(&["user_project"], &["GOOGLE_CLOUD_QUOTA_PROJECT"]);
+        let project = project.and_then(|project| HeaderValue::from_str(project).ok());
+        let host = reqwest::Url::parse(&base).ok().and_then(|url| url.host_str().map(str::to_owned));
+        // Without this, building reads a file and writing asks for a token.
+        let emulated = self.emulator().is_some() && login == Login::Given;
+        let skipped = builder.get_config_value(&GoogleConfigKey::SkipSignature);
+        if login == Login::Anonymous || emulated || skipped.is_some_and(|skipped| is_true(&skipped)) {
+            let none = GcpCredential { bearer: String::new() };
+            builder = builder
+                .with_skip_signature(true)
+                .with_credentials(Arc::new(StaticCredentialProvider::new(none)));
+        }
+        let connector = self.connector(host.zip(project));
+        let builder = builder.with_retry(self.retry()).with_http_connector(connector);
+        let built = builder.with_bucket_name(&self.bucket).build().map_err(|_| invalid("Google"))?;
+        let has_login = has_login(built.credentials());
+        Ok(opened_store(built, has_login))
+    }
+
+    fn open_azure(&self, login: Login) -> Result<OpenedStore, RequestFailure> {
+        let builder = MicrosoftAzureBuilder::new();
+        let with = MicrosoftAzureBuilder::with_config;
+        let mut builder = configured(&self.settings, AZURE.prefix, builder, with);
+        let endpoint = builder.get_config_value(&AzureConfigKey::Endpoint);
+        check_http(endpoint.as_deref(), &self.settings, "AZURE_ALLOW_HTTP")?;
+        if login == Login::Anonymous {
+            builder = builder.with_skip_signature(true);
+        }
+        let named = builder.get_config_value(&AzureConfigKey::AccountName).is_some();
+        let emulator = builder.get_config_value(&AzureConfigKey::UseEmulator).as_deref() == Some("true");
+        if !named && !emulator && !self.bucket.contains('@') {
+            let text = "the URL has no storage account: set AZURE_STORAGE_ACCOUNT_NAME, or give abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/PATH";
+            return Err(RequestFailure::new(Cause::Invalid, text));
+        }
+        let builder = builder.with_retry(self.retry()).with_http_connector(self.connector(None));
+        let built = builder.with_url(&self.root).build().map_err(|_| invalid("Azure"))?;
+        let has_login = has_login(built.credentials());
+        Ok(opened_store(built, has_login))
+    }
+
+    fn retry(&self) -> RetryConfig {
+        RetryConfig { max_retries: self.settings.retries, retry_timeout: PATIENCE, ..RetryConfig::default() }
+    }
+
+    /// Returns the connector of a host whose requests a project pays, or of all hosts.
+    fn connector(&self, payer: Option<(String, HeaderValue)>) -> Connector {
+        let client = self.client.clone();
+        Connector { client, payer, answers: self.answers.clone(), settings: self.settings.clone() }
+    }
+}
+
+/// Returns the failure of a builder, whose errors repeat values.
+fn invalid(what: &str) -> RequestFailure {
+    RequestFailure::new(Cause::Invalid, format!("the settings of {what} are invalid"))
+}
+
+fn opened_store<S: ObjectStore + PaginatedListStore>(store: S, has_login: Has) -> OpenedStore {
+    let store = Arc::new(store);
+    (store.clone(), store, has_login)
 }
 
 /// Reads the body of an answer that should have `len` bytes. It ends after the first chunk beyond them.
@@ -703,6 +703,9 @@ async fn body(answer: GetResult, len: usize) -> object_store::Result<Result<Vec<
 
 /// A future that is true if there is a login.
 type Has = std::pin::Pin<Box<dyn Future<Output = bool> + Send>>;
+
+/// A bucket behind both interfaces of object_store, and whether it has a login.
+type OpenedStore = (Arc<dyn ObjectStore>, Arc<dyn PaginatedListStore>, Has);
 
 fn has_login<C: fmt::Debug + Send + Sync + 'static>(
     provider: &Arc<dyn CredentialProvider<Credential = C>>,

@@ -29,9 +29,8 @@ use std::time::{Duration, Instant, SystemTime};
 use tfseek::crc;
 use tfseek::io::{Source, Stamp, check_own_folder};
 
-/// The folders of pieces: of this version, and of earlier ones.
+/// The folder of pieces.
 const OBJECTS: &str = "objects";
-const EARLIER: &str = "blocks";
 
 /// Bytes of the checksum after the bytes of a piece. A damaged piece is found before a record is parsed, also
 /// with [`Verify::Header`](tfseek::Verify::Header). The price is a second pass over the bytes, once a
@@ -121,8 +120,8 @@ impl DiskPiece {
     /// Errors of the disk. The piece may have become shorter. `buf` may then have other bytes at its end.
     pub(crate) fn append(&self, range: &Range<u64>, buf: &mut Vec<u8>) -> io::Result<()> {
         let OpenPiece { file, range: here, wanted, copy } = &*self.0;
-        let at = |at: u64| at.saturating_sub(here.start) as usize;
-        let part = at(range.start)..at(range.end.min(here.end));
+        let at = |at: u64| (at - here.start) as usize;
+        let part = at(range.start.max(here.start))..at(range.end.min(here.end));
         let whole = here.end - here.start;
         let before = buf.len();
         let len = range.end - range.start;
@@ -191,8 +190,6 @@ impl Drop for Lease {
 /// A file of the cache.
 struct CachedFile {
     path: PathBuf,
-    /// An earlier version has written it.
-    is_earlier: bool,
     used: SystemTime,
     bytes: u64,
 }
@@ -386,17 +383,16 @@ impl DiskCache {
             return false;
         }
         used.paused = None;
-        let fits = |(found, added): (u64, u64)| {
-            added + len <= self.limit / 16 && found.saturating_add(added + len) <= self.limit
-        };
+        let fits =
+            |(found, added): (u64, u64)| added + len <= self.limit / 16 && found + added + len <= self.limit;
         if used.bytes.is_some_and(fits) {
             return true;
         }
         let mut files = self.files();
-        let mut bytes = files.iter().fold(0u64, |sum, file| sum.saturating_add(file.bytes));
-        if bytes.saturating_add(len) > self.limit {
+        let mut bytes: u64 = files.iter().map(|file| file.bytes).sum();
+        if bytes + len > self.limit {
             let least = (self.limit - len).saturating_sub(self.limit / 16);
-            files.make_contiguous().sort_by_key(|file| (!file.is_earlier, file.used));
+            files.make_contiguous().sort_by_key(|file| file.used);
             while bytes > least
                 && let Some(file) = files.pop_front()
             {
@@ -406,7 +402,7 @@ impl DiskCache {
                     // It stays if it has other files.
                     let _ = fs::remove_dir(folder);
                 }
-                bytes = bytes.saturating_sub(file.bytes);
+                bytes -= file.bytes;
             }
         }
         used.bytes = Some((bytes, 0));
@@ -416,11 +412,11 @@ impl DiskCache {
     /// Returns all pieces. Deletes the files of processes that were killed.
     fn files(&self) -> VecDeque<CachedFile> {
         let mut found = VecDeque::new();
-        for_each_file(&self.folder, |path, kind, is_earlier| {
+        for_each_file(&self.folder, |path, kind| {
             let Ok(file) = fs::metadata(&path) else { return };
             let Ok(used) = file.modified() else { return };
             match kind {
-                Kind::Piece => found.push_back(CachedFile { path, is_earlier, used, bytes: file.len() }),
+                Kind::Piece => found.push_back(CachedFile { path, used, bytes: file.len() }),
                 Kind::Temporary => {
                     if used.elapsed().is_ok_and(|age| age > ABANDONED) {
                         let _ = fs::remove_file(&path);
@@ -436,10 +432,10 @@ impl DiskCache {
 pub(crate) fn content(folder: &Path) -> (u64, u64) {
     let mut pieces = 0u64;
     let mut bytes = 0u64;
-    for_each_file(folder, |path, kind, _| {
+    for_each_file(folder, |path, kind| {
         if let (Kind::Piece, Ok(file)) = (kind, fs::metadata(path)) {
             pieces += 1;
-            bytes = bytes.saturating_add(file.len());
+            bytes += file.len();
         }
     });
     (pieces, bytes)
@@ -508,20 +504,18 @@ fn entries(folder: &Path) -> impl Iterator<Item = fs::DirEntry> {
     fs::read_dir(folder).into_iter().flatten().flatten()
 }
 
-/// Calls `f` with each file of the cache, its kind, and whether it is one of an earlier version.
-fn for_each_file(folder: &Path, mut f: impl FnMut(PathBuf, Kind, bool)) {
-    for (of_version, is_earlier) in [(EARLIER, true), (OBJECTS, false)] {
-        for object in entries(&folder.join(of_version)) {
-            let name = object.file_name();
-            let is_hash = |name: &str| name.len() == 32 && name.bytes().all(|c| c.is_ascii_hexdigit());
-            if !name.to_str().is_some_and(is_hash) || !object.file_type().is_ok_and(|kind| kind.is_dir()) {
-                continue;
-            }
-            for file in entries(&object.path()) {
-                let kind = file.file_name().to_str().and_then(kind_of);
-                if let (Some((_, kind)), Ok(true)) = (kind, file.file_type().map(|kind| kind.is_file())) {
-                    f(file.path(), kind, is_earlier);
-                }
+/// Calls `f` with each file of the cache, and its kind.
+fn for_each_file(folder: &Path, mut f: impl FnMut(PathBuf, Kind)) {
+    for object in entries(&folder.join(OBJECTS)) {
+        let name = object.file_name();
+        let is_hash = |name: &str| name.len() == 32 && name.bytes().all(|c| c.is_ascii_hexdigit());
+        if !name.to_str().is_some_and(is_hash) || !object.file_type().is_ok_and(|kind| kind.is_dir()) {
+            continue;
+        }
+        for file in entries(&object.path()) {
+            let kind = file.file_name().to_str().and_then(kind_of);
+            if let (Some((_, kind)), Ok(true)) = (kind, file.file_type().map(|kind| kind.is_file())) {
+                f(file.path(), kind);
             }
         }
     }
@@ -750,29 +744,6 @@ mod tests {
         let before = content(dir.path());
         cache.write(OBJECT, &(0..20_000), &bytes(&(0..20_000)));
         assert_eq!(content(dir.path()), before);
-    }
-
-    #[test]
-    fn pieces_of_earlier_versions_are_not_read_count_and_go_first() {
-        let dir = tempfile::tempdir().unwrap();
-        let cache = DiskCache::new(dir.path().into(), 10_040);
-        let write = |k: u64| cache.write(OBJECT, &(k * 1000..k * 1000 + 1000), &[7; 1000]);
-        (0..5).for_each(write);
-        let earlier = dir.path().join(EARLIER).join(OBJECT);
-        fs::create_dir_all(&earlier).unwrap();
-        for k in 5..9u64 {
-            let mut bytes = vec![7; 1000];
-            bytes.extend(crc::crc32c(&bytes).to_le_bytes());
-            fs::write(earlier.join(format!("{}-{}", k * 1000, k * 1000 + 1000)), bytes).unwrap();
-        }
-        assert_eq!((content(dir.path()), read(&cache, &(5000..6000))), ((9, 9036), None));
-        let used = SystemTime::now() + Duration::from_secs(100);
-        for file in entries(&earlier) {
-            File::options().write(true).open(file.path()).unwrap().set_modified(used).unwrap();
-        }
-        DiskCache::new(dir.path().into(), 10_040).write(OBJECT, &(20_000..22_000), &[7; 2000]);
-        assert!((0..5).all(|k| cache.has(OBJECT, &(k * 1000..k * 1000 + 1000))));
-        assert!(entries(&earlier).count() < 4);
     }
 
     #[test]

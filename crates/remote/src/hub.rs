@@ -172,18 +172,7 @@ impl Hub {
             if !answer.status().is_success() {
                 return Err(self.failure(answer.status(), answer.headers()));
             }
-            next = match answer.headers().get(LINK).and_then(|link| link.to_str().ok()).and_then(next_page) {
-                Some(page) => {
-                    let page = url.join(page).map_err(|_| unexpected())?;
-                    // A page elsewhere would get no token, and may be a trap.
-                    if !self.is_here(&page) {
-                        let text = "the listing goes on at another server than the hub";
-                        return Err(RequestFailure::new(Cause::Other, text));
-                    }
-                    Some(page)
-                }
-                None => None,
-            };
+            next = self.next_page(&url, answer.headers())?;
             let body = attempts.whole(answer, PAGE).await?;
             let entries: Vec<serde_json::Value> = serde_json::from_slice(&body).map_err(|_| unexpected())?;
             pages
@@ -211,6 +200,19 @@ impl Hub {
         objects.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
         objects.dedup_by(|(a, _), (b, _)| a == b);
         Ok(BucketListing { objects, folders: folders.into_iter().collect() })
+    }
+
+    /// Returns the page of a listing after the one of this URL, if there is one.
+    fn next_page(&self, url: &Url, headers: &HeaderMap) -> Result<Option<Url>, RequestFailure> {
+        let link = headers.get(LINK).and_then(|link| link.to_str().ok());
+        let Some(page) = link.and_then(next_page) else { return Ok(None) };
+        let page = url.join(page).map_err(|_| unexpected())?;
+        // A page elsewhere would get no token, and may be a trap.
+        if !self.is_here(&page) {
+            let text = "the listing goes on at another server than the hub";
+            return Err(RequestFailure::new(Cause::Other, text));
+        }
+        Ok(Some(page))
     }
 
     /// Asks the hub for the address of an object's bytes, which may be on the hub itself.

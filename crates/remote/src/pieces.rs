@@ -36,7 +36,7 @@ pub(crate) fn merge(ranges: &[Range<u64>], len: u64, joins: bool) -> Vec<Range<u
             && range.start <= last.end.saturating_add(if joins { gap(*wanted) } else { 0 })
         {
             last.end = last.end.max(range.end);
-            (*first, *wanted) = ((*first).min(k), wanted.saturating_add(bytes));
+            (*first, *wanted) = ((*first).min(k), *wanted + bytes);
         } else {
             merged.push((range, k, bytes));
         }
@@ -130,9 +130,9 @@ pub(crate) struct PiecePart {
 }
 
 impl PiecePart {
-    /// Returns the part of the piece at `start` that is in a range of the object.
+    /// Returns the part of the piece at `start` that has a range of the object.
     fn new(start: u64, held: &Held, range: &Range<u64>) -> PiecePart {
-        let at = |at: u64| at.saturating_sub(start) as usize;
+        let at = |at: u64| (at - start) as usize;
         PiecePart { held: held.clone(), range: at(range.start)..at(range.end) }
     }
 }
@@ -569,7 +569,8 @@ impl<O: HasPieces> Pieces<O> {
         let mut waits = false;
         for_each_start_in(&mut object.pieces, range, |start, piece| match &piece.state {
             PieceState::Here(held) => {
-                parts.push(PiecePart::new(start, held, &(range.start..range.end.min(piece.end))));
+                let range = range.start.max(start)..range.end.min(piece.end);
+                parts.push(PiecePart::new(start, held, &range));
             }
             PieceState::Failed(failure) => failed = failed.take().or(Some(failure.clone())),
             PieceState::Queued | PieceState::Running => waits = true,
@@ -645,7 +646,7 @@ fn for_each_start_in(
     mut f: impl FnMut(u64, &mut Piece),
 ) {
     let before = pieces.range(..=range.start).next_back().map_or(range.start, |(start, _)| *start);
-    if before >= range.end {
+    if before >= range.end || range.start > range.end {
         return;
     }
     for (start, piece) in pieces.range_mut(before..range.end) {
@@ -658,7 +659,7 @@ fn for_each_start_in(
 /// Calls `f` with each piece that has bytes of the range, and their number.
 fn for_each_in(pieces: &mut BTreeMap<u64, Piece>, range: &Range<u64>, mut f: impl FnMut(&mut Piece, u64)) {
     for_each_start_in(pieces, range, |start, piece| {
-        let bytes = range.end.min(piece.end).saturating_sub(range.start.max(start));
+        let bytes = range.end.min(piece.end) - range.start.max(start);
         f(piece, bytes);
     });
 }

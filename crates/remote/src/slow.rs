@@ -40,8 +40,8 @@ impl Slow {
         let mut times: Vec<Duration> = self.shown.iter().copied().collect();
         times.sort_unstable();
         [50, 90, 99].map(|share| {
-            let last = (times.len() * share).div_ceil(100).saturating_sub(1);
-            times.get(last).copied().unwrap_or(Duration::ZERO)
+            let count = (times.len() * share).div_ceil(100);
+            times.get(..count).and_then(<[Duration]>::last).copied().unwrap_or(Duration::ZERO)
         })
     }
 

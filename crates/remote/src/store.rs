@@ -19,10 +19,12 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use tfseek::error::{Error, ErrorKind, Result};
-use tfseek::io::{Fetched, Listing, Object, Region, Source, Stamp, Store, Traffic, bare_url, is_interrupted};
+use tfseek::io::{
+    Fetched, Listing, Object, PerProcess, Region, Source, Stamp, Store, Traffic, bare_url, is_interrupted,
+};
 use tokio::task::AbortHandle;
 
 /// Objects of S3, Google Cloud Storage, Azure, HTTP servers and the Hugging Face hub.
@@ -49,21 +51,13 @@ struct SharedStore {
     settings: Arc<Settings>,
     places: Places,
     /// The process that made the store.
-    first: Generation,
+    process: u32,
+    live: PerProcess<Mutex<Option<Arc<Live>>>>,
     /// Number of objects that were opened.
     opened: AtomicU64,
     /// The URLs of objects that were listed with a query or a user, by the names that are shown, and by their
     /// keys. `None` for a name of several.
     named: Mutex<NamedUrls>,
-}
-
-/// The state of the store in one process. A forked child has a copy of its parent's state, without the thread
-/// and with locks that may be held for ever. So it uses the next one.
-struct Generation {
-    process: u32,
-    live: Mutex<Option<Arc<Live>>>,
-    /// Set only in a child of the process, which is the only thread there at that time.
-    next: OnceLock<Box<Generation>>,
 }
 
 /// The thread, the clients and the pieces of one process.
@@ -112,27 +106,11 @@ pub struct CacheContent {
     pub limit: u64,
 }
 
-impl Generation {
-    fn new() -> Generation {
-        Generation { process: process::id(), live: Mutex::default(), next: OnceLock::new() }
-    }
-}
-
-impl Drop for Generation {
-    fn drop(&mut self) {
-        if self.process != process::id() {
-            // Its thread is the parent's.
-            let live = self.live.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-            std::mem::forget(live);
-        }
-    }
-}
-
 impl SharedStore {
     /// Returns the names of objects. `None` in a forked process if a thread held the lock that it does not
     /// have.
     fn named(&self) -> Option<MutexGuard<'_, NamedUrls>> {
-        if self.first.process == process::id() {
+        if self.process == process::id() {
             Some(self.named.lock().unwrap_or_else(PoisonError::into_inner))
         } else {
             self.named.try_lock().ok()
@@ -151,12 +129,7 @@ impl SharedStore {
 
     /// Returns the thread and clients of this process. They are made if there are none.
     fn live(&self) -> Result<Arc<Live>, RequestFailure> {
-        let process = process::id();
-        let mut generation = &self.first;
-        while generation.process != process {
-            generation = generation.next.get_or_init(|| Box::new(Generation::new()));
-        }
-        let mut live = generation.live.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut live = self.live.own().lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(live) = &*live {
             return Ok(live.clone());
         }
@@ -393,11 +366,11 @@ impl RemoteStore {
     pub fn new(options: RemoteOptions) -> RemoteStore {
         let settings = Arc::new(Settings::new(options));
         let places = Places::new(&settings);
-        let first = Generation::new();
         RemoteStore(Arc::new(SharedStore {
             settings,
             places,
-            first,
+            process: process::id(),
+            live: PerProcess::default(),
             opened: AtomicU64::new(0),
             named: Mutex::default(),
         }))
@@ -654,7 +627,7 @@ impl RemoteObject {
         loop {
             let answer = pieces.take(self.id, range);
             if let (Some(since), Answer::Here(_) | Answer::Failed(_)) = (since, &answer) {
-                pieces.waited(live.start.elapsed().saturating_sub(since));
+                pieces.waited(live.start.elapsed() - since);
             }
             match answer {
                 Answer::Here(parts) => {
@@ -676,7 +649,7 @@ impl RemoteObject {
                     since.get_or_insert(now);
                     let slow = pieces.hurry(self.id, range, now);
                     live.advance(&mut pieces);
-                    let time = slow.map_or(ATTENTION, |at| at.saturating_sub(now).min(ATTENTION));
+                    let time = slow.map_or(ATTENTION, |at| (at - now).min(ATTENTION));
                     pieces = live.wait_for_change(pieces, time);
                 }
             }

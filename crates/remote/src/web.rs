@@ -198,18 +198,7 @@ impl Attempts {
             let mut sent_len = len;
             match answer.status() {
                 StatusCode::PARTIAL_CONTENT => {
-                    let found = answer.headers().get(CONTENT_RANGE).and_then(|value| value.to_str().ok());
-                    let (sent, size) = found.and_then(content_range).ok_or_else(|| {
-                        RequestFailure::no_ranges("its answer does not tell which bytes it has")
-                    })?;
-                    (wanted.check)(answer.headers(), size)?;
-                    let is_start = sent.start == rest.start && sent.end > sent.start && sent.end < rest.end;
-                    if is_start {
-                        sent_len = (sent.end - start) as usize;
-                    } else if sent != rest {
-                        let detail = format!("asked for bytes {rest:?}, got {sent:?}");
-                        return Err(RequestFailure::no_ranges(&detail).into());
-                    }
+                    sent_len = (wanted.sent_end(answer.headers(), &rest)? - start) as usize;
                 }
                 StatusCode::OK => {
                     let size = length(answer.headers());
@@ -257,6 +246,23 @@ pub(crate) struct Wanted<'a> {
     pub(crate) request: &'a (dyn Fn() -> RequestBuilder + Sync),
     /// Checks that an answer is of the listed version. It has the headers and the size of the object.
     pub(crate) check: &'a (dyn Fn(&HeaderMap, u64) -> Result<(), RequestFailure> + Sync),
+}
+
+impl Wanted<'_> {
+    /// Checks an answer that has a part of the object, which begins like `rest`. Returns where it ends.
+    fn sent_end(&self, headers: &HeaderMap, rest: &Range<u64>) -> Result<u64, RequestFailure> {
+        let found = headers.get(CONTENT_RANGE).and_then(|value| value.to_str().ok());
+        let (sent, size) = found
+            .and_then(content_range)
+            .ok_or_else(|| RequestFailure::no_ranges("its answer does not tell which bytes it has"))?;
+        (self.check)(headers, size)?;
+        let is_start = sent.start == rest.start && sent.end > sent.start && sent.end < rest.end;
+        if !is_start && sent != *rest {
+            let detail = format!("asked for bytes {rest:?}, got {sent:?}");
+            return Err(RequestFailure::no_ranges(&detail));
+        }
+        Ok(sent.end)
+    }
 }
 
 /// Why there is no range.

@@ -37,15 +37,10 @@ pub struct Want {
 }
 
 impl Want {
-    /// Parses the payloads with the twin. With `whole`, a payload that is malformed in any part is malformed.
-    pub fn new<P: AsRef<[u8]>>(schema: &Schema, payloads: &[P], form: Form, whole: bool) -> Want {
-        let mut rows: Vec<DecodedRow> =
+    /// Parses the payloads with the twin.
+    pub fn new<P: AsRef<[u8]>>(schema: &Schema, payloads: &[P], form: Form) -> Want {
+        let rows: Vec<DecodedRow> =
             payloads.iter().map(|payload| twin_parse::decode(schema, payload.as_ref())).collect();
-        if whole {
-            for row in rows.iter_mut().filter(|row| matches!(row, DecodedRow::Elsewhere(_))) {
-                *row = DecodedRow::Malformed;
-            }
-        }
         let messages: Vec<_> = rows
             .iter()
             .map_while(|row| match row {
@@ -156,7 +151,6 @@ pub struct Input {
 impl Input {
     pub const SEQUENCE: u8 = 1;
     pub const SINGLE: u8 = 2;
-    pub const WHOLE: u8 = 4;
     pub const CONTIGUOUS: u8 = 16;
     pub const REGIONS: u8 = 32;
     /// A schema with arrays in byte strings, of Examples.
@@ -206,10 +200,7 @@ pub fn parse(data: &[u8]) {
     let has = |option| input.options & option != 0;
     let (schema, payloads) = (input.schema(), &input.payloads);
     let form = Form { single: has(Input::SINGLE) && payloads.len() == 1 };
-    let parser = BatchParser::new(&schema)
-        .validate_full(has(Input::WHOLE))
-        .contiguous_bytes(has(Input::CONTIGUOUS))
-        .limit(64 << 20);
+    let parser = BatchParser::new(&schema).contiguous_bytes(has(Input::CONTIGUOUS)).limit(64 << 20);
     let regions: Vec<Region> = payloads.iter().map(|payload| Region::new(payload.clone())).collect();
     let run = || match (has(Input::REGIONS), form.single) {
         (false, false) => parser.parse(payloads),
@@ -217,7 +208,7 @@ pub fn parse(data: &[u8]) {
         (true, false) => parser.parse(&regions),
         (true, true) => parser.parse_single(&regions[0]),
     };
-    let want = Want::new(&schema, payloads, form, has(Input::WHOLE));
+    let want = Want::new(&schema, payloads, form);
     let first = run();
     for found in [&first, &run()] {
         if let Err(difference) = want.compare(found) {

@@ -6,8 +6,8 @@ use std::ops::Range;
 use tfseek::crc::crc32c;
 use tfseek::example::Feature;
 use tfseek::frame::put_record;
-use tfseek_rlds::{EpisodeKey, EpisodeKeys, EpisodeValues, Episodes, Pad, PadRow, WindowsBuilder};
 use tfseek::{DType, Example};
+use tfseek_rlds::{EpisodeKey, EpisodeKeys, EpisodeValues, Episodes, Pad, PadRow, WindowsBuilder};
 
 /// The values of a feature. Floats are their bits.
 #[derive(Clone, Debug, PartialEq, Eq)]

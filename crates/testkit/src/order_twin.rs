@@ -1,11 +1,11 @@
 //! A naive implementation of docs/order.md: products in u128, and tables instead of computed positions.
 
-use tfseek::order::{Component, Spec, Subset};
+use tfseek::order::{Component, MixSpec, Spec, Subset};
 
-/// Returns a mixture of classes with the weight 1 each.
+/// Returns a mix of classes with the weight 1 each.
 pub fn balanced(classes: impl IntoIterator<Item = Subset>) -> Spec {
     let class = |records| Component::new(1, Spec::Global.filtered(records));
-    Spec::Mixture(classes.into_iter().map(class).collect())
+    Spec::Mix(MixSpec::new(classes.into_iter().map(class).collect()))
 }
 
 /// Returns z mod 2^64.

@@ -4,54 +4,44 @@ use super::agree;
 use super::twin::{self, Rules};
 use std::collections::BTreeMap;
 use tfseek::{
-    Example, ExampleBuf, ExampleBuilder, KeyOrder, Result, SequenceExample, SequenceExampleBuf,
-    SequenceExampleBuilder,
+    Example, ExampleBuf, ExampleBuilder, Result, SequenceExample, SequenceExampleBuf, SequenceExampleBuilder,
 };
-
-const ORDERS: [KeyOrder; 2] = [KeyOrder::Python, KeyOrder::Bytes];
 
 /// Checks that a payload that decodes is encoded to bytes with the same meaning, and that these bytes are
 /// encoded to themselves. The owned message and the builder must give the same bytes.
 pub fn roundtrip(payload: &[u8]) {
     if let Ok(buf) = example(payload) {
-        for order in ORDERS {
-            let bytes = buf.encode(order).unwrap();
-            agree::example(&bytes);
-            assert_eq!(meaning(&bytes), meaning(payload));
-            let again = example(&bytes).unwrap();
-            assert_eq!(again, buf);
-            assert_eq!(again.encode(order).unwrap(), bytes);
+        let bytes = buf.encode().unwrap();
+        agree::example(&bytes);
+        assert_eq!(meaning(&bytes), meaning(payload));
+        let again = example(&bytes).unwrap();
+        assert_eq!(again, buf);
+        assert_eq!(again.encode().unwrap(), bytes);
 
-            let mut builder = ExampleBuilder::new();
-            builder = builder.key_order(order);
-            for (key, feature) in &buf.features {
-                builder = builder.feature(key, feature.clone());
-            }
-            assert_eq!(builder.encode().unwrap(), bytes);
+        let mut builder = ExampleBuilder::new();
+        for (key, feature) in &buf.features {
+            builder = builder.feature(key, feature.clone());
         }
+        assert_eq!(builder.encode().unwrap(), bytes);
     }
     if let Ok(buf) = sequence(payload) {
-        for order in ORDERS {
-            let bytes = buf.encode(order).unwrap();
-            agree::sequence(&bytes);
-            let maps = |payload: &[u8]| {
-                twin::sequence(payload, Rules::default()).map(|s| (s.context.map, s.lists.map))
-            };
-            assert_eq!(maps(&bytes), maps(payload));
-            let again = sequence(&bytes).unwrap();
-            assert_eq!(again, buf);
-            assert_eq!(again.encode(order).unwrap(), bytes);
+        let bytes = buf.encode().unwrap();
+        agree::sequence(&bytes);
+        let maps =
+            |payload: &[u8]| twin::sequence(payload, Rules::default()).map(|s| (s.context.map, s.lists.map));
+        assert_eq!(maps(&bytes), maps(payload));
+        let again = sequence(&bytes).unwrap();
+        assert_eq!(again, buf);
+        assert_eq!(again.encode().unwrap(), bytes);
 
-            let mut builder = SequenceExampleBuilder::new();
-            builder = builder.key_order(order);
-            for (key, feature) in &buf.context {
-                builder = builder.feature(key, feature.clone());
-            }
-            for (key, steps) in &buf.feature_lists {
-                builder = builder.feature_list(key, steps.clone());
-            }
-            assert_eq!(builder.encode().unwrap(), bytes);
+        let mut builder = SequenceExampleBuilder::new();
+        for (key, feature) in &buf.context {
+            builder = builder.feature(key, feature.clone());
         }
+        for (key, steps) in &buf.feature_lists {
+            builder = builder.feature_list(key, steps.clone());
+        }
+        assert_eq!(builder.encode().unwrap(), bytes);
     }
 }
 

@@ -4,7 +4,7 @@ use crate::check::{missing_shards, wrong_count};
 use crate::error::{Result, TfdsError, TfdsErrorKind};
 use crate::feature::Features;
 use crate::folder::version_folder;
-use crate::info::{DatasetInfo, SplitInfo};
+use crate::info::{DatasetInfo, SplitInfo, content};
 use crate::json::quoted;
 use crate::labels::missing_features;
 use crate::set_folder::{EntryKind, MAX_BYTES, SetFolder};
@@ -101,7 +101,7 @@ pub struct SplitSelection {
 impl SplitSelection {
     /// Returns the number of selected records.
     pub fn len(&self) -> u64 {
-        self.ranges.iter().map(|range| range.end.saturating_sub(range.start)).sum()
+        self.ranges.iter().map(|range| range.end - range.start).sum()
     }
 
     /// Returns true if no record is selected.
@@ -112,9 +112,9 @@ impl SplitSelection {
     /// Returns the number in the dataset of selected record `i`. `None` if there are not as many.
     pub fn record(&self, mut i: u64) -> Option<u64> {
         for range in &self.ranges {
-            let len = range.end.saturating_sub(range.start);
+            let len = range.end - range.start;
             if i < len {
-                return range.start.checked_add(i);
+                return Some(range.start + i);
             }
             i -= len;
         }
@@ -165,7 +165,7 @@ impl Builder {
             } else {
                 " (a store without listings needs the folder of a version)"
             };
-            fault("", format!("expected a file, found none{hint}"))
+            content("", format!("expected a file, found none{hint}"))
         };
         let info = info.ok_or_else(|| missing().at(&info_path))?;
         check_choice("configName", config.filter(|_| !found.chose_config), info.config.as_deref())
@@ -321,7 +321,7 @@ impl Builder {
             if found != expected && !(found < expected && left_out()) {
                 let info = self.folder.join(DatasetInfo::FILE_NAME);
                 let text = wrong_count(expected, found, shard as u64, &split.name);
-                return Err(fault("", format!("{text}, by {}", tfseek::error::printable(&info))).at(path));
+                return Err(content("", format!("{text}, by {}", tfseek::error::printable(&info))).at(path));
             }
         }
         Ok(())
@@ -403,12 +403,12 @@ impl Split {
         };
         if n > MAX_SHARDS {
             let reason = format!("expected at most {MAX_SHARDS} shards, found {n}");
-            return Err(fault(&format!("splits[{k}].numShards"), reason));
+            return Err(content(format!("splits[{k}].numShards"), reason));
         }
         if n > 1 && !info.template().is_numbered() {
             let field = format!("splits[{k}].filepathTemplate");
             let reason = format!("expected the number of a shard in the names of {n} shards, found none");
-            return Err(fault(&field, reason));
+            return Err(content(field, reason));
         }
         if let Some(missing) = missing_shards(folder, info, 0..n, n)? {
             return Err(TfdsErrorKind::Folder { reason: missing }.into());
@@ -435,12 +435,12 @@ fn count_shards(folder: &SetFolder, k: usize, info: &SplitInfo) -> Result<u64> {
     let first = template.path(0, 1);
     let parent = first.parent().unwrap_or(Path::new(""));
     if template.path(1, 2).parent() != Some(parent) {
-        let reason = "expected numbers of records for shards in several folders, found none".to_owned();
-        return Err(fault(&format!("splits[{k}].shardLengths"), reason));
+        let reason = "expected numbers of records for shards in several folders, found none";
+        return Err(content(format!("splits[{k}].shardLengths"), reason));
     }
     let Some(entries) = folder.below(parent).entries()? else {
-        let reason = "expected numbers of records in a store without listings, found none".to_owned();
-        return Err(fault(&format!("splits[{k}].shardLengths"), reason));
+        let reason = "expected numbers of records in a store without listings, found none";
+        return Err(content(format!("splits[{k}].shardLengths"), reason));
     };
     let is_shard =
         |name: &Path| parent.join(name).to_str().is_some_and(|path| template.shard(path).is_some());
@@ -457,17 +457,17 @@ fn count_shards(folder: &SetFolder, k: usize, info: &SplitInfo) -> Result<u64> {
 pub(crate) fn check_info(info: &DatasetInfo) -> Result<()> {
     if !info.is_tfrecord() {
         let reason = format!("expected the format tfrecord, found {}", quoted(&info.file_format));
-        return Err(fault("fileFormat", reason));
+        return Err(content("fileFormat", reason));
     }
     let mut names = HashSet::new();
     for (k, split) in info.splits.iter().enumerate() {
         if !names.insert(split.name.as_str()) {
             let reason = format!("expected another name than those before, found {}", quoted(&split.name));
-            return Err(fault(&format!("splits[{k}].name"), reason));
+            return Err(content(format!("splits[{k}].name"), reason));
         }
         if split.shard_lengths.is_some() && split.records().is_none() {
-            let reason = "expected fewer than 2^64 records, found more".to_owned();
-            return Err(fault(&format!("splits[{k}].shardLengths"), reason));
+            let reason = "expected fewer than 2^64 records, found more";
+            return Err(content(format!("splits[{k}].shardLengths"), reason));
         }
     }
     Ok(())
@@ -478,12 +478,8 @@ fn check_choice(field: &str, wanted: Option<&str>, found: Option<&str>) -> Resul
     match wanted {
         Some(wanted) if found != Some(wanted) => {
             let found = found.map_or("none".to_owned(), quoted);
-            Err(fault(field, format!("expected {}, found {found}", quoted(wanted))))
+            Err(content(field, format!("expected {}, found {found}", quoted(wanted))))
         }
         _ => Ok(()),
     }
-}
-
-fn fault(field: &str, reason: String) -> TfdsError {
-    TfdsErrorKind::Info { field: field.to_owned(), reason }.into()
 }

@@ -208,10 +208,10 @@ fn with_outer(before: &[usize], splits: Vec<RowSplits>) -> tfseek::Result<Vec<Ro
     let mut found = Vec::new();
     let mut rows = open.len() - 1;
     for &size in before {
+        let inner = check_splits(rows as u128 * size as u128)?;
         found.push(uniform(rows, size)?);
-        rows = rows.saturating_mul(size);
+        rows = inner;
     }
-    check_splits(rows)?;
     let per_row: usize = before.iter().product();
     let mut all = Vec::new();
     all.try_reserve(rows + 1)?;
@@ -231,22 +231,22 @@ fn with_outer(before: &[usize], splits: Vec<RowSplits>) -> tfseek::Result<Vec<Ro
 /// Maximum number of row splits of a column. Empty arrays may have any number of rows.
 const MAX_SPLITS: usize = 1 << 29;
 
-/// Refuses too many row splits.
-fn check_splits(rows: usize) -> tfseek::Result<()> {
-    if rows > MAX_SPLITS {
-        let len = rows as u128 * 8;
+/// Returns the number of rows of a column, unless they have too many row splits.
+fn check_splits(rows: u128) -> tfseek::Result<usize> {
+    if rows > MAX_SPLITS as u128 {
         let limit = MAX_SPLITS as u64 * 8;
-        return Err(ErrorKind::TooLarge { len, limit }.into());
+        return Err(ErrorKind::TooLarge { len: rows * 8, limit }.into());
     }
-    Ok(())
+    Ok(rows as usize)
 }
 
 /// Returns the row splits of rows of one length.
 fn uniform(rows: usize, len: usize) -> tfseek::Result<RowSplits> {
-    check_splits(rows)?;
+    check_splits(rows as u128)?;
     let mut splits = Vec::new();
     splits.try_reserve(rows + 1)?;
-    splits.extend((0..=rows).map(|row| row.saturating_mul(len) as i64));
+    // The column has these elements, or their number was checked.
+    splits.extend((0..=rows).map(|row| (row * len) as i64));
     Ok(RowSplits::Int64(splits.into()))
 }
 
@@ -361,7 +361,7 @@ fn items(
     for k in 0..=last_open {
         let rows_of = |shape: &Vec<usize>| shape.iter().take(k).fold(1usize, |all, n| all.saturating_mul(*n));
         let rows = found.iter().map(rows_of).fold(0usize, usize::saturating_add);
-        check_splits(rows).map_err(of_all)?;
+        check_splits(rows as u128).map_err(of_all)?;
         let mut ends = vec![0i64];
         let mut end = 0i64;
         for shape in &found {
@@ -395,7 +395,8 @@ fn stored_shapes<'a>(
     let other: Vec<&[i64]> = ragged.row_splits.iter().map(splits_of).collect();
     for (k, (splits, other)) in arrangement.splits.iter().zip(other).enumerate() {
         if let Some(element) = splits_of(splits).iter().zip(other).position(|(a, b)| a != b) {
-            let row = row_of(&arrangement.splits, k, element.saturating_sub(1));
+            // All row splits begin with 0, so the first that differ end an element.
+            let row = row_of(&arrangement.splits, k, element - 1);
             return Err((Some(row), wrong("expected a shape for each array, found another number")));
         }
     }

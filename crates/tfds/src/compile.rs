@@ -1,6 +1,6 @@
 //! The compiled features of a data set: the columns to parse, and the values to make of them.
 
-use crate::error::{Result, TfdsErrorKind, wrong};
+use crate::error::{Result, refused_option, wrong};
 use crate::feature::{Encoding, FeatureTree, Features, LeafClass, LeafFeature, StoredNames, joined};
 use crate::grammar::refused;
 use std::collections::{BTreeMap, BTreeSet};
@@ -212,8 +212,7 @@ impl DecodePlan {
                 let is_picture =
                     encoded.contains(path) || options.resized.iter().any(|(known, _)| known == path);
                 let what = if is_picture { "the feature of a picture" } else { "a feature" };
-                let reason = format!("expected {what} of the data set, found {path:?}");
-                return Err(TfdsErrorKind::Options { reason }.into());
+                return Err(refused_option(format!("expected {what} of the data set, found {path:?}")));
             }
         }
         let Compiler { mut plan, columns, .. } = compiler;
@@ -310,19 +309,7 @@ impl<'a> Compiler<'a> {
                 (feature.dtype, feature.shape) = (TensorDType::String, Vec::new());
                 Item::List
             }
-            _ => {
-                let open = feature.shape.iter().filter(|size| size.is_none()).count();
-                let zlib = feature.encoding == Encoding::Zlib;
-                match feature.encoding {
-                    Encoding::None if open > 1 || open == 1 && !is_dimension(&levels) => {
-                        let reason = "expected an encoding for an array with several dimensions of any size, found none";
-                        return Err(refused(path, reason));
-                    }
-                    Encoding::None => Item::List,
-                    _ if open > 1 => Item::Shaped { zlib, shape: StoredNames::shape_of(path).into() },
-                    _ => Item::Packed { zlib },
-                }
-            }
+            _ => item_of_array(&feature, &levels, path)?,
         };
         // A sequence of a stated length is a dimension.
         if let (Item::List, [SequenceLevel { length: Some(length), steps: false }]) = (&item, &*levels)
@@ -370,7 +357,7 @@ impl<'a> Compiler<'a> {
             }
             _ => {
                 let reason = format!("expected a picture of 1, 3 or 4 channels to resize, found {feature}");
-                Err(TfdsErrorKind::Options { reason: format!("feature {path:?}: {reason}") }.into())
+                Err(refused_option(format!("feature {path:?}: {reason}")))
             }
         }
     }
@@ -412,6 +399,21 @@ impl<'a> Compiler<'a> {
             None => Ok(()),
             Some(_) => Err(refused(path, format!("expected one feature stored as {name:?}, found two"))),
         }
+    }
+}
+
+/// Returns the stored form of an array.
+fn item_of_array(feature: &LeafFeature, levels: &[SequenceLevel], path: &str) -> Result<Item> {
+    let open = feature.shape.iter().filter(|size| size.is_none()).count();
+    let zlib = feature.encoding == Encoding::Zlib;
+    match feature.encoding {
+        Encoding::None if open > 1 || open == 1 && !is_dimension(levels) => {
+            let reason = "expected an encoding for an array with several dimensions of any size, found none";
+            Err(refused(path, reason))
+        }
+        Encoding::None => Ok(Item::List),
+        _ if open > 1 => Ok(Item::Shaped { zlib, shape: StoredNames::shape_of(path).into() }),
+        _ => Ok(Item::Packed { zlib }),
     }
 }
 

@@ -161,8 +161,7 @@ fn stored(
     for (level, lengths) in leaf.levels.iter().zip(outer) {
         lengths.iter().try_for_each(|found| level.check(*found))?;
     }
-    let items: usize =
-        outer.last().map_or(1, |lengths| lengths.iter().copied().fold(0, usize::saturating_add));
+    let items: usize = outer.last().map_or(1, |lengths| lengths.iter().sum());
     let shapes = ItemShapes::new(leaf, inner, items)?;
     let total = shapes.values().fold(0usize, usize::saturating_add);
     if total != scalars.len() {
@@ -213,7 +212,7 @@ fn expanded(leaf: &Leaf, lengths: &[Vec<usize>]) -> tfseek::Result<Vec<Vec<usize
     let mut all = outer.to_vec();
     let mut own: Vec<usize> = last.iter().map(items).collect::<tfseek::Result<_>>()?;
     for size in inner {
-        let count = own.iter().copied().fold(0, usize::saturating_add);
+        let count: usize = own.iter().sum();
         all.push(std::mem::replace(&mut own, vec![size; count]));
     }
     all.push(own);
@@ -233,7 +232,7 @@ impl ItemShapes {
     fn new(leaf: &Leaf, inner: &[Vec<usize>], items: usize) -> tfseek::Result<ItemShapes> {
         let rank = inner.len().min(leaf.shape().len());
         let mut sizes = Vec::new();
-        sizes.try_reserve_exact(items.saturating_mul(rank))?;
+        sizes.try_reserve_exact(items * rank)?;
         // The lists at each depth, one item after the other.
         let mut lists: Vec<std::slice::Iter<'_, usize>> =
             inner.iter().map(|lengths| lengths.iter()).collect();
@@ -423,7 +422,8 @@ fn bytes(
 ) -> tfseek::Result<Vec<u8>> {
     use TensorDType as T;
     let mut bytes = Vec::new();
-    bytes.try_reserve_exact(count.saturating_mul(dtype.size().unwrap_or(8)))?;
+    let size = dtype.size().unwrap_or(8);
+    bytes.try_reserve_exact(count * size)?;
     for (value, float) in values.take(count) {
         let exact = |kept: f64| -> tfseek::Result<()> {
             if is_kept(kept, float, round) {
@@ -452,7 +452,7 @@ fn bytes(
             }
             _ => {
                 let number = integer(dtype, value)?.to_le_bytes();
-                bytes.extend(number.iter().take(dtype.size().unwrap_or(8)));
+                bytes.extend(number.iter().take(size));
             }
         }
     }

@@ -280,7 +280,7 @@ impl Episodes {
         dataset: &Dataset,
         features: &Features,
         steps: Option<&str>,
-    ) -> Result<Vec<Result<PathBuf, Option<&'static str>>>> {
+    ) -> Result<Vec<CoreResult<PathBuf, Option<&'static str>>>> {
         Ok(tfseek_rlds::Episodes::files(dataset, &EpisodeParts::new(features, steps)?.keys()?)?)
     }
 

@@ -181,84 +181,39 @@ fn of_content(class: &str, content: Content<'_>) -> Result<FeatureTree> {
         return Err(content.refused("expected the name of a class, found \"\""));
     }
     let known = class.strip_prefix(CLASSES).unwrap_or_default();
-    // The names that a message has for the content of this class.
-    let expects = |message: &[&str]| match content.message {
-        Some(found) if !message.contains(&found) => {
-            let expected = message.first().unwrap_or(&"");
-            Err(content.refused(format!("expected {expected} for {class}, found {found}")))
-        }
-        _ => Ok(()),
-    };
+    let messages = messages_of(known);
+    if let (Some(expected), Some(found)) = (messages.first(), content.message)
+        && !messages.contains(&found)
+    {
+        return Err(content.refused(format!("expected {expected} for {class}, found {found}")));
+    }
     match known {
-        "features_dict.FeaturesDict" => {
-            expects(&["featuresDict"])?;
-            content.dict()
-        }
-        "sequence_feature.Sequence" | "dataset_feature.Dataset" => {
-            expects(&["sequence"])?;
-            content.sequence(known == "dataset_feature.Dataset")
-        }
-        "translation_feature.Translation" | "translation_feature.TranslationVariableLanguages" => {
-            expects(&["translation"])?;
-            content.translation(known == "translation_feature.TranslationVariableLanguages")
-        }
-        "tensor_feature.Tensor" | "feature.Tensor" | "scalar.Scalar" => {
-            expects(&["tensor"])?;
-            let is_scalar = known == "scalar.Scalar";
-            let shape = if is_scalar { Vec::new() } else { content.shape()?.unwrap_or_default() };
-            let encoding = content.encoding()?;
-            let dtype = content.dtype(None)?;
-            let optional = content.flag("optional")?;
-            let class = if is_scalar { LeafClass::Scalar } else { LeafClass::Tensor };
-            content.leaf(LeafFeature { encoding, optional, ..LeafFeature::new(class, dtype, shape) })
-        }
+        "features_dict.FeaturesDict" => content.dict(),
+        "sequence_feature.Sequence" => content.sequence(false),
+        "dataset_feature.Dataset" => content.sequence(true),
+        "translation_feature.Translation" => content.translation(false),
+        "translation_feature.TranslationVariableLanguages" => content.translation(true),
+        "tensor_feature.Tensor" | "feature.Tensor" => content.tensor(LeafClass::Tensor),
+        "scalar.Scalar" => content.tensor(LeafClass::Scalar),
         "class_label_feature.ClassLabel" => {
-            expects(&["classLabel"])?;
             let class = LeafClass::Label(content.labels("numClasses")?);
             content.plain(class, TensorDType::Int64, Vec::new())
         }
         "text_feature.Text" => {
-            expects(&["text", "tensor"])?;
             if content.message.is_none() && content.fields.contains_key("use_encoder") {
                 let reason = "texts with an encoder, which TFDS had before version 4, are not supported";
                 return Err(content.refused(reason));
             }
             content.plain(LeafClass::Text, TensorDType::String, Vec::new())
         }
-        "image_feature.Image" | "labeled_image.LabeledImage" => {
-            expects(&["image"])?;
-            let labels = match known {
-                "labeled_image.LabeledImage" => Some(content.picture_labels()?),
-                _ => None,
-            };
-            let shape = match content.shape()? {
-                None if content.message.is_none() => vec![None, None, Some(3)],
-                shape => shape.unwrap_or_default(),
-            };
-            let dtype = content.dtype(Some(TensorDType::UInt8))?;
-            content.plain(LeafClass::Image(labels), dtype, shape)
-        }
+        "image_feature.Image" => content.image(None),
+        "labeled_image.LabeledImage" => content.image(Some(content.picture_labels()?)),
         "video_feature.Video" => {
-            expects(&["video"])?;
             let dtype = content.dtype(Some(TensorDType::UInt8))?;
-            let shape = content.shape()?;
-            content.plain(LeafClass::Video, dtype, shape.unwrap_or_default())
+            content.plain(LeafClass::Video, dtype, content.shape(&[])?)
         }
-        "audio_feature.Audio" => {
-            expects(&["audio"])?;
-            let lazy = content.flag("lazyDecode")?;
-            let sample_rate = content.number("sampleRate")?.unwrap_or(0);
-            let shape = match content.shape()? {
-                None if content.message.is_none() => vec![None],
-                shape => shape.unwrap_or_default(),
-            };
-            let dtype = content.dtype(content.message.is_none().then_some(TensorDType::Int64))?;
-            let encoding = content.encoding()?;
-            let class = LeafClass::Audio { sample_rate, lazy };
-            content.leaf(LeafFeature { encoding, ..LeafFeature::new(class, dtype, shape) })
-        }
+        "audio_feature.Audio" => content.audio(),
         "bounding_boxes.BBoxFeature" => {
-            expects(&["boundingBox", "tensor"])?;
             let format = content.text("bboxFormat")?.unwrap_or_default();
             content.plain(LeafClass::Box(format.into()), TensorDType::Float32, vec![Some(4)])
         }
@@ -268,6 +223,25 @@ fn of_content(class: &str, content: Content<'_>) -> Result<FeatureTree> {
             Some("sequence") => content.sequence(false),
             _ => content.plain(LeafClass::Unknown(class.into()), TensorDType::String, Vec::new()),
         },
+    }
+}
+
+/// Returns the fields of a protobuf feature that may have the content of a class. Empty for unknown classes.
+fn messages_of(class: &str) -> &'static [&'static str] {
+    match class {
+        "features_dict.FeaturesDict" => &["featuresDict"],
+        "sequence_feature.Sequence" | "dataset_feature.Dataset" => &["sequence"],
+        "translation_feature.Translation" | "translation_feature.TranslationVariableLanguages" => {
+            &["translation"]
+        }
+        "tensor_feature.Tensor" | "feature.Tensor" | "scalar.Scalar" => &["tensor"],
+        "class_label_feature.ClassLabel" => &["classLabel"],
+        "text_feature.Text" => &["text", "tensor"],
+        "image_feature.Image" | "labeled_image.LabeledImage" => &["image"],
+        "video_feature.Video" => &["video"],
+        "audio_feature.Audio" => &["audio"],
+        "bounding_boxes.BBoxFeature" => &["boundingBox", "tensor"],
+        _ => &[],
     }
 }
 
@@ -341,6 +315,29 @@ impl<'a> Content<'a> {
         languages.iter().map(language).collect::<Result<_>>().map(FeatureTree::Dict)
     }
 
+    fn tensor(&self, class: LeafClass) -> Result<FeatureTree> {
+        let shape = if matches!(class, LeafClass::Scalar) { Vec::new() } else { self.shape(&[])? };
+        let encoding = self.encoding()?;
+        let dtype = self.dtype(None)?;
+        let optional = self.flag("optional")?;
+        self.leaf(LeafFeature { encoding, optional, ..LeafFeature::new(class, dtype, shape) })
+    }
+
+    fn image(&self, labels: Option<Labels>) -> Result<FeatureTree> {
+        let shape = self.shape(&[None, None, Some(3)])?;
+        self.plain(LeafClass::Image(labels), self.dtype(Some(TensorDType::UInt8))?, shape)
+    }
+
+    fn audio(&self) -> Result<FeatureTree> {
+        let lazy = self.flag("lazyDecode")?;
+        let sample_rate = self.number("sampleRate")?.unwrap_or(0);
+        let shape = self.shape(&[None])?;
+        let dtype = self.dtype(self.message.is_none().then_some(TensorDType::Int64))?;
+        let encoding = self.encoding()?;
+        let class = LeafClass::Audio { sample_rate, lazy };
+        self.leaf(LeafFeature { encoding, ..LeafFeature::new(class, dtype, shape) })
+    }
+
     /// Returns a leaf whose numbers are stored as a list.
     fn plain(&self, class: LeafClass, dtype: TensorDType, shape: Vec<Option<usize>>) -> Result<FeatureTree> {
         self.leaf(LeafFeature::new(class, dtype, shape))
@@ -385,9 +382,11 @@ impl<'a> Content<'a> {
     }
 
     /// Returns a shape: of a message an object with dimensions, where -1 is any size, and else a list, where
-    /// null is any size.
-    fn shape(&self) -> Result<Option<Vec<Option<usize>>>> {
-        let Some(shape) = self.field("shape") else { return Ok(None) };
+    /// null is any size. Without one, the old form has the shape `old`, and a message an empty one.
+    fn shape(&self, old: &[Option<usize>]) -> Result<Vec<Option<usize>>> {
+        let Some(shape) = self.field("shape") else {
+            return Ok(if self.message.is_none() { old.to_vec() } else { Vec::new() });
+        };
         let sizes = match shape {
             Value::Array(sizes) => sizes.as_slice(),
             Value::Object(fields) => match field(fields, "dimensions") {
@@ -406,7 +405,7 @@ impl<'a> Content<'a> {
             }
             .map_err(|()| self.wrong("shape", "sizes", value)),
         };
-        sizes.iter().map(size).collect::<Result<_>>().map(Some)
+        sizes.iter().map(size).collect()
     }
 
     fn dtype(&self, default: Option<TensorDType>) -> Result<TensorDType> {

@@ -1,5 +1,5 @@
-//! Data sets that TensorFlow Datasets (TFDS) prepared as TFRecord files, without TensorFlow and without
-//! protobuf. `docs/tfds.md` has the meaning of all files.
+//! Internal crate of tfseek: data sets that TensorFlow Datasets (TFDS) prepared as TFRecord files, without
+//! TensorFlow and without protobuf. `docs/tfds.md` has the meaning of all files.
 //!
 //! * A [`Builder`] opens the folder of a data set, and selects records with specifications such as
 //!   `train[:80%]`.

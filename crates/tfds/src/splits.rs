@@ -7,8 +7,8 @@
 //! end  := "" | INT | NUMBER "%" | INT "shard"
 //! ```
 
-use crate::error::{Result, TfdsErrorKind};
-use crate::info::DatasetInfo;
+use crate::error::{Result, TfdsErrorKind, refused_option};
+use crate::info::{DatasetInfo, content};
 use crate::json::quoted;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -55,8 +55,7 @@ impl DatasetInfo {
         for number in spec.splits() {
             if self.splits.get(number).is_none_or(|split| split.records().is_none()) {
                 let field = format!("splits[{number}].shardLengths");
-                let reason = "expected fewer than 2^64 records in all, found none or more";
-                return Err(TfdsErrorKind::Info { field, reason: reason.to_owned() }.into());
+                return Err(content(field, "expected fewer than 2^64 records in all, found none or more"));
             }
         }
         let lengths = |split: usize| self.splits.get(split).and_then(|split| split.shard_lengths.as_deref());
@@ -204,7 +203,7 @@ pub(crate) fn even_splits(
 ) -> Result<Vec<Vec<SplitRange>>> {
     if !(1..=MAX_PARTS).contains(&parts) {
         let reason = format!("even splits: expected from 1 to {MAX_PARTS} parts, found {parts}");
-        return Err(TfdsErrorKind::Options { reason }.into());
+        return Err(refused_option(reason));
     }
     let mut starts: Vec<u64> = ranges.iter().map(|range| range.records.start).collect();
     let mut all = Vec::new();
@@ -309,9 +308,9 @@ impl Selected {
     }
 }
 
-/// Returns the number of records of shards.
+/// Returns the number of records of shards. It was checked that those of a split are fewer than 2^64.
 fn total(lengths: &[u64]) -> u64 {
-    lengths.iter().fold(0, |sum, n| sum.saturating_add(*n))
+    lengths.iter().sum()
 }
 
 /// Returns an integer with `_` between digits. Large ones saturate.

@@ -13,10 +13,12 @@ use tfseek::{Error, ErrorKind, TensorDType};
 
 /// Maximum number of values of a step.
 const MAX_DIMENSIONS: usize = 1 << 20;
-/// Number of dimensions whose quantiles are counted together: each takes up to 1 MiB.
+/// Number of dimensions whose quantiles are counted together: each takes up to 2 MiB.
 const GROUP: usize = 128;
-/// Number of counters of a digit of 16 bits.
-const DIGITS: usize = 1 << 16;
+/// Number of digits of a value, of 16 bits each.
+const DIGITS: u32 = 4;
+/// Number of counters of a digit.
+const COUNTERS: usize = 1 << 16;
 /// Steps of a batch.
 const BATCH: u64 = 1024;
 
@@ -186,50 +188,32 @@ fn each_key(
 
 /// Returns numbers in double precision.
 fn numbers(values: &Values) -> Option<Vec<f64>> {
-    Some(match values {
-        Values::Int64(values) => values.iter().map(|value| *value as f64).collect(),
-        Values::Float32(values) => values.iter().map(|value| f64::from(*value)).collect(),
+    use ArrayBits as B;
+    use TensorDType as T;
+    fn floats<N: Copy>(numbers: &[N], float: impl Fn(N) -> f64) -> Option<Vec<f64>> {
+        Some(numbers.iter().map(|number| float(*number)).collect())
+    }
+    let array = match values {
+        Values::Int64(values) => return floats(values, |value| value as f64),
+        Values::Float32(values) => return floats(values, f64::from),
         Values::Bytes(_) => return None,
-        Values::Array(values) => match (values.dtype(), values.bits()) {
-            (TensorDType::Bool | TensorDType::UInt8, ArrayBits::Bits8(bits)) => {
-                bits.iter().map(|value| f64::from(*value)).collect()
-            }
-            (TensorDType::Int8, ArrayBits::Bits8(bits)) => {
-                bits.iter().map(|value| f64::from(value.cast_signed())).collect()
-            }
-            (TensorDType::UInt16, ArrayBits::Bits16(bits)) => {
-                bits.iter().map(|value| f64::from(*value)).collect()
-            }
-            (TensorDType::Int16, ArrayBits::Bits16(bits)) => {
-                bits.iter().map(|value| f64::from(value.cast_signed())).collect()
-            }
-            (TensorDType::Float16, ArrayBits::Bits16(bits)) => {
-                bits.iter().map(|value| half::f16::from_bits(*value).to_f64()).collect()
-            }
-            (TensorDType::BFloat16, ArrayBits::Bits16(bits)) => {
-                bits.iter().map(|value| half::bf16::from_bits(*value).to_f64()).collect()
-            }
-            (TensorDType::UInt32, ArrayBits::Bits32(bits)) => {
-                bits.iter().map(|value| f64::from(*value)).collect()
-            }
-            (TensorDType::Int32, ArrayBits::Bits32(bits)) => {
-                bits.iter().map(|value| f64::from(value.cast_signed())).collect()
-            }
-            (TensorDType::Float32, ArrayBits::Bits32(bits)) => {
-                bits.iter().map(|value| f64::from(f32::from_bits(*value))).collect()
-            }
-            (TensorDType::UInt64, ArrayBits::Bits64(bits)) => {
-                bits.iter().map(|value| *value as f64).collect()
-            }
-            (TensorDType::Int64, ArrayBits::Bits64(bits)) => {
-                bits.iter().map(|value| value.cast_signed() as f64).collect()
-            }
-            (TensorDType::Float64, ArrayBits::Bits64(bits)) => {
-                bits.iter().map(|value| f64::from_bits(*value)).collect()
-            }
-            _ => return None,
-        },
-    })
+        Values::Array(array) => array,
+    };
+    match (array.dtype(), array.bits()) {
+        (T::Bool | T::UInt8, B::Bits8(bits)) => floats(bits, f64::from),
+        (T::Int8, B::Bits8(bits)) => floats(bits, |bits| f64::from(bits.cast_signed())),
+        (T::UInt16, B::Bits16(bits)) => floats(bits, f64::from),
+        (T::Int16, B::Bits16(bits)) => floats(bits, |bits| f64::from(bits.cast_signed())),
+        (T::Float16, B::Bits16(bits)) => floats(bits, |bits| half::f16::from_bits(bits).to_f64()),
+        (T::BFloat16, B::Bits16(bits)) => floats(bits, |bits| half::bf16::from_bits(bits).to_f64()),
+        (T::UInt32, B::Bits32(bits)) => floats(bits, f64::from),
+        (T::Int32, B::Bits32(bits)) => floats(bits, |bits| f64::from(bits.cast_signed())),
+        (T::Float32, B::Bits32(bits)) => floats(bits, |bits| f64::from(f32::from_bits(bits))),
+        (T::UInt64, B::Bits64(bits)) => floats(bits, |bits| bits as f64),
+        (T::Int64, B::Bits64(bits)) => floats(bits, |bits| bits.cast_signed() as f64),
+        (T::Float64, B::Bits64(bits)) => floats(bits, f64::from_bits),
+        _ => None,
+    }
 }
 
 /// Returns bits that are in the order of the numbers. -0.0 is 0.0.
@@ -264,10 +248,10 @@ pub(crate) struct Reducer {
     ranks: Vec<Ranks>,
     /// The dimensions whose quantiles are counted now.
     group: Range<usize>,
-    /// Number of digits that are known.
+    /// Number of digits of the group's ranks that are known.
     digits: u32,
     /// Counters of each dimension of the group, for each distinct prefix.
-    counts: Vec<Vec<(u64, Vec<u32>)>>,
+    counts: Vec<Vec<(u64, Vec<u64>)>>,
 }
 
 /// Count, mean, sum of squared deviations (Welford), and range.
@@ -285,7 +269,8 @@ impl Reducer {
         let dimensions = Vec::new();
         let ranks = Vec::new();
         let counts = Vec::new();
-        Reducer { skip_nan, dimensions, ranks, group: 0..0, digits: 0, counts }
+        // The empty group at the beginning is done.
+        Reducer { skip_nan, dimensions, ranks, group: 0..0, digits: DIGITS, counts }
     }
 
     /// Adds rows in the first pass.
@@ -319,20 +304,21 @@ impl Reducer {
         Ok(())
     }
 
-    /// Returns the shifts of the known digits and of the next one.
+    /// Returns the shifts of the known digits and of the next one, during a pass.
     fn shifts(&self) -> (u32, u32) {
         let known = self.digits * 16;
-        (64u32.saturating_sub(known), 48u32.saturating_sub(known))
+        (64 - known, 48 - known)
     }
 
     /// Prepares the next pass. Returns false if none is needed.
     pub(crate) fn begin_pass(&mut self) -> bool {
         if self.ranks.is_empty() {
             self.ranks = self.dimensions.iter().map(|moments| ranks(moments.count)).collect();
-            self.group = 0..self.ranks.len().min(GROUP);
-        } else if self.digits == 4 {
+        }
+        if self.digits == DIGITS {
             let end = self.group.end;
-            (self.group, self.digits) = (end..self.ranks.len().min(end + GROUP), 0);
+            self.group = end..self.ranks.len().min(end + GROUP);
+            self.digits = 0;
         }
         let (shift, _) = self.shifts();
         let group = self.ranks.iter().skip(self.group.start).take(self.group.len());
@@ -342,7 +328,7 @@ impl Reducer {
                     ranks.iter().map(|rank| rank.prefix.checked_shr(shift).unwrap_or(0)).collect();
                 prefixes.sort_unstable();
                 prefixes.dedup();
-                prefixes.into_iter().map(|prefix| (prefix, vec![0u32; DIGITS])).collect()
+                prefixes.into_iter().map(|prefix| (prefix, vec![0; COUNTERS])).collect()
             })
             .collect();
         !self.group.is_empty()
@@ -365,7 +351,7 @@ impl Reducer {
                 let digit = (bits >> digit_at) as u16;
                 for (_, counts) in counts.iter_mut().filter(|(known, _)| *known == prefix) {
                     if let Some(count) = counts.get_mut(usize::from(digit)) {
-                        *count = count.saturating_add(1);
+                        *count += 1;
                     }
                 }
             }
@@ -380,8 +366,7 @@ impl Reducer {
             for rank in ranks {
                 let prefix = rank.prefix.checked_shr(shift).unwrap_or(0);
                 let Some((_, counts)) = counts.iter().find(|(known, _)| *known == prefix) else { continue };
-                for (digit, count) in counts.iter().enumerate() {
-                    let count = u64::from(*count);
+                for (digit, &count) in counts.iter().enumerate() {
                     if rank.rank < count {
                         rank.prefix |= (digit as u64) << digit_at;
                         break;
@@ -422,8 +407,8 @@ impl Reducer {
 
 /// Returns the ranks of the neighbours of each quantile of this number of values.
 fn ranks(count: u64) -> Ranks {
-    let last = count.saturating_sub(1);
     let mut ranks = Ranks::default();
+    let Some(last) = count.checked_sub(1) else { return ranks };
     for (q, pair) in QUANTILES.iter().zip(ranks.chunks_mut(2)) {
         let low = (q * last as f64).floor() as u64;
         for (rank, at) in pair.iter_mut().zip([low, low + 1]) {
@@ -560,6 +545,46 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// All reducers take part in the passes of the one with the most dimensions.
+    #[test]
+    fn a_value_without_dimensions_is_passed_as_often_as_others() {
+        let values: Vec<f64> = (0..=GROUP).map(|k| k as f64).collect();
+        let mut reducers = [Reducer::new(false), Reducer::new(false)];
+        reducers[1].moments(&values, values.len()).unwrap();
+        rank(&mut reducers, |reducers| {
+            reducers[0].count(&[], 0)?;
+            reducers[1].count(&values, values.len())
+        })
+        .unwrap();
+        assert_eq!(reducers[0].finish(), KeyStatistics::default());
+        assert_eq!(reducers[1].finish().q99, values);
+    }
+
+    /// As many equal digits as there are in four billion steps and more.
+    #[test]
+    fn a_digit_is_counted_beyond_32_bits() {
+        let mut reducer = Reducer::new(false);
+        reducer.moments(&[1.0, 2.0], 1).unwrap();
+        let ones: u64 = 97 << 30;
+        let twos: u64 = 3 << 30;
+        reducer.dimensions[0].count = ones + twos;
+        while reducer.begin_pass() {
+            let (shift, digit_at) = reducer.shifts();
+            for (prefix, counts) in &mut reducer.counts[0] {
+                for (value, count) in [(1.0, ones), (2.0, twos)] {
+                    let bits = ordered(value);
+                    if bits.checked_shr(shift).unwrap_or(0) == *prefix {
+                        counts[usize::from((bits >> digit_at) as u16)] = count - 1;
+                    }
+                }
+            }
+            reducer.count(&[1.0, 2.0], 1).unwrap();
+            reducer.end_pass();
+        }
+        let found = reducer.finish();
+        assert_eq!((found.q01[0], found.q99[0]), (1.0, 2.0));
     }
 
     #[test]

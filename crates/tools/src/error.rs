@@ -27,29 +27,8 @@ pub enum ToolsError {
     },
     /// The splits of a dataset.
     Split(SplitReason),
-    /// A name is not the name of a file of the job.
-    TaskName {
-        /// The job.
-        job: String,
-        /// The name.
-        found: String,
-    },
-    /// A task of a job has two files.
-    SameTask {
-        /// The task.
-        task: String,
-        /// Names of the files.
-        found: [String; 2],
-    },
-    /// A file of a task is missing, or has another size than was stated.
-    TaskSize {
-        /// Name of the file.
-        name: String,
-        /// The stated size.
-        expected: u64,
-        /// The size. `None` if there is no file.
-        found: Option<u64>,
-    },
+    /// A file of a task is of another job, of a task that has another file, missing, or of another size.
+    Task(Box<str>),
     /// An output must not be written.
     Conflict(OutputConflict),
     /// A copy from a store is refused.
@@ -95,32 +74,13 @@ pub enum ToolsError {
         /// The nearest name of a feature of the records, if one is similar to it.
         near: Option<String>,
     },
-    /// A record has several values of the feature that selects slices of statistics.
-    SliceValues {
+    /// The feature that selects slices of statistics has too many values, in one record or in all, or a value
+    /// that is too long.
+    Slice {
         /// Name of the feature.
         by: String,
-        /// Number of its values.
-        found: usize,
-        /// Ordinal of the record, and its offset.
-        at: (u64, u64),
-    },
-    /// A byte string of the feature that selects slices of statistics is too long.
-    SliceTooLong {
-        /// Name of the feature.
-        by: String,
-        /// Maximum number of bytes.
-        limit: usize,
-        /// Number of bytes.
-        found: usize,
-        /// Ordinal of the record, and its offset.
-        at: (u64, u64),
-    },
-    /// The feature that selects slices of statistics has too many values.
-    TooManySlices {
-        /// Name of the feature.
-        by: String,
-        /// Maximum number of values.
-        limit: usize,
+        /// Expected and found.
+        reason: Box<str>,
     },
     /// A text is no statistics that were saved, or statistics with other options.
     Saved(SavedReason),
@@ -450,10 +410,18 @@ impl ToolsError {
     }
 }
 
+/// Returns the text of a record's ordinal and offset.
+pub(crate) fn place((record, offset): &(u64, u64)) -> String {
+    format!("record {record} at byte {offset}")
+}
+
+fn quoted(feature: &str) -> String {
+    format!("feature \"{}\"", feature.escape_debug())
+}
+
 impl fmt::Display for ToolsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use ToolsError::*;
-        let place = |(record, offset): &(u64, u64)| format!("record {record} at byte {offset}");
         match self {
             Error(e) => e.fmt(f),
             Io(e) => e.fmt(f),
@@ -461,19 +429,7 @@ impl fmt::Display for ToolsError {
             Options(reason) => reason.fmt(f),
             Path { path, reason } => write!(f, "{}: {reason}", path.display()),
             Split(reason) => reason.fmt(f),
-            TaskName { job, found } => {
-                write!(f, "{found:?}: expected the name of a file of the job {job:?}")
-            }
-            SameTask { task, found: [first, second] } => {
-                write!(f, "expected one file of the task {task}, found {first:?} and {second:?}")
-            }
-            TaskSize { name, expected, found } => {
-                write!(f, "{name:?}: expected a file of {expected} bytes, found ")?;
-                match found {
-                    Some(found) => write!(f, "one of {found} bytes"),
-                    None => f.write_str("none"),
-                }
-            }
+            Task(reason) => f.write_str(reason),
             Saved(reason) => reason.fmt(f),
             Conflict(conflict) => conflict.fmt(f),
             Fetch(reason) => reason.fmt(f),
@@ -489,34 +445,22 @@ impl fmt::Display for ToolsError {
                 write!(f, "records: expected {expected} records, as stated, found {found}")
             }
             NoValue { path, record, feature } => {
-                let path = path.display();
-                let feature = feature.escape_debug();
-                write!(
-                    f,
-                    "{path}: record {record}: feature \"{feature}\": expected a value to split by, found none"
-                )
+                let text = "expected a value to split by, found none";
+                write!(f, "{}: record {record}: {}: {text}", path.display(), quoted(feature))
             }
             NoFeature { pattern, near } => {
-                write!(f, "no record has a feature \"{}\"", pattern.escape_debug())?;
+                write!(f, "no record has a {}", quoted(pattern))?;
                 match near {
                     Some(near) => write!(f, "; the nearest name is \"{}\"", near.escape_debug()),
                     None => Ok(()),
                 }
             }
-            SliceValues { by, found, at } => {
-                write!(f, "{by}: expected one value to slice by, found {found} in {}", place(at))
-            }
-            SliceTooLong { by, limit, found, at } => {
-                write!(f, "{by}: expected at most {limit} bytes to slice by, found {found} in {}", place(at))
-            }
-            TooManySlices { by, limit } => {
-                write!(f, "{by}: expected at most {limit} values to slice by, found more")
-            }
+            Slice { by, reason } => write!(f, "{by}: {reason}"),
             Schema { at, reason } => write!(f, "line {}, column {}: {reason}", at.line, at.column),
             Json { at, feature, reason } => {
                 write!(f, "line {}, column {} (byte {}): ", at.line, at.column, at.offset)?;
                 if let Some(name) = feature {
-                    write!(f, "feature \"{}\": ", name.escape_debug())?;
+                    write!(f, "{}: ", quoted(name))?;
                 }
                 f.write_str(reason)
             }
@@ -531,11 +475,8 @@ impl fmt::Display for ToolsError {
                 write!(f, "{}: {expected}", place(at))
             }
             BareTooLong { at, len, limit } => {
-                write!(
-                    f,
-                    "{}: expected a payload of at most {limit} bytes, found a length of {len}",
-                    place(at)
-                )
+                let at = place(at);
+                write!(f, "{at}: expected a payload of at most {limit} bytes, found a length of {len}")
             }
         }
     }

@@ -1,11 +1,10 @@
-//! The functions of the `tfseek` command, for other programs.
+//! Internal crate of tfseek: the work of the command, also for the Python package and the viewer.
 //!
 //! * [`verify`] verifies all checksums of a stream and decodes its records, [`VerifyOptions::run`] does so
 //!   for many files.
 //! * [`RecordChecks`] finds faults in pictures and in the steps of episodes that checksums do not tell.
 //! * [`Content`] is a decoded record with sorted keys, [`FeatureSelection`] keeps some of its features. The
 //!   module [`digest`] computes digests of it.
-//! * [`NpzWriter`] writes batches to a NumPy archive.
 //! * The module [`unpack`] decompresses files to plain ones. [`outputs`] checks the paths of files before
 //!   they are written.
 //! * The module [`grep`] searches for records in [`units`] of work. [`in_order`] divides work among threads.
@@ -23,7 +22,9 @@
 //! * The module [`fields`] shows the fields of protobuf messages of unknown types.
 //! * The module [`validate`] compares records with a schema, of tfseek or of TensorFlow Metadata ([`tfx`]).
 //! * The module [`stats`] computes statistics of records and features.
-//! * [`thousands`], [`signed`] and [`brief`] write numbers as text.
+//! * [`thousands`], [`signed`] and [`brief`] write numbers as text, the module [`words`] names and numbers of
+//!   things in messages.
+//! * The module [`hints`] has the hints after the messages of errors, [`warnings`] the fields of warnings.
 //! * [`decodable`] finds the records of a dataset that decode and meet a condition.
 //! * [`KindedStream`] is a stream of records of one kind, which is given, or guessed from the first records.
 //! * [`ToolsError`] is the error of this work, with kinds.
@@ -50,10 +51,13 @@ mod describe;
 mod digits;
 mod error;
 mod forms;
+pub mod hints;
 pub mod memory;
 pub mod sizes;
 pub mod times;
+pub mod warnings;
 pub mod wildcards;
+pub mod words;
 mod work;
 mod write;
 
@@ -63,9 +67,7 @@ pub use error::{
     FetchReason, OptionsReason, OutputConflict, PathReason, SavedReason, SplitReason, TextPosition,
     ToolsError,
 };
-pub use forms::{
-    Content, FeatureSelection, NpzWriter, bare, digest, encode, fields, proto_json, record_json,
-};
+pub use forms::{Content, FeatureSelection, bare, digest, encode, fields, proto_json, record_json};
 pub use work::{
     FaultKind, KindedStream, RecordChecks, RecordFault, RecordFaults, Verification, VerifyOptions, damage,
     decodable, guess_kind, in_order, sample, units, verify, verify_records,

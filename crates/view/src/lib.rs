@@ -1,4 +1,4 @@
-//! A viewer of TFRecord datasets: a server on this machine, and its page.
+//! Internal crate of tfseek: a viewer of TFRecord datasets, which is a server on this machine and its page.
 
 // No request and no file content causes a panic.
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]

@@ -74,15 +74,20 @@ impl<F: Source + ?Sized> InflateFrom<'_, F> {
     ///
     /// # Errors
     /// Errors of [`read`](InflateFrom::read).
-    pub(crate) fn fill(&mut self, mut out: &mut [u8]) -> Result<bool> {
-        while !out.is_empty() {
-            match self.read(out)? {
-                0 => return Ok(false),
-                n => out = out.split_at_mut(n).1,
-            }
-        }
-        Ok(true)
+    pub(crate) fn fill(&mut self, out: &mut [u8]) -> Result<bool> {
+        fill(out, |out| self.read(out))
     }
+}
+
+/// Calls `read` until `out` is full. Returns false if it returns 0 before.
+fn fill(mut out: &mut [u8], mut read: impl FnMut(&mut [u8]) -> Result<usize>) -> Result<bool> {
+    while !out.is_empty() {
+        match read(out)? {
+            0 => return Ok(false),
+            n => out = out.split_at_mut(n).1,
+        }
+    }
+    Ok(true)
 }
 
 /// A reader of the decompressed bytes after a checkpoint that can be paused at any byte, and resumed as often
@@ -108,6 +113,7 @@ impl PausedInflate {
     }
 }
 
+#[expect(clippy::arithmetic_side_effects, reason = "offsets in a file and its stream, which end before 2^61")]
 impl<'a, F: Source + ?Sized> PausableInflate<'a, F> {
     pub(crate) fn new(file: &'a F, format: CompressedFormat, from: Checkpoint<'_>) -> PausableInflate<'a, F> {
         let bytes = ResumedBytes::new(file, from.bit, u64::MAX);
@@ -119,7 +125,7 @@ impl<'a, F: Source + ?Sized> PausableInflate<'a, F> {
         format: CompressedFormat,
         paused: &PausedInflate,
     ) -> PausableInflate<'a, F> {
-        let bytes = ResumedBytes::new(file, paused.at.saturating_mul(8), u64::MAX);
+        let bytes = ResumedBytes::new(file, 8 * paused.at, u64::MAX);
         PausableInflate(CheckpointScan::resume(bytes, format, &paused.scan))
     }
 
@@ -132,21 +138,15 @@ impl<'a, F: Source + ?Sized> PausableInflate<'a, F> {
     ///
     /// # Errors
     /// Errors of [`InflateFrom::read`].
-    pub(crate) fn fill(&mut self, mut out: &mut [u8]) -> Result<bool> {
-        self.0.stop_at(self.out().saturating_add(out.len() as u64));
-        while !out.is_empty() {
-            match self.0.read(out)? {
-                0 => return Ok(false),
-                n => out = out.split_at_mut(n).1,
-            }
-        }
-        Ok(true)
+    pub(crate) fn fill(&mut self, out: &mut [u8]) -> Result<bool> {
+        self.0.stop_at(self.out() + out.len() as u64);
+        fill(out, |out| Ok(self.0.read(out)?))
     }
 
     /// Returns the state of the decoder. [`fill`](PausableInflate::fill) was called before.
     pub(crate) fn pause(&mut self) -> PausedInflate {
         let (scan, buffered) = self.0.pause();
-        PausedInflate { scan, at: self.0.inner().at.saturating_sub(buffered as u64) }
+        PausedInflate { scan, at: self.0.inner().at - buffered as u64 }
     }
 }
 
@@ -180,6 +180,7 @@ impl<F: Source + ?Sized> FastInflate<'_, F> {
         Ok(FastInflate { decoder, input, format, next: NextInflate::Blocks })
     }
 
+    #[expect(clippy::arithmetic_side_effects, reason = "the decoder's counts only grow")]
     fn read(&mut self, out: &mut [u8]) -> Result<usize> {
         while !out.is_empty() {
             match self.next {
@@ -203,8 +204,8 @@ impl<F: Source + ?Sized> FastInflate<'_, F> {
             let before_in = self.decoder.total_in();
             let before_out = self.decoder.total_out();
             let done = self.decoder.decompress(self.input.buffered(), out, InflateFlush::NoFlush);
-            let taken = self.decoder.total_in().saturating_sub(before_in) as usize;
-            let made = self.decoder.total_out().saturating_sub(before_out) as usize;
+            let taken = (self.decoder.total_in() - before_in) as usize;
+            let made = (self.decoder.total_out() - before_out) as usize;
             self.input.consume(taken);
             self.next = match done {
                 Ok(Status::StreamEnd) if self.format.has_members() => NextInflate::Member,
@@ -254,17 +255,18 @@ impl<F: Source + ?Sized> ResumedBytes<'_, F> {
 
 impl<F: Source + ?Sized> Read for ResumedBytes<'_, F> {
     /// `buf` must hold the empty blocks.
+    #[expect(clippy::arithmetic_side_effects, reason = "`at` is an offset in the file")]
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         if self.blocks.is_empty() {
             let before_end = self.likely_end.saturating_sub(self.at);
             let most = if before_end == 0 { buf.len() } else { before_end.min(buf.len() as u64) as usize };
             let n = self.file.read_at(buf.split_at_mut(most).0, self.at)?.min(most);
-            self.at = self.at.saturating_add(n as u64);
+            self.at += n as u64;
             return Ok(n);
         }
         let mut first = [0];
         read_exact_at(self.file, &mut first, self.at)?;
-        self.at = self.at.saturating_add(1);
+        self.at += 1;
         let mut blocks = std::mem::take(&mut self.blocks);
         if let (Some(last), [first]) = (blocks.last_mut(), first) {
             *last |= first & (0xff << self.bits);

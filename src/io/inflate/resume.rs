@@ -260,6 +260,7 @@ impl<'a> DamagedInflate<'a> {
         place
     }
 
+    #[expect(clippy::arithmetic_side_effects, reason = "lengths of parts of `buf`, and offsets in the file")]
     fn search_kept(&mut self, from: u64) -> Result<Option<Place>> {
         let file = self.file.clone();
         // A flush that ends after `from` may begin before it.
@@ -281,10 +282,10 @@ impl<'a> DamagedInflate<'a> {
             if read == 0 {
                 break;
             }
-            have = have.saturating_add(read);
+            have += read;
             let bytes = buf.split_at(have).0;
             for (i, start) in bytes.windows(FLUSH.len()).enumerate() {
-                let found = place(start, at.saturating_add(i as u64), self.format);
+                let found = place(start, at + i as u64, self.format);
                 let Some(place) = found.filter(|place| place.at > from) else { continue };
                 if self.holds_record(place)? {
                     return Ok(Some(place));
@@ -293,15 +294,16 @@ impl<'a> DamagedInflate<'a> {
                     return Ok(None);
                 }
             }
-            let kept = have.min(FLUSH.len().saturating_sub(1));
-            let done = have.saturating_sub(kept);
+            let done = have - have.min(FLUSH.len() - 1);
             buf.copy_within(done..have, 0);
-            (have, at) = (kept, at.saturating_add(done as u64));
+            have -= done;
+            at += done as u64;
         }
         Ok(None)
     }
 
     /// Returns true if a sound record is found in the bytes that are inflated after a place.
+    #[expect(clippy::arithmetic_side_effects, reason = "counts of bytes, which only grow from the place on")]
     fn holds_record(&mut self, place: Place) -> Result<bool> {
         let work = self.work();
         let format = self.format;
@@ -315,20 +317,17 @@ impl<'a> DamagedInflate<'a> {
         let mut more = true;
         buffer.consume(usize::MAX);
         let found = loop {
-            let spent = trial.returned().saturating_sub(start);
-            let spent = spent.saturating_add(trial.consumed().saturating_sub(place.at)).max(PLACE);
+            let spent = (trial.returned() - start + trial.consumed() - place.at).max(PLACE);
             match salvage.step(buffer.bytes(), more) {
                 SalvageStep::Record(_) => break (true, spent),
                 SalvageStep::End => break (false, spent),
                 SalvageStep::Damage { len, .. } => _ = buffer.consume(len),
                 SalvageStep::Need(_) if spent >= work => break (false, spent),
                 SalvageStep::Need(need) => {
-                    let have = buffer.bytes().len();
-                    let need = usize::try_from(need).unwrap_or(usize::MAX).max(have.saturating_add(have / 2));
-                    let left = usize::try_from(work.saturating_sub(spent)).unwrap_or(usize::MAX);
+                    let have = buffer.bytes().len() as u64;
                     // No more bytes than the work that is left. They may be too few for a record, which the
                     // next round finds out.
-                    let need = need.min(have.saturating_add(left));
+                    let need = need.max(have + have / 2).min(have.saturating_add(work - spent));
                     more = match buffer.fill(trial.as_mut(), need) {
                         Ok(more) => more,
                         Err(_) if trial.failed().is_some() => false,
@@ -350,7 +349,7 @@ impl<'a> DamagedInflate<'a> {
 fn place(bytes: &[u8], at: u64, format: CompressedFormat) -> Option<Place> {
     let bytes: [u8; FLUSH.len()] = bytes.try_into().ok()?;
     if bytes == FLUSH {
-        return Some(Place { at: at.saturating_add(FLUSH.len() as u64), member: false });
+        return Some(Place { at: at.checked_add(FLUSH.len() as u64)?, member: false });
     }
     let member = match format {
         CompressedFormat::Gzip => begins_member(bytes),

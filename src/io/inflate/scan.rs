@@ -324,7 +324,7 @@ impl<R: Read> CheckpointScan<R> {
 
     /// Returns the number of bytes that were decompressed and returned.
     pub(super) fn returned(&self) -> u64 {
-        self.out.saturating_sub(self.pending as u64)
+        self.out - self.pending as u64
     }
 
     /// Returns the number of bytes of the file that were consumed.
@@ -445,7 +445,7 @@ impl<R: Read> CheckpointScan<R> {
         self.next = StreamNext::Blocks;
         let must = std::mem::take(&mut self.must_mark);
         if must || self.found.last().is_none_or(|last| self.is_far_from(last.out)) {
-            self.found.push(self.out, self.input.consumed.saturating_mul(8), &[])?;
+            self.found.push(self.out, 8 * self.input.consumed, &[])?;
         }
         Ok(())
     }
@@ -471,7 +471,7 @@ impl<R: Read> CheckpointScan<R> {
         let at = self.block.max(self.input.consumed.saturating_sub(LOOK_AHEAD));
         let input = self.input.buffered();
         let input = input.get(..CALL).unwrap_or(input);
-        let room = usize::try_from(self.stop.saturating_sub(self.out)).unwrap_or(OUTPUT);
+        let room = usize::try_from(self.stop - self.out).unwrap_or(OUTPUT);
         let most = self.end + room.min(OUTPUT - self.end);
         let decoded = self.decoded.split_at_mut(most).0;
         let (status, taken, made) = decompress(&mut self.decoder, input, decoded, self.end, flags);
@@ -485,7 +485,7 @@ impl<R: Read> CheckpointScan<R> {
             self.mark = (self.out, at);
         }
         self.pending = made;
-        self.out = self.out.saturating_add(made as u64);
+        self.out += made as u64;
         self.member += made as u64;
         match status {
             TINFLStatus::BlockBoundary => self.border()?,
@@ -507,7 +507,8 @@ impl<R: Read> CheckpointScan<R> {
     /// bytes stay in proportion to the file's.
     fn border(&mut self) -> io::Result<()> {
         let Some(state) = self.decoder.block_boundary_state() else { return Ok(()) };
-        let bit = self.input.consumed.saturating_mul(8).saturating_sub(state.num_bits.into());
+        // A resumed decoder has bits that were consumed before.
+        let bit = (8 * self.input.consumed).saturating_sub(state.num_bits.into());
         self.block = bit / 8;
         if self.found.last().is_some_and(|last| !self.is_far_from(last.out)) {
             return Ok(());

@@ -22,8 +22,8 @@
 //! ```
 
 use super::{
-    LISTED, MixStart, MixSummary, STOPS, SpecSummary, State, SummaryBuckets, SummaryKind, SummaryWeights,
-    is_digest, refused, stop_name,
+    FieldValue, LISTED, MixStart, MixSummary, STOPS, SpecSummary, State, SummaryBuckets, SummaryKind,
+    SummaryWeights, is_digest, refused,
 };
 use crate::error::Result;
 use crate::order::digest::hex;
@@ -38,7 +38,7 @@ impl State {
         let number = Value::from;
         let mut fields = vec![
             ("v", number(VERSION)),
-            ("order", Value::Object(self.order.to_json())),
+            ("order", self.order.to_json()),
             ("seed", number(self.seed)),
             ("epoch", number(self.epoch)),
             ("pos", number(self.position / self.order.unit())),
@@ -60,60 +60,99 @@ impl State {
     /// algorithm. Unknown fields are refused, because they may mean a different order.
     pub fn from_json(text: &str) -> Result<State> {
         let json = serde_json::from_str(text).map_err(|e| refused("json", "a saved state", e))?;
-        let Value::Object(mut fields) = json else { return Err(refused("json", "an object", json)) };
+        let Value::Object(fields) = json else { return Err(refused("json", "an object", json)) };
+        let mut fields = Fields(fields);
         // The version is checked first, because the meaning of all other fields depends on it.
-        let version = number(&mut fields, "v")?;
+        let version = fields.number("v")?;
         if version != VERSION {
             return Err(refused("v", VERSION, version));
         }
-        let order = match fields.remove("order") {
-            Some(Value::Object(order)) => SpecSummary::from_json(&order)?,
-            other => return Err(refused("order", "an object", other.unwrap_or(Value::Null))),
-        };
-        let position = number(&mut fields, "pos")?;
+        let order = SpecSummary::from_json(fields.object("order")?)?;
+        let position = fields.number("pos")?;
         let position =
             position.checked_mul(order.unit()).ok_or_else(|| refused("pos", "a smaller number", position))?;
-        let state = State {
-            mix: match (&order.kind, fields.remove("mix")) {
-                (SummaryKind::Mix(summary), Some(Value::Object(mix))) => Some(mix_start(mix, summary)?),
-                (SummaryKind::Mix(_), other) => {
-                    return Err(refused("mix", "an object", other.unwrap_or(Value::Null)));
-                }
-                (_, None) => None,
-                (_, Some(_)) => return Err(refused("json", "no other fields", "mix")),
-            },
-            order,
-            seed: number(&mut fields, "seed")?,
-            epoch: number(&mut fields, "epoch")?,
-            position,
-            n: number(&mut fields, "n")?,
-            fingerprint: match fields.remove("fp") {
-                Some(Value::String(fp)) if is_digest(&fp) => fp,
-                other => return Err(refused("fp", "32 hex digits", other.unwrap_or(Value::Null))),
-            },
+        let mix = match &order.kind {
+            SummaryKind::Mix(summary) => Some(mix_start(fields.object("mix")?, summary)?),
+            _ => None,
         };
-        match fields.keys().next() {
-            Some(other) => Err(refused("json", "no other fields", other)),
-            None => Ok(state),
-        }
+        let state = State {
+            order,
+            seed: fields.number("seed")?,
+            epoch: fields.number("epoch")?,
+            position,
+            n: fields.number("n")?,
+            fingerprint: fields.take("fp", "32 hex digits", |value| {
+                value.as_str().filter(|text| is_digest(text)).map(str::to_owned)
+            })?,
+            mix,
+        };
+        fields.end("json")?;
+        Ok(state)
     }
 }
 
 /// Parses the object `mix`.
-fn mix_start(mut mix: Map<String, Value>, summary: &MixSummary) -> Result<MixStart> {
-    let given = mix.remove("given").unwrap_or(Value::Null);
-    let expected = || refused("given", "a list of one number per component", &given);
+fn mix_start(mut fields: Fields, summary: &MixSummary) -> Result<MixStart> {
     let start = MixStart {
-        from: number(&mut mix, "from")?,
-        given: numbers(&given).filter(|given| given.len() == summary.weights.len()).ok_or_else(expected)?,
-        samples: match number(&mut mix, "E")? {
-            0 => return Err(refused("E", "a number above 0", 0)),
-            samples => samples,
-        },
+        from: fields.number("from")?,
+        given: fields.take("given", "a list of one number per component", |value| {
+            numbers(value).filter(|given| given.len() == summary.weights.len())
+        })?,
+        samples: fields.size("E")?,
     };
-    match mix.keys().next() {
-        Some(other) => Err(refused("mix", "no other fields", other)),
-        None => Ok(start),
+    fields.end("mix")?;
+    Ok(start)
+}
+
+/// The fields of an object that are not parsed yet.
+struct Fields(Map<String, Value>);
+
+impl Fields {
+    /// Takes a field, whose value `parse` must accept. A missing field is null.
+    fn take<T>(
+        &mut self,
+        name: &'static str,
+        expected: &str,
+        parse: impl FnOnce(&Value) -> Option<T>,
+    ) -> Result<T> {
+        let value = self.0.remove(name).unwrap_or(Value::Null);
+        parse(&value).ok_or_else(|| refused(name, expected, value))
+    }
+
+    fn object(&mut self, name: &'static str) -> Result<Fields> {
+        self.take(name, "an object", |value| value.as_object().cloned().map(Fields))
+    }
+
+    fn text(&mut self, name: &'static str) -> Result<String> {
+        self.take(name, "a string", |value| value.as_str().map(str::to_owned))
+    }
+
+    fn number(&mut self, name: &'static str) -> Result<u64> {
+        self.take(name, "a number from 0 to 2^64 - 1", Value::as_u64)
+    }
+
+    fn size(&mut self, name: &'static str) -> Result<u64> {
+        self.take(name, "a number above 0", |value| value.as_u64().filter(|size| *size > 0))
+    }
+
+    fn flag(&mut self, name: &'static str) -> Result<bool> {
+        self.take(name, "true or false", Value::as_bool)
+    }
+
+    fn digest(&mut self, name: &'static str) -> Result<u128> {
+        self.take(name, "32 hex digits", digest)
+    }
+
+    fn weights(&mut self) -> Result<SummaryWeights> {
+        self.take("weights", "a list of up to 16 weights, or 32 hex digits", SummaryWeights::parse)
+    }
+
+    /// Checks that no field of the object with this name is left.
+    fn end(self, object: &str) -> Result<()> {
+        match self.0.keys().next() {
+            Some(other) => Err(refused(object, "no other fields", other)),
+            None => Ok(()),
+        }
     }
 }
 
@@ -125,6 +164,24 @@ fn numbers(value: &Value) -> Option<Vec<u64>> {
     value.as_array()?.iter().map(Value::as_u64).collect()
 }
 
+/// Parses a digest from 32 hex digits.
+fn digest(value: &Value) -> Option<u128> {
+    let text = value.as_str().filter(|text| is_digest(text))?;
+    u128::from_str_radix(text, 16).ok()
+}
+
+impl From<FieldValue> for Value {
+    fn from(value: FieldValue) -> Value {
+        match value {
+            FieldValue::Name(name) => name.into(),
+            FieldValue::Digest(digest) => hex(digest).into(),
+            FieldValue::Number(number) => number.into(),
+            FieldValue::Flag(flag) => flag.into(),
+            FieldValue::List(numbers) => numbers.into(),
+        }
+    }
+}
+
 impl SpecSummary {
     /// Returns the number of positions that a state counts as one.
     fn unit(&self) -> u64 {
@@ -134,115 +191,30 @@ impl SpecSummary {
         }
     }
 
-    fn to_json(&self) -> Map<String, Value> {
-        let mut fields = Map::new();
-        let mut put = |name: &str, value: Value| fields.insert(name.to_owned(), value);
-        put("algo", ALGORITHM.into());
-        put("kind", self.kind.name().into());
-        match &self.kind {
-            SummaryKind::Sequential | SummaryKind::Global => {}
-            SummaryKind::Block { block, window } => {
-                put("b", (*block).into());
-                put("W", (*window).into());
-            }
-            SummaryKind::BalancedBlock { block, window, classes } => {
-                put("b", (*block).into());
-                put("W", (*window).into());
-                put("classes", hex(*classes).into());
-            }
-            SummaryKind::Weighted(weights) => {
-                put("weights", weights.to_json());
-            }
-            SummaryKind::Mixture(weights, parts) => {
-                put("weights", weights.to_json());
-                put("parts", hex(*parts).into());
-            }
-            SummaryKind::Buckets(SummaryBuckets { boundaries, sizes, shuffle, drop, lengths }) => {
-                put("boundaries", boundaries.clone().into());
-                put("sizes", sizes.clone().into());
-                put("shuffle", (*shuffle).into());
-                put("drop", (*drop).into());
-                put("lengths", hex(*lengths).into());
-            }
-            SummaryKind::Mix(mix) => {
-                put("weights", mix.weights.clone().into());
-                put("parts", hex(mix.parts).into());
-                put("unit", mix.unit().into());
-                put("stop", stop_name(mix.stop).into());
-                if let Some(batch) = mix.batch {
-                    put("batch", batch.into());
-                }
-                if !mix.blocks.is_empty() {
-                    put("b", mix.blocks.iter().map(|(block, _)| *block).collect());
-                    put("W", mix.blocks.iter().map(|(_, window)| *window).collect());
-                }
-            }
-        }
-        if let Some(ids) = self.ids {
-            put("ids", hex(ids).into());
-        }
-        fields
+    fn to_json(&self) -> Value {
+        let fields = self.fields().into_iter().map(|(name, value)| (name, value.into()));
+        object([("algo", ALGORITHM.into())].into_iter().chain(fields))
     }
 
     /// Parses the `order` object. It accepts the fields of the given kind, and no others.
-    fn from_json(order: &Map<String, Value>) -> Result<SpecSummary> {
-        let text = |field| match order.get(field) {
-            Some(Value::String(text)) => Ok(text.as_str()),
-            other => Err(refused(field, "a string", other.cloned().unwrap_or(Value::Null))),
-        };
-        let algorithm = text("algo")?;
+    fn from_json(mut fields: Fields) -> Result<SpecSummary> {
+        let algorithm = fields.text("algo")?;
         if algorithm != ALGORITHM {
             return Err(refused("algo", ALGORITHM, algorithm));
         }
-        let value = |field| order.get(field).unwrap_or(&Value::Null);
-        let bad = |field, expected| refused(field, expected, value(field));
-        let size = |field| {
-            value(field).as_u64().filter(|size| *size > 0).ok_or_else(|| bad(field, "a number above 0"))
-        };
-        let weights = || {
-            SummaryWeights::from_json(value("weights"))
-                .ok_or_else(|| bad("weights", "a list of up to 16 weights, or 32 hex digits"))
-        };
-        let parts = || digest(value("parts")).ok_or_else(|| bad("parts", "32 hex digits"));
-        let (kind, needed): (_, &[&str]) = match text("kind")? {
-            "none" => (SummaryKind::Sequential, &[]),
-            "global" => (SummaryKind::Global, &[]),
-            "block" => (SummaryKind::Block { block: size("b")?, window: size("W")? }, &["b", "W"]),
-            "balanced" => {
-                let classes = digest(value("classes")).ok_or_else(|| bad("classes", "32 hex digits"))?;
-                let block = size("b")?;
-                let window = size("W")?;
-                (SummaryKind::BalancedBlock { block, window, classes }, &["b", "W", "classes"])
-            }
-            "weighted" => (SummaryKind::Weighted(weights()?), &["weights"]),
-            "mixture" => (SummaryKind::Mixture(weights()?, parts()?), &["weights", "parts"]),
-            "mix" => {
-                let weights = numbers(value("weights")).filter(|list| !list.is_empty() && !list.contains(&0));
-                let weights = weights.ok_or_else(|| bad("weights", "a list of weights"))?;
-                let stop = STOPS.iter().find(|(name, _)| Some(*name) == value("stop").as_str());
-                let (_, stop) = *stop.ok_or_else(|| bad("stop", "never, first or all"))?;
-                let batch = match value("unit").as_str() {
-                    Some("row") => None,
-                    Some("batch") => Some(size("batch")?),
-                    _ => return Err(bad("unit", "row or batch")),
-                };
-                let sizes = |field| {
-                    let sizes = numbers(value(field)).filter(|sizes| sizes.len() == weights.len());
-                    sizes.ok_or_else(|| bad(field, "a list of one number per component"))
-                };
-                let has_blocks = order.contains_key("b") || order.contains_key("W");
-                let blocks =
-                    if has_blocks { sizes("b")?.into_iter().zip(sizes("W")?).collect() } else { Vec::new() };
-                let needed: &[&str] = match batch {
-                    None => &["weights", "parts", "unit", "stop", "b", "W"],
-                    Some(_) => &["weights", "parts", "unit", "stop", "b", "W", "batch"],
-                };
-                (SummaryKind::Mix(MixSummary { weights, parts: parts()?, batch, stop, blocks }), needed)
-            }
-            "buckets" => (
-                SummaryKind::Buckets(SummaryBuckets::from_json(&value)?),
-                &["boundaries", "sizes", "shuffle", "drop", "lengths"],
-            ),
+        let kind = match fields.text("kind")?.as_str() {
+            "none" => SummaryKind::Sequential,
+            "global" => SummaryKind::Global,
+            "block" => SummaryKind::Block { block: fields.size("b")?, window: fields.size("W")? },
+            "balanced" => SummaryKind::BalancedBlock {
+                classes: fields.digest("classes")?,
+                block: fields.size("b")?,
+                window: fields.size("W")?,
+            },
+            "weighted" => SummaryKind::Weighted(fields.weights()?),
+            "mixture" => SummaryKind::Mixture(fields.weights()?, fields.digest("parts")?),
+            "mix" => SummaryKind::Mix(MixSummary::from_json(&mut fields)?),
+            "buckets" => SummaryKind::Buckets(SummaryBuckets::from_json(&mut fields)?),
             other => {
                 return Err(refused(
                     "kind",
@@ -251,66 +223,65 @@ impl SpecSummary {
                 ));
             }
         };
-        let mut ids = None;
-        for (field, value) in order {
-            if ["algo", "kind"].contains(&field.as_str()) || needed.contains(&field.as_str()) {
-                continue;
-            }
-            ids = digest(value).filter(|_| {
-                field == "ids" && !matches!(kind, SummaryKind::Mixture(..) | SummaryKind::Mix(_))
-            });
-            if ids.is_none() {
-                return Err(refused("order", "no other fields", field));
-            }
+        let may_have_filter = !matches!(kind, SummaryKind::Mixture(..) | SummaryKind::Mix(_));
+        let ids = fields.0.get("ids").filter(|_| may_have_filter).and_then(digest);
+        if ids.is_some() {
+            fields.0.remove("ids");
         }
+        fields.end("order")?;
         Ok(SpecSummary { kind, ids })
     }
 }
 
+impl MixSummary {
+    fn from_json(fields: &mut Fields) -> Result<MixSummary> {
+        let weights = fields.take("weights", "a list of weights", |value| {
+            numbers(value).filter(|list| !list.is_empty() && !list.contains(&0))
+        })?;
+        let stop = fields.take("stop", "never, first or all", |value| {
+            STOPS.iter().find(|(name, _)| Some(*name) == value.as_str()).map(|(_, stop)| *stop)
+        })?;
+        let unit = fields.take("unit", "row or batch", |value| {
+            value.as_str().filter(|unit| ["row", "batch"].contains(unit)).map(str::to_owned)
+        })?;
+        let batch = if unit == "batch" { Some(fields.size("batch")?) } else { None };
+        let mut blocks = Vec::new();
+        if fields.0.contains_key("b") || fields.0.contains_key("W") {
+            let mut sizes = |name| {
+                fields.take(name, "a list of one number per component", |value| {
+                    numbers(value).filter(|sizes| sizes.len() == weights.len())
+                })
+            };
+            blocks = sizes("b")?.into_iter().zip(sizes("W")?).collect();
+        }
+        Ok(MixSummary { weights, parts: fields.digest("parts")?, batch, stop, blocks })
+    }
+}
+
 impl SummaryBuckets {
-    /// Parses the fields of buckets. `value` returns the field with a name.
-    fn from_json<'a>(value: &impl Fn(&'static str) -> &'a Value) -> Result<SummaryBuckets> {
-        let bad = |field, expected| refused(field, expected, value(field));
-        let list = |field| {
-            let numbers = value(field).as_array()?.iter().map(Value::as_u64);
-            numbers.collect::<Option<Vec<u64>>>()
-        };
-        let flag = |field| value(field).as_bool().ok_or_else(|| bad(field, "true or false"));
-        let ascends = |list: &Vec<u64>| list.is_sorted_by(|a, b| a < b);
-        let boundaries = list("boundaries").filter(ascends);
-        let boundaries = boundaries.ok_or_else(|| bad("boundaries", "an ascending list of numbers"))?;
-        let sizes = list("sizes").filter(|sizes| sizes.len() == boundaries.len() + 1 && !sizes.contains(&0));
-        let sizes = sizes.ok_or_else(|| bad("sizes", "a number above 0 for each bucket"))?;
-        let lengths = digest(value("lengths")).ok_or_else(|| bad("lengths", "32 hex digits"))?;
-        Ok(SummaryBuckets { boundaries, sizes, shuffle: flag("shuffle")?, drop: flag("drop")?, lengths })
+    fn from_json(fields: &mut Fields) -> Result<SummaryBuckets> {
+        let boundaries = fields.take("boundaries", "an ascending list of numbers", |value| {
+            numbers(value).filter(|list| list.is_sorted_by(|a, b| a < b))
+        })?;
+        let sizes = fields.take("sizes", "a number above 0 for each bucket", |value| {
+            numbers(value).filter(|sizes| sizes.len() == boundaries.len() + 1 && !sizes.contains(&0))
+        })?;
+        let lengths = fields.digest("lengths")?;
+        Ok(SummaryBuckets {
+            boundaries,
+            sizes,
+            shuffle: fields.flag("shuffle")?,
+            drop: fields.flag("drop")?,
+            lengths,
+        })
     }
 }
 
 impl SummaryWeights {
-    fn to_json(&self) -> Value {
-        match self {
-            SummaryWeights::Listed(list) => list.clone().into(),
-            SummaryWeights::Digest(digest) => hex(*digest).into(),
-        }
-    }
-
-    fn from_json(value: &Value) -> Option<SummaryWeights> {
+    fn parse(value: &Value) -> Option<SummaryWeights> {
         match value {
-            Value::Array(list) if list.len() <= LISTED => {
-                list.iter().map(Value::as_u64).collect::<Option<_>>().map(SummaryWeights::Listed)
-            }
+            Value::Array(list) if list.len() <= LISTED => numbers(value).map(SummaryWeights::Listed),
             value => digest(value).map(SummaryWeights::Digest),
         }
     }
-}
-
-/// Parses a digest from 32 hex digits.
-fn digest(value: &Value) -> Option<u128> {
-    let text = value.as_str().filter(|text| is_digest(text))?;
-    u128::from_str_radix(text, 16).ok()
-}
-
-fn number(fields: &mut Map<String, Value>, name: &'static str) -> Result<u64> {
-    let value = fields.remove(name).unwrap_or(Value::Null);
-    value.as_u64().ok_or_else(|| refused(name, "a number from 0 to 2^64 - 1", value))
 }

@@ -9,6 +9,7 @@ use super::epoch::Order;
 use super::source::{OrderSource, SourceKind};
 use super::spec::{Component, MixSpec, MixStart, MixStop, Spec};
 use crate::error::{Error, OrderError, Result};
+use std::fmt;
 
 /// Maximum number of weights that a state lists. For more weights it contains their digest.
 const LISTED: usize = 16;
@@ -69,8 +70,7 @@ enum SummaryKind {
         classes: u128,
     },
     Weighted(SummaryWeights),
-    /// A mixture whose weights are all 1: the weights, and the digest of the components. Before version 0.2
-    /// any mixture.
+    /// A mix of balanced classes: the weights, which are 1, and the digest of the components.
     Mixture(SummaryWeights, u128),
     Buckets(SummaryBuckets),
     Mix(MixSummary),
@@ -119,19 +119,21 @@ impl State {
         if !position.is_multiple_of(order.unit()) {
             let reason =
                 format!("expected a position after whole batches of {}, found {position}", order.unit());
-            return Err(OrderError::Refused { reason: reason.into() }.into());
+            return Err(Error::order(reason));
         }
         if !is_digest(fingerprint) {
             return Err(refused("fp", "32 hex digits", format!("{fingerprint:?}")));
         }
+        let summary = SpecSummary::new(order.spec(), order.records())?;
+        let is_mix = matches!(summary.kind, SummaryKind::Mix(_));
         Ok(State {
-            order: SpecSummary::new(order.spec(), order.records())?,
+            order: summary,
             seed: order.seed(),
             epoch: order.epoch(),
             position,
             n: order.records(),
             fingerprint: fingerprint.to_owned(),
-            mix: as_mix(order.spec()).and_then(|_| order.mix_start()),
+            mix: if is_mix { order.mix_start() } else { None },
         })
     }
 
@@ -158,38 +160,10 @@ impl State {
         }
         let spec = self.with_sizes(spec);
         let expected = SpecSummary::new(&spec, n)?;
-        let order = match (&self.order.kind, &expected.kind, as_mix(&spec)) {
-            (SummaryKind::Mix(saved), SummaryKind::Mix(run), Some(mix)) => {
-                self.order.check(&expected)?;
-                self.resume_mix(saved, run, mix, n)?
-            }
-            (SummaryKind::Mixture(weights, parts), SummaryKind::Mix(run), Some(mix)) => {
-                // Only if all weights are 1 the order is the same as in earlier versions.
-                let count = run.weights.len();
-                let ones = SummaryWeights::new(count, std::iter::repeat_n(1, count));
-                let same = *weights == ones && mix.batch.is_none() && mix.stop == MixStop::Never;
-                if !same {
-                    return Err(refused(
-                        "kind",
-                        "\"mix\", because the order of mixtures changed in version 0.2",
-                        "\"mixture\"",
-                    ));
-                }
-                let old = SummaryKind::Mixture(ones, mixture_parts(&mix.components, n)?);
-                let old = SpecSummary { kind: old, ids: None };
-                SpecSummary { kind: SummaryKind::Mixture(weights.clone(), *parts), ids: None }.check(&old)?;
-                if run.weights.iter().any(|weight| *weight != 1) {
-                    let from =
-                        MixSpec { components: with_weights(&mix.components, &vec![1; count]), ..mix.clone() };
-                    self.restart(from, mix, n)?
-                } else {
-                    Order::new(&spec, n, self.seed, self.epoch)?
-                }
-            }
-            _ => {
-                self.order.check(&expected)?;
-                Order::new(&spec, n, self.seed, self.epoch)?
-            }
+        self.order.check(&expected)?;
+        let order = match (&self.order.kind, &spec) {
+            (SummaryKind::Mix(saved), Spec::Mix(mix)) => self.resume_mix(saved, mix, n)?,
+            _ => Order::new(&spec, n, self.seed, self.epoch)?,
         };
         if self.position > order.steps() {
             return Err(OrderError::Position { position: self.position, len: order.steps() }.into());
@@ -201,31 +175,27 @@ impl State {
         Ok(order)
     }
 
-    /// Returns the order of a mix that goes on, possibly with other weights.
-    fn resume_mix(&self, saved: &MixSummary, run: &MixSummary, mix: MixSpec, n: u64) -> Result<Order> {
-        if saved.weights.len() != run.weights.len() {
+    /// Returns the order of a mix that goes on, possibly with other weights from this position on.
+    fn resume_mix(&self, saved: &MixSummary, mix: &MixSpec, n: u64) -> Result<Order> {
+        let weights = mix.weights();
+        if saved.weights.len() != weights.len() {
             let list = |weights: &[u64]| Some(format!("{weights:?}"));
-            return Err(other_state("weights", list(&run.weights), list(&saved.weights)));
+            return Err(other_state("weights", list(&weights), list(&saved.weights)));
         }
         let old = MixSpec {
             components: with_weights(&mix.components, &saved.weights),
             start: self.mix.clone(),
             ..mix.clone()
         };
-        if saved.weights == run.weights {
-            return Order::new(&Spec::Mix(old), n, self.seed, self.epoch);
-        }
-        self.restart(old, mix, n)
-    }
-
-    /// Returns the order of a mix whose weights change at this position.
-    fn restart(&self, old: MixSpec, mix: MixSpec, n: u64) -> Result<Order> {
         let before = Order::new(&Spec::Mix(old), n, self.seed, self.epoch)?;
+        if saved.weights == weights {
+            return Ok(before);
+        }
         if self.position > before.len() {
             return Err(OrderError::Position { position: self.position, len: before.len() }.into());
         }
         let start = before.mix_restart(self.position)?;
-        Order::new(&Spec::Mix(MixSpec { start, ..mix }), n, self.seed, self.epoch)
+        Order::new(&Spec::Mix(MixSpec { start, ..mix.clone() }), n, self.seed, self.epoch)
     }
 
     /// Returns the spec with the saved block and window sizes, or the saved batch sizes of its buckets.
@@ -242,20 +212,15 @@ impl State {
                 Spec::Buckets(buckets.clone().batch_sizes(saved.sizes.clone()))
             }
             (Spec::Filtered { subset, order }, _) => self.with_sizes(order).filtered(subset.clone()),
-            (spec, SummaryKind::Mix(saved)) => match as_mix(spec) {
-                Some(mix) => {
-                    let sized = |(component, &(block, window)): (&Component, _)| Component {
-                        order: with_blocks(&component.order, block, window),
-                        ..component.clone()
-                    };
-                    let sizes = saved.blocks.iter().chain(std::iter::repeat(&(0, 0)));
-                    Spec::Mix(MixSpec {
-                        components: mix.components.iter().zip(sizes).map(sized).collect(),
-                        ..mix
-                    })
-                }
-                None => spec.clone(),
-            },
+            (Spec::Mix(mix), SummaryKind::Mix(saved)) => {
+                let sized = |(component, &(block, window)): (&Component, _)| Component {
+                    order: with_blocks(&component.order, block, window),
+                    ..component.clone()
+                };
+                let sizes = saved.blocks.iter().chain(std::iter::repeat(&(0, 0)));
+                let components = mix.components.iter().zip(sizes).map(sized).collect();
+                Spec::Mix(MixSpec { components, ..mix.clone() })
+            }
             (spec, _) => spec.clone(),
         }
     }
@@ -276,28 +241,15 @@ fn with_weights(components: &[Component], weights: &[u64]) -> Vec<Component> {
     components.iter().zip(weights).map(weighted).collect()
 }
 
-/// Returns the spec as a mix if its states have the kind `mix`. A mixture whose weights are all 1, as of
-/// balanced classes, has its own kind.
-fn as_mix(spec: &Spec) -> Option<MixSpec> {
-    match spec {
-        Spec::Mix(mix) => Some(mix.clone()),
-        Spec::Mixture(components) if components.iter().any(|component| component.weight != 1) => {
-            Some(MixSpec::new(components.clone()))
-        }
-        _ => None,
-    }
-}
-
 impl SpecSummary {
     /// Creates the summary of a spec over `n` records.
     fn new(spec: &Spec, n: u64) -> Result<SpecSummary> {
-        if let Some(mix) = as_mix(spec) {
-            return Ok(SpecSummary { kind: SummaryKind::Mix(MixSummary::new(&mix, n)?), ids: None });
-        }
-        if let Spec::Mixture(components) = spec {
-            let weights =
-                SummaryWeights::new(components.len(), components.iter().map(|component| component.weight));
-            let kind = SummaryKind::Mixture(weights, mixture_parts(components, n)?);
+        if let Spec::Mix(mix) = spec {
+            let kind = if mix.is_balanced() {
+                SummaryKind::Mixture(SummaryWeights::new(mix.weights()), class_parts(&mix.components, n)?)
+            } else {
+                SummaryKind::Mix(MixSummary::new(mix, n)?)
+            };
             return Ok(SpecSummary { kind, ids: None });
         }
         let source = OrderSource::new(spec, 0..n)?;
@@ -332,68 +284,95 @@ impl SpecSummary {
 
     /// Compares this saved summary with the summary of a run.
     fn check(&self, expected: &SpecSummary) -> Result<()> {
-        // The kind is compared first, because the other fields differ whenever the kind does.
-        let fields = [
-            "kind",
-            "b",
-            "W",
-            "unit",
-            "batch",
-            "stop",
-            "weights",
-            "parts",
-            "ids",
-            "classes",
-            "boundaries",
-            "shuffle",
-            "drop",
-            "lengths",
-            "sizes",
-        ];
-        for field in fields {
-            let expected = expected.field(field);
-            let found = self.field(field);
+        let saved = self.fields();
+        let run = expected.fields();
+        for name in COMPARED {
+            // Weights of a mix may change, and its sizes come from the state.
+            if matches!(self.kind, SummaryKind::Mix(_)) && ["b", "W", "weights"].contains(&name) {
+                continue;
+            }
+            let field = |fields: &[(&str, FieldValue)]| {
+                fields.iter().find(|(other, _)| *other == name).map(|(_, value)| value.to_string())
+            };
+            let expected = field(&run);
+            let found = field(&saved);
             if expected != found {
-                return Err(other_state(field, expected, found));
+                return Err(other_state(name, expected, found));
             }
         }
         Ok(())
     }
 
-    /// Returns the text of a field as in JSON.
-    fn field(&self, name: &str) -> Option<String> {
-        let quoted = |text: &str| format!("\"{text}\"");
-        let list =
-            |list: &[u64]| format!("[{}]", list.iter().map(u64::to_string).collect::<Vec<_>>().join(","));
-        match (name, &self.kind) {
-            ("kind", kind) => Some(quoted(kind.name())),
-            ("b", SummaryKind::Block { block, .. } | SummaryKind::BalancedBlock { block, .. }) => {
-                Some(block.to_string())
+    /// Returns the fields besides the algorithm, with their names in JSON.
+    fn fields(&self) -> Vec<(&'static str, FieldValue)> {
+        let mut fields = vec![("kind", FieldValue::Name(self.kind.name()))];
+        match &self.kind {
+            SummaryKind::Sequential | SummaryKind::Global => {}
+            SummaryKind::Block { block, window } => {
+                fields.extend([("b", FieldValue::Number(*block)), ("W", FieldValue::Number(*window))]);
             }
-            ("W", SummaryKind::Block { window, .. } | SummaryKind::BalancedBlock { window, .. }) => {
-                Some(window.to_string())
+            SummaryKind::BalancedBlock { block, window, classes } => fields.extend([
+                ("b", FieldValue::Number(*block)),
+                ("W", FieldValue::Number(*window)),
+                ("classes", FieldValue::Digest(*classes)),
+            ]),
+            SummaryKind::Weighted(weights) => fields.push(("weights", weights.field())),
+            SummaryKind::Mixture(weights, parts) => {
+                fields.extend([("weights", weights.field()), ("parts", FieldValue::Digest(*parts))]);
             }
-            ("classes", SummaryKind::BalancedBlock { classes, .. }) => Some(quoted(&hex(*classes))),
-            ("weights", SummaryKind::Weighted(weights) | SummaryKind::Mixture(weights, _)) => {
-                Some(match weights {
-                    SummaryWeights::Listed(weights) => list(weights),
-                    SummaryWeights::Digest(digest) => quoted(&hex(*digest)),
-                })
+            SummaryKind::Buckets(buckets) => fields.extend([
+                ("boundaries", FieldValue::List(buckets.boundaries.clone())),
+                ("sizes", FieldValue::List(buckets.sizes.clone())),
+                ("shuffle", FieldValue::Flag(buckets.shuffle)),
+                ("drop", FieldValue::Flag(buckets.drop)),
+                ("lengths", FieldValue::Digest(buckets.lengths)),
+            ]),
+            SummaryKind::Mix(mix) => fields.extend(mix.fields()),
+        }
+        fields.extend(self.ids.map(|ids| ("ids", FieldValue::Digest(ids))));
+        fields
+    }
+}
+
+/// The fields that are compared. The kind is the first, because the other fields differ whenever it does.
+const COMPARED: [&str; 15] = [
+    "kind",
+    "b",
+    "W",
+    "unit",
+    "batch",
+    "stop",
+    "weights",
+    "parts",
+    "ids",
+    "classes",
+    "boundaries",
+    "shuffle",
+    "drop",
+    "lengths",
+    "sizes",
+];
+
+/// The value of a field. Its text is JSON.
+enum FieldValue {
+    Name(&'static str),
+    Digest(u128),
+    Number(u64),
+    Flag(bool),
+    List(Vec<u64>),
+}
+
+impl fmt::Display for FieldValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FieldValue::Name(name) => write!(f, "\"{name}\""),
+            FieldValue::Digest(digest) => write!(f, "\"{}\"", hex(*digest)),
+            FieldValue::Number(number) => write!(f, "{number}"),
+            FieldValue::Flag(flag) => write!(f, "{flag}"),
+            FieldValue::List(numbers) => {
+                let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
+                write!(f, "[{}]", numbers.join(","))
             }
-            ("parts", SummaryKind::Mixture(_, parts) | SummaryKind::Mix(MixSummary { parts, .. })) => {
-                Some(quoted(&hex(*parts)))
-            }
-            // Weights of a mix may change, and its sizes come from the state.
-            ("unit", SummaryKind::Mix(mix)) => Some(quoted(mix.unit())),
-            ("batch", SummaryKind::Mix(MixSummary { batch: Some(batch), .. })) => Some(batch.to_string()),
-            ("stop", SummaryKind::Mix(mix)) => Some(quoted(stop_name(mix.stop))),
-            ("boundaries", SummaryKind::Buckets(buckets)) => Some(list(&buckets.boundaries)),
-            ("sizes", SummaryKind::Buckets(buckets)) => Some(list(&buckets.sizes)),
-            ("shuffle", SummaryKind::Buckets(buckets)) => Some(buckets.shuffle.to_string()),
-            ("drop", SummaryKind::Buckets(buckets)) => Some(buckets.drop.to_string()),
-            ("lengths", SummaryKind::Buckets(buckets)) => Some(quoted(&hex(buckets.lengths))),
-            ("ids", _) => self.ids.map(|ids| quoted(&hex(ids))),
-            _ => None,
         }
     }
 }
@@ -431,8 +410,20 @@ impl MixSummary {
         Ok(MixSummary { weights, parts, batch: mix.batch, stop: mix.stop, blocks })
     }
 
-    fn unit(&self) -> &'static str {
-        if self.batch.is_some() { "batch" } else { "row" }
+    fn fields(&self) -> Vec<(&'static str, FieldValue)> {
+        let mut fields = vec![
+            ("weights", FieldValue::List(self.weights.clone())),
+            ("parts", FieldValue::Digest(self.parts)),
+            ("unit", FieldValue::Name(if self.batch.is_some() { "batch" } else { "row" })),
+            ("stop", FieldValue::Name(stop_name(self.stop))),
+        ];
+        fields.extend(self.batch.map(|batch| ("batch", FieldValue::Number(batch))));
+        if !self.blocks.is_empty() {
+            let blocks = self.blocks.iter().map(|(block, _)| *block).collect();
+            let windows = self.blocks.iter().map(|(_, window)| *window).collect();
+            fields.extend([("b", FieldValue::List(blocks)), ("W", FieldValue::List(windows))]);
+        }
+        fields
     }
 }
 
@@ -448,8 +439,8 @@ fn component_source(component: &Component, n: u64) -> Result<OrderSource> {
     OrderSource::component(&component.order, component.records.clone().unwrap_or(0..n))
 }
 
-/// Returns the digest of the components of a mixture.
-fn mixture_parts(components: &[Component], n: u64) -> Result<u128> {
+/// Returns the digest of the components of balanced classes.
+fn class_parts(components: &[Component], n: u64) -> Result<u128> {
     let mut words = Vec::with_capacity(9 * components.len());
     for component in components {
         words.extend(words_of(&component_source(component, n)?));
@@ -458,11 +449,18 @@ fn mixture_parts(components: &[Component], n: u64) -> Result<u128> {
 }
 
 impl SummaryWeights {
-    fn new(count: usize, weights: impl Iterator<Item = u64>) -> SummaryWeights {
-        if count <= LISTED {
-            SummaryWeights::Listed(weights.collect())
+    fn new(weights: Vec<u64>) -> SummaryWeights {
+        if weights.len() <= LISTED {
+            SummaryWeights::Listed(weights)
         } else {
             SummaryWeights::Digest(digest(weights))
+        }
+    }
+
+    fn field(&self) -> FieldValue {
+        match self {
+            SummaryWeights::Listed(weights) => FieldValue::List(weights.clone()),
+            SummaryWeights::Digest(digest) => FieldValue::Digest(*digest),
         }
     }
 }

@@ -33,9 +33,8 @@
 mod print;
 mod value;
 
-use super::{
-    ByteOrder, Crop, DType, FeatureSpec, ImageSpec, Partition, Resize, Schema, SchemaBuilder, SplitsDType,
-};
+use super::spec::byte_order_name;
+use super::{Crop, DType, FeatureSpec, ImageSpec, Partition, Resize, Schema, SchemaBuilder, SplitsDType};
 use crate::error::{Error, ErrorKind, Result};
 use crate::example::FeatureBuf;
 use crate::tensor::TensorDType;
@@ -67,24 +66,24 @@ impl Schema {
     /// [`ErrorKind::Spec`] if the text is not JSON or not of this form, with the column and the field. Also
     /// all errors of [`SchemaBuilder::build`].
     pub fn from_json(text: &str) -> Result<Schema> {
-        let json: Json = serde_json::from_str(text).map_err(|e| spec_error(format!("not JSON: {e}")))?;
+        let json: Json = serde_json::from_str(text).map_err(|e| Error::spec(format!("not JSON: {e}")))?;
         let Json::Object(mut parts) = json else {
-            return Err(spec_error(format!("expected an object of features, found {json}")));
+            return Err(Error::spec(format!("expected an object of features, found {json}")));
         };
         let (example, context, lists) =
             (parts.remove("features"), parts.remove("context"), parts.remove("sequence"));
         if let Some(other) = parts.keys().next() {
-            return Err(spec_error(format!(
+            return Err(Error::spec(format!(
                 "expected \"features\", or \"context\" and \"sequence\", found {other:?}"
             )));
         }
         if example.is_some() && (context.is_some() || lists.is_some()) {
-            return Err(spec_error("expected \"features\", or \"context\" and \"sequence\", found both"));
+            return Err(Error::spec("expected \"features\", or \"context\" and \"sequence\", found both"));
         }
         let builder = match (example, context, lists) {
             (Some(features), ..) => part("features", features, Schema::example(), SchemaBuilder::feature)?,
             (None, None, None) => {
-                return Err(spec_error(
+                return Err(Error::spec(
                     "expected \"features\", or \"context\" and \"sequence\", found none of them",
                 ));
             }
@@ -107,11 +106,6 @@ impl Schema {
     }
 }
 
-#[cold]
-fn spec_error(reason: impl Into<Box<str>>) -> Error {
-    ErrorKind::Spec(reason.into()).into()
-}
-
 fn part(
     name: &str,
     json: Json,
@@ -119,7 +113,7 @@ fn part(
     add: fn(SchemaBuilder, String, FeatureSpec) -> SchemaBuilder,
 ) -> Result<SchemaBuilder> {
     let Json::Object(specs) = json else {
-        return Err(spec_error(format!("{name}: expected an object of feature specs, found {json}")));
+        return Err(Error::spec(format!("{name}: expected an object of feature specs, found {json}")));
     };
     specs.into_iter().try_fold(builder, |builder, (key, json)| match feature(json) {
         Ok(spec) => Ok(add(builder, key, spec)),
@@ -129,30 +123,12 @@ fn part(
 
 fn feature(json: Json) -> Result<FeatureSpec> {
     let Json::Object(fields) = json else {
-        return Err(spec_error(format!("expected an object with a \"type\", found {json}")));
+        return Err(Error::spec(format!("expected an object with a \"type\", found {json}")));
     };
     let mut fields = JsonFields(fields);
     let kind = fields.required("type", text)?;
     // Unknown fields are reported before missing ones, because a misspelt field is both.
-    fields.check_known(
-        &kind,
-        match kind.as_str() {
-            "fixed" => &["dtype", "shape", "default"],
-            "optional" => &["dtype", "default"],
-            "varlen" => &["dtype"],
-            "fixed_sequence" => &["dtype", "shape", "allow_missing", "default"],
-            "ragged" => &["dtype", "value_key", "partitions", "row_splits_dtype", "validate"],
-            "sparse" => &["dtype", "index_key", "value_key", "size", "already_sorted"],
-            "raw" => &["dtype", "shape", "byte_order"],
-            "tensor" => &["dtype", "shape"],
-            "image" => &["size", "channels", "resize", "crop", "crop_with", "dtype"],
-            other => {
-                return Err(spec_error(format!(
-                    "type: expected fixed, optional, varlen, fixed_sequence, ragged, sparse, raw, tensor or image, found {other:?}"
-                )));
-            }
-        },
-    )?;
+    fields.check_known(&kind, field_names(&kind)?)?;
     Ok(match kind.as_str() {
         "fixed" => {
             let dtype = fields.required("dtype", dtype)?;
@@ -186,29 +162,13 @@ fn feature(json: Json) -> Result<FeatureSpec> {
         "raw" => FeatureSpec::Raw {
             dtype: fields.required("dtype", array_dtype)?,
             shape: fields.required("shape", array_shape)?,
-            byte_order: fields.optional("byte_order", byte_order)?.unwrap_or_default(),
+            little_endian: fields.optional("byte_order", little_endian)?.unwrap_or(true),
         },
         "tensor" => FeatureSpec::Tensor {
             dtype: fields.required("dtype", array_dtype)?,
             shape: fields.required("shape", array_shape)?,
         },
-        "image" => {
-            let default = ImageSpec::default();
-            // Without a field the default holds, and null is no resize.
-            let resize = if fields.0.contains_key("resize") {
-                fields.optional("resize", resize)?
-            } else {
-                default.resize
-            };
-            FeatureSpec::Image(ImageSpec {
-                size: fields.optional("size", size)?,
-                channels: fields.optional("channels", integer)?.unwrap_or(default.channels),
-                resize,
-                crop: fields.optional("crop", crop)?,
-                crop_with: fields.optional("crop_with", text)?,
-                dtype: fields.optional("dtype", array_dtype)?.unwrap_or(default.dtype),
-            })
-        }
+        "image" => FeatureSpec::Image(image(&mut fields)?),
         _ => FeatureSpec::Sparse {
             index_keys: fields.required("index_key", |json| one_or_list(json, text))?,
             value_key: fields.required("value_key", text)?,
@@ -216,6 +176,42 @@ fn feature(json: Json) -> Result<FeatureSpec> {
             size: fields.required("size", |json| one_or_list(json, integer))?,
             already_sorted: fields.optional("already_sorted", boolean)?.unwrap_or(false),
         },
+    })
+}
+
+/// Returns the fields that a type of features has.
+fn field_names(kind: &str) -> Result<&'static [&'static str]> {
+    let names: &'static [&'static str] = match kind {
+        "fixed" => &["dtype", "shape", "default"],
+        "optional" => &["dtype", "default"],
+        "varlen" => &["dtype"],
+        "fixed_sequence" => &["dtype", "shape", "allow_missing", "default"],
+        "ragged" => &["dtype", "value_key", "partitions", "row_splits_dtype", "validate"],
+        "sparse" => &["dtype", "index_key", "value_key", "size", "already_sorted"],
+        "raw" => &["dtype", "shape", "byte_order"],
+        "tensor" => &["dtype", "shape"],
+        "image" => &["size", "channels", "resize", "crop", "crop_with", "dtype"],
+        other => {
+            return Err(Error::spec(format!(
+                "type: expected fixed, optional, varlen, fixed_sequence, ragged, sparse, raw, tensor or image, found {other:?}"
+            )));
+        }
+    };
+    Ok(names)
+}
+
+fn image(fields: &mut JsonFields) -> Result<ImageSpec> {
+    let default = ImageSpec::default();
+    // Without a field the default holds, and null is no resize.
+    let resize =
+        if fields.0.contains_key("resize") { fields.optional("resize", resize)? } else { default.resize };
+    Ok(ImageSpec {
+        size: fields.optional("size", size)?,
+        channels: fields.optional("channels", integer)?.unwrap_or(default.channels),
+        resize,
+        crop: fields.optional("crop", crop)?,
+        crop_with: fields.optional("crop_with", text)?,
+        dtype: fields.optional("dtype", array_dtype)?.unwrap_or(default.dtype),
     })
 }
 
@@ -227,18 +223,18 @@ impl JsonFields {
     fn optional<T>(&mut self, name: &str, read: impl FnOnce(Json) -> Result<T, String>) -> Result<Option<T>> {
         match self.0.remove(name) {
             None | Some(Json::Null) => Ok(None),
-            Some(json) => read(json).map(Some).map_err(|reason| spec_error(format!("{name}: {reason}"))),
+            Some(json) => read(json).map(Some).map_err(|reason| Error::spec(format!("{name}: {reason}"))),
         }
     }
 
     fn required<T>(&mut self, name: &str, read: impl FnOnce(Json) -> Result<T, String>) -> Result<T> {
-        self.optional(name, read)?.ok_or_else(|| spec_error(format!("{name} is missing")))
+        self.optional(name, read)?.ok_or_else(|| Error::spec(format!("{name} is missing")))
     }
 
     /// Checks that all unread fields are in `names`.
     fn check_known(&self, kind: &str, names: &[&str]) -> Result<()> {
         match self.0.keys().find(|name| !names.contains(&name.as_str())) {
-            Some(name) => Err(spec_error(format!("{kind} has no field {name:?}"))),
+            Some(name) => Err(Error::spec(format!("{kind} has no field {name:?}"))),
             None => Ok(()),
         }
     }
@@ -331,8 +327,8 @@ fn crop(json: Json) -> Result<Crop, String> {
     one_of(json, [Crop::Center, Crop::RandomResized], Crop::name)
 }
 
-fn byte_order(json: Json) -> Result<ByteOrder, String> {
-    one_of(json, [ByteOrder::Little, ByteOrder::Big], ByteOrder::name)
+fn little_endian(json: Json) -> Result<bool, String> {
+    one_of(json, [true, false], byte_order_name)
 }
 
 fn dtype(json: Json) -> Result<DType, String> {

@@ -1,7 +1,8 @@
 //! Writing schemas as JSON, with one feature per line and all names sorted.
 
 use super::super::literal::{FormatFn, decimal, list, nested};
-use super::super::{Crop, FeatureSpec, Partition, Resize, Schema};
+use super::super::spec::byte_order_name;
+use super::super::{Crop, FeatureSpec, ImageSpec, Partition, Resize, Schema};
 use crate::example::FeatureBuf;
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
@@ -57,10 +58,7 @@ fn feature(f: &mut Formatter<'_>, spec: &FeatureSpec) -> fmt::Result {
                 ", \"row_splits_dtype\": \"{}\", \"type\": \"{kind}\", \"validate\": {validate}, \"value_key\": ",
                 row_splits_dtype.name()
             )?;
-            match value_key {
-                Some(key) => JsonStr(key).fmt(f),
-                None => f.write_str("null"),
-            }
+            text_or_null(f, value_key.as_deref())
         }
         FeatureSpec::Sparse { index_keys, value_key, size, already_sorted, .. } => {
             write!(f, "\"already_sorted\": {already_sorted}, \"dtype\": \"{dtype}\", \"index_key\": ")?;
@@ -75,26 +73,14 @@ fn feature(f: &mut Formatter<'_>, spec: &FeatureSpec) -> fmt::Result {
             }
             write!(f, ", \"type\": \"{kind}\", \"value_key\": {}", JsonStr(value_key))
         }
-        FeatureSpec::Raw { dtype, shape, byte_order } => {
-            write!(f, "\"byte_order\": \"{}\", \"dtype\": \"{dtype}\", \"shape\": ", byte_order.name())?;
+        FeatureSpec::Raw { dtype, shape, little_endian } => {
+            let byte_order = byte_order_name(*little_endian);
+            write!(f, "\"byte_order\": \"{byte_order}\", \"dtype\": \"{dtype}\", \"shape\": ")?;
             list(f, shape, size)?;
             write!(f, ", \"type\": \"{kind}\"")
         }
         FeatureSpec::Image(image) => {
-            let quoted = |f: &mut Formatter<'_>, name: Option<&str>| match name {
-                Some(name) => JsonStr(name).fmt(f),
-                None => f.write_str("null"),
-            };
-            write!(f, "\"channels\": {}, \"crop\": ", image.channels)?;
-            quoted(f, image.crop.map(Crop::name))?;
-            f.write_str(", \"crop_with\": ")?;
-            quoted(f, image.crop_with.as_deref())?;
-            write!(f, ", \"dtype\": \"{}\", \"resize\": ", image.dtype)?;
-            quoted(f, image.resize.map(Resize::name))?;
-            match image.size {
-                Some(size) => write!(f, ", \"size\": {size:?}")?,
-                None => f.write_str(", \"size\": null")?,
-            }
+            write_image(f, image)?;
             write!(f, ", \"type\": \"{kind}\"")
         }
         FeatureSpec::Tensor { dtype, shape } => {
@@ -102,6 +88,26 @@ fn feature(f: &mut Formatter<'_>, spec: &FeatureSpec) -> fmt::Result {
             list(f, shape, size)?;
             write!(f, ", \"type\": \"{kind}\"")
         }
+    }
+}
+
+fn write_image(f: &mut Formatter<'_>, image: &ImageSpec) -> fmt::Result {
+    write!(f, "\"channels\": {}, \"crop\": ", image.channels)?;
+    text_or_null(f, image.crop.map(Crop::name))?;
+    f.write_str(", \"crop_with\": ")?;
+    text_or_null(f, image.crop_with.as_deref())?;
+    write!(f, ", \"dtype\": \"{}\", \"resize\": ", image.dtype)?;
+    text_or_null(f, image.resize.map(Resize::name))?;
+    match image.size {
+        Some(size) => write!(f, ", \"size\": {size:?}"),
+        None => f.write_str(", \"size\": null"),
+    }
+}
+
+fn text_or_null(f: &mut Formatter<'_>, text: Option<&str>) -> fmt::Result {
+    match text {
+        Some(text) => JsonStr(text).fmt(f),
+        None => f.write_str("null"),
     }
 }
 

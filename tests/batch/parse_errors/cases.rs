@@ -15,7 +15,7 @@ fn example(features: Features) -> Vec<u8> {
     let mut buf = ExampleBuf::default();
     buf.features.insert(format!("{MARKER}-key"), [MARKER].into());
     buf.features.extend(features.into_iter().map(|(key, feature)| (key.to_owned(), feature)));
-    buf.encode(tfseek::KeyOrder::Python).unwrap()
+    buf.encode().unwrap()
 }
 
 fn sequence(context: Features, lists: Vec<(&'static str, Vec<FeatureBuf>)>) -> Vec<u8> {
@@ -23,7 +23,7 @@ fn sequence(context: Features, lists: Vec<(&'static str, Vec<FeatureBuf>)>) -> V
     buf.context.insert(format!("{MARKER}-key"), [MARKER].into());
     buf.context.extend(context.into_iter().map(|(key, feature)| (key.to_owned(), feature)));
     buf.feature_lists.extend(lists.into_iter().map(|(key, steps)| (key.to_owned(), steps)));
-    buf.encode(tfseek::KeyOrder::Python).unwrap()
+    buf.encode().unwrap()
 }
 
 fn ragged(partition: Partition) -> FeatureSpec {

@@ -142,7 +142,7 @@ fn error_names_the_lowest_row_across_columns() {
             };
             buf.features.insert(key(name), feature);
         }
-        buf.encode(tfseek::KeyOrder::Python).unwrap()
+        buf.encode().unwrap()
     };
     let parser = BatchParser::new(&schema);
     let good = vec![message(None); 300];

@@ -62,7 +62,7 @@ fn a_misspelt_feature_is_an_error_in_every_call() {
     let e = refused(ds.column("nope", &Default::default()), "nope", None);
     assert!(e.to_string().ends_with("the first records have \"image/class/label\", \"other\""), "{e}");
 
-    // Column files without values, as an earlier version wrote them.
+    // Column files without values.
     ds.columns(&["label"], &ColumnOptions { unknown: true, beside: true, ..ColumnOptions::default() })
         .unwrap();
     assert_eq!(saved(), 2);

@@ -7,7 +7,7 @@
 use std::error::Error;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
-use tfseek::order::Permutation;
+use tfseek::order::{Order, Spec};
 
 /// Number of records that are touched together.
 const WINDOW: usize = 32;
@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let n = payloads.len();
     let mut order = vec![0; n];
-    Permutation::new(n as u64, 1, 0, 0).fill(0, &mut order);
+    Order::new(&Spec::Global, n as u64, 1, 0)?.fill(0, &mut order)?;
     let records: Vec<&[u8]> = order.iter().map(|&i| payloads[i as usize]).collect();
 
     let (start, time) = (Instant::now(), Duration::from_secs_f64(seconds));

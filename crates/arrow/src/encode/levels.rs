@@ -144,8 +144,8 @@ impl Level {
             (start, end) = (start.min(range.start), end.max(range.end));
         }
         let start = start.min(end);
-        for range in &mut ranges {
-            *range = range.start.saturating_sub(start)..range.end.saturating_sub(start);
+        for range in ranges.iter_mut().filter(|range| range.start < range.end) {
+            *range = range.start - start..range.end - start;
         }
         let items = items.slice(start, end - start);
         let len = ranges.len();

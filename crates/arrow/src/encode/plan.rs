@@ -5,7 +5,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::tensor::tensor_shape;
 use arrow_schema::{DataType, Field, Schema as ArrowSchema};
 use std::collections::{HashMap, HashSet};
-use tfseek::KeyOrder;
+use tfseek::example::sort_keys;
 
 /// A column that is encoded.
 #[derive(Clone, Debug)]
@@ -44,7 +44,7 @@ pub(super) fn columns(schema: &ArrowSchema, options: &EncoderOptions) -> Result<
         }
         columns.push((feature, EncodedColumn { feature: feature.to_owned(), number, is_list }));
     }
-    KeyOrder::Python.sort(&mut columns);
+    sort_keys(&mut columns);
     Ok(columns.into_iter().map(|(_, column)| column).collect())
 }
 

@@ -81,21 +81,9 @@ impl Scan {
         Scan::of(ScanSource::Dataset(dataset.clone()), converter)
     }
 
-    /// Returns a scan of parts of a dataset, in their order. Workers read them without an index, in the
-    /// thread that asks for batches.
-    ///
-    /// # Errors
-    /// Errors of [`Converter::new`].
-    pub fn of_parts(
-        parts: impl IntoIterator<Item = Part>,
-        schema: &Schema,
-        options: &Options,
-    ) -> Result<Scan> {
-        Ok(Scan::of_parts_with_converter(parts, &Converter::new(schema, options)?))
-    }
-
-    /// Returns a scan of parts of a dataset with the columns of a converter.
-    pub fn of_parts_with_converter(parts: impl IntoIterator<Item = Part>, converter: &Converter) -> Scan {
+    /// Returns a scan of parts of a dataset, in their order, with the columns of a converter. Workers read
+    /// them without an index, in the thread that asks for batches.
+    pub fn of_parts(parts: impl IntoIterator<Item = Part>, converter: &Converter) -> Scan {
         Scan::of(ScanSource::Parts(parts.into_iter().collect()), converter)
     }
 

@@ -475,7 +475,9 @@ mod tests {
             let some = whole.ranges(&ranges).unwrap();
             let mut found = Vec::new();
             for share in some.shares(3).unwrap() {
-                let scan = Scan::of_parts(share, &schema, &Options::new()).unwrap().record("number").unwrap();
+                let scan = Scan::of_parts(share, &Converter::new(&schema, &Options::new()).unwrap())
+                    .record("number")
+                    .unwrap();
                 for batch in scan.reader().unwrap() {
                     let batch = batch.unwrap();
                     let column = |name| batch[name].as_primitive::<Int64Type>().values().to_vec();
@@ -503,7 +505,10 @@ mod tests {
         let schema = Schema::sequence_example().feature_list("steps", steps).build().unwrap();
         let dataset = Scan::new(&ds, &schema, &Options::new()).unwrap();
         let odd = Subset::from_ids((1..lens.len() as u64).step_by(2).collect::<Vec<_>>()).unwrap();
-        let parts = Scan::of_parts(ds.shares(1).unwrap().remove(0), &schema, &Options::new()).unwrap();
+        let parts = Scan::of_parts(
+            ds.shares(1).unwrap().remove(0),
+            &Converter::new(&schema, &Options::new()).unwrap(),
+        );
         for (scan, is_odd) in [(dataset.clone(), false), (parts, false), (dataset.subset(odd), true)] {
             let scan = scan.record("number").unwrap().batch_rows(4);
             // The padded steps of a row take 8 bytes each.

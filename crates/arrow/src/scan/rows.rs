@@ -22,8 +22,8 @@ const MAX_BATCHES: u64 = 1 << 20;
 /// together, there are fewer.
 pub(super) fn batch_rows(dataset: &Dataset) -> usize {
     let Some(bytes) = dataset.known_bytes() else { return ROWS_OF_UNKNOWN };
-    let fitting = BATCH_BYTES.saturating_mul(dataset.len()).checked_div(bytes);
-    let mut rows = fitting.map_or(MAX_ROWS, |rows| rows.clamp(1, MAX_ROWS as u64) as usize);
+    let fitting = (u128::from(BATCH_BYTES) * u128::from(dataset.len())).checked_div(bytes.into());
+    let mut rows = fitting.map_or(MAX_ROWS, |rows| rows.clamp(1, MAX_ROWS as u128) as usize);
     while rows > FEW_ROWS && largest_batch(dataset, rows).is_some_and(|bytes| bytes > LARGE_BATCH) {
         rows = (rows / 2).max(FEW_ROWS);
     }
@@ -55,12 +55,12 @@ fn largest_batch(dataset: &Dataset, rows: usize) -> Option<u64> {
         let mut border = first.checked_add(step)?;
         while border < end {
             let to = index.locate(shard.first.checked_add(border.checked_sub(shard.start)?)?).ok()?.offset;
-            largest = largest.max(batch.saturating_add(to.saturating_sub(from)));
+            largest = largest.max(batch.saturating_add(to - from));
             (batch, from, first) = (0, to, border);
             border = border.checked_add(step)?;
         }
         let last = index.locate(shard.first.checked_add(shard.len.checked_sub(1)?)?).ok()?;
-        batch = batch.saturating_add((last.offset + last.payload_len).saturating_sub(from));
+        batch = batch.saturating_add(last.offset + last.payload_len - from);
     }
     Some(largest.max(batch))
 }

@@ -116,7 +116,7 @@ fn compare(name: &str, folder: &Path, options: &Options, compared: &mut Compared
         let scan = |rows| Scan::with_converter(&ds, &converter).records(good.clone()).batch_rows(rows);
         let mut scans = vec![scan(3), scan(1000)];
         if good.len() as u64 == ds.len() {
-            scans.push(Scan::of_parts_with_converter(ds.shares(1).unwrap().remove(0), &converter));
+            scans.push(Scan::of_parts(ds.shares(1).unwrap().remove(0), &converter));
         }
         for scan in scans {
             let batches: Vec<RecordBatch> = scan.reader().unwrap().map(Result::unwrap).collect();

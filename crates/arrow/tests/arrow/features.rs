@@ -431,7 +431,7 @@ fn scans_of_data_sets_choose_columns_and_records() {
     assert_eq!(rows(&scan.clone().filter("c/d > 970".parse().unwrap())), [row(98), row(99)]);
     assert_eq!(rows(&scan.slice(40..42).unwrap()), [row(40), row(41)]);
     let converter = Converter::of_features(&set.features, &decode(), &Options::new()).unwrap();
-    let parts = Scan::of_parts_with_converter(set.ds.shares(3).unwrap().into_iter().flatten(), &converter);
+    let parts = Scan::of_parts(set.ds.shares(3).unwrap().into_iter().flatten(), &converter);
     assert_eq!(rows(&parts), all);
 
     let numbered = scan.record("record").unwrap().project(&["a/b"]).unwrap();

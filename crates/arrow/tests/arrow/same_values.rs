@@ -145,8 +145,7 @@ fn converts(schema: &Schema, payloads: &[Vec<u8>], arrays: &[&Arrays], form: For
                 for arrays in arrays {
                     check(&found, arrays, schema, payloads.len(), present, what);
                 }
-                let Some(twin) =
-                    Want::new(converter.parser_schema(), payloads, form, false).arrays().cloned()
+                let Some(twin) = Want::new(converter.parser_schema(), payloads, form).arrays().cloned()
                 else {
                     continue;
                 };
@@ -171,7 +170,7 @@ fn parse_cases() {
         let agrees = case["mode"] != "single" && case["id"] != "sp037";
         let form = Form { single: false };
         let recorded = answer(&case["expect"]).filter(|_| agrees);
-        let twin = Want::new(&schema, &payloads, form, false).arrays().cloned();
+        let twin = Want::new(&schema, &payloads, form).arrays().cloned();
         let arrays: Vec<&Arrays> = recorded.iter().chain(&twin).collect();
         assert!(recorded.is_none() || twin.is_some(), "{what}");
         if converts(&schema, &payloads, &arrays, form, &what) {
@@ -200,7 +199,7 @@ fn random(schema: fn(&mut Rng) -> Schema) {
         let payloads: Vec<Vec<u8>> = (0..rows).map(|_| shaped::payload(&mut rng, &schema, style)).collect();
         let form = Form { single: false };
         let what = format!("seed {seed}: {schema:?}");
-        let twin = Want::new(&schema, &payloads, form, false).arrays().cloned();
+        let twin = Want::new(&schema, &payloads, form).arrays().cloned();
         let arrays: Vec<&Arrays> = twin.iter().collect();
         if converts(&schema, &payloads, &arrays, form, &what) {
             good += 1;

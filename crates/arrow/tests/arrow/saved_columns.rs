@@ -8,7 +8,7 @@ use tfseek::example::FeatureBuf;
 use tfseek::order::Subset;
 use tfseek::schema::{DType, FeatureSpec, Schema};
 use tfseek::{Dataset, DatasetOptions, ExampleBuilder, IndexMode, Writer};
-use tfseek_arrow::{ByteStrings, ErrorKind, Options, Scan};
+use tfseek_arrow::{ByteStrings, Converter, ErrorKind, Options, Scan};
 
 /// Records of four shards: of 100 records, of none, of one, and of 57.
 fn shards(dir: &Path) -> Vec<PathBuf> {
@@ -236,7 +236,8 @@ fn projections_of_scans() {
 fn parts_know_their_rows_and_have_no_column_files() {
     let dir = tempfile::tempdir().unwrap();
     let ds = with_columns(&shards(dir.path()), &["label"]);
-    let parts = Scan::of_parts(ds.shares(1).unwrap().remove(0), &schema(), &Options::new()).unwrap();
+    let parts =
+        Scan::of_parts(ds.shares(1).unwrap().remove(0), &Converter::new(&schema(), &Options::new()).unwrap());
     assert_eq!(parts.rows(), Some(158));
     assert!(parts.over_columns().unwrap().is_none());
 }

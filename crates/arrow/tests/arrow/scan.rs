@@ -116,7 +116,7 @@ fn rows_are_those_of_one_batch_for_every_source_and_size() {
             let mut found = Vec::new();
             for share in ds.shares(n).unwrap() {
                 for batch_rows in [3, 5000] {
-                    let scan = Scan::of_parts(share.clone(), &schema(), &options).unwrap();
+                    let scan = Scan::of_parts(share.clone(), &Converter::new(&schema(), &options).unwrap());
                     let part = rows(scan.batch_rows(batch_rows).reader().unwrap());
                     match batch_rows {
                         3 => found.extend(part),
@@ -182,7 +182,7 @@ fn a_scan_has_the_records_of_its_subset_and_of_its_condition() {
     // A worker evaluates the condition on each record.
     let shares = ds.shares(3).unwrap();
     let scans = shares.into_iter().map(|share| {
-        let scan = Scan::of_parts(share, &schema(), &Options::new()).unwrap();
+        let scan = Scan::of_parts(share, &Converter::new(&schema(), &Options::new()).unwrap());
         scan.filter(filter.clone()).record("number").unwrap()
     });
     let found: Vec<u64> =
@@ -222,7 +222,7 @@ fn errors_name_the_record_and_end_the_reader() {
     let sources = |options: &Options| {
         let scan = Scan::new(&ds, &schema(), options).unwrap();
         let parts = ds.shares(1).unwrap().remove(0);
-        [scan, Scan::of_parts(parts, &schema(), options).unwrap()]
+        [scan, Scan::of_parts(parts, &Converter::new(&schema(), options).unwrap())]
     };
     for scan in sources(&Options::new().text("name")) {
         let message = failure(scan.batch_rows(8).reader().unwrap());
@@ -261,7 +261,7 @@ fn a_replaced_shard_is_stale_for_its_parts() {
     let mut writer = Writer::create(&paths[4]).unwrap();
     (0..100u8).for_each(|k| writer.write(&[k; 30]).unwrap());
     writer.close().unwrap();
-    let scan = Scan::of_parts(shares[1].clone(), &schema(), &Options::new()).unwrap();
+    let scan = Scan::of_parts(shares[1].clone(), &Converter::new(&schema(), &Options::new()).unwrap());
     let message = failure(scan.reader().unwrap());
     assert!(message.contains("s-00004-of-00005"), "{message}");
 }
@@ -273,7 +273,8 @@ fn wrong_requests_are_refused() {
     let scan = Scan::new(&ds, &schema(), &Options::new()).unwrap();
     let error = scan.clone().record("label").unwrap_err();
     assert!(matches!(error.kind, ErrorKind::Schema(_)), "{error}");
-    let parts = Scan::of_parts(ds.shares(1).unwrap().remove(0), &schema(), &Options::new()).unwrap();
+    let parts =
+        Scan::of_parts(ds.shares(1).unwrap().remove(0), &Converter::new(&schema(), &Options::new()).unwrap());
     let error = parts.subset(Subset::from_ids([1]).unwrap()).reader().unwrap_err();
     assert!(error.to_string().contains("a scan of a dataset for chosen records"), "{error}");
     let unknown = scan.filter("lable == 1".parse().unwrap()).reader().unwrap_err();

@@ -143,77 +143,22 @@ fn traffic_json(traffic: &Traffic) -> Value {
 pub(crate) fn print(report: &EpochReport<'_>, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let bold = console.style(BOLD);
     let dim = console.style(DIM);
-    let stats = report.stats;
-    let size = |bytes: u64| Size { bytes, exact: global.bytes };
     console.print(format_args!(
         "{bold}epoch {}, rank {} of {}{bold:#}{dim}, {}{dim:#}\n",
         report.epoch, report.rank, report.ranks, report.summary
     ))?;
-    let plan = &report.plan;
-    let ranks = report.ranks;
-    let records = count(plan.records, "record");
-    let shards = count(plan.shards, "shard");
-    let each = if ranks == 1 {
-        String::new()
-    } else {
-        format!(", {} on each rank", plan.global_batch / ranks.max(1))
-    };
-    let mut rows = vec![
-        ("dataset", format!("{records} in {shards}")),
-        ("steps", format!("{} of {}", stats.steps, report.steps_of)),
-        ("batch size", format!("{}{each}", plan.global_batch)),
-    ];
-    if ranks > 1 {
-        rows.push(("this rank", format!("{} of {}", plan.rank_samples, count(plan.samples, "sample"))));
-    }
-    rows.extend(plan.last_batch(ranks).map(|text| ("last batch", text)));
-    rows.push(("saved state", size(plan.state_bytes).to_string()));
-    rows.extend([("examples", format!("{}, {:.0}/s", stats.examples, report.per_second(stats.examples)))]);
-    if stats.padding > 0 {
-        rows.push(("padding", format!("{} of them", stats.padding)));
-    }
-    if stats.skipped.count > 0 {
-        rows.push(("skipped", stats.skipped.count.to_string()));
-    }
-    let speed = report.per_second(stats.payload) / 1e9;
-    rows.push(("payload", format!("{}, {speed:.3} GB/s, verified: {}", size(stats.payload), report.verify)));
-    rows.push(("time", duration(stats.time)));
-    rows.push(("threads", report.threads.to_string()));
-    rows.extend(stats.cpu.map(|cpu| ("cpu", duration(cpu))));
-    rows.extend(stats.first.map(|first| ("first batch", format!("after {}", duration(first)))));
-    let quantile = |share| stats.step_times.quantile(share);
-    if let (Some(p50), Some(p99), Some(max)) = (quantile(0.5), quantile(0.99), stats.step_times.max()) {
-        let [p50, p99, max, stalled] = [p50, p99, max, stats.stalled].map(duration);
-        rows.push(("step", format!("p50 {p50}, p99 {p99}, max {max}")));
-        let stalls = if stats.stalls == 0 { "0".to_owned() } else { format!("{}, {stalled}", stats.stalls) };
-        rows.push(("stalls", stalls));
-    }
-    if let Some(traffic) = &report.traffic {
-        let repeated =
-            if traffic.repeated > 0 { format!(", {} repeated", traffic.repeated) } else { String::new() };
-        let requests = count(traffic.requests, "request");
-        rows.push(("requests", format!("{requests}, {}{repeated}", size(traffic.bytes))));
-        if traffic.requests > 0 {
-            let [p50, p90, p99] = traffic.latency.map(duration);
-            rows.push(("latency", format!("p50 {p50}, p90 {p90}, p99 {p99}")));
-        }
-        if traffic.cached > 0 {
-            let pieces = count(traffic.cached, "piece");
-            rows.push(("cache", format!("{pieces}, {}", size(traffic.cached_bytes))));
-        }
-        rows.push(("waits", format!("{}, {}", traffic.waits, duration(traffic.waited))));
-        rows.push(("held", size(traffic.held).to_string()));
-    }
-    let memory = stats.memory.peak;
+    let size = |bytes: u64| Size { bytes, exact: global.bytes };
+    let mut rows = report.plan_rows(size);
+    rows.extend(report.run_rows(size));
+    rows.extend(report.traffic.iter().flat_map(|traffic| traffic_rows(traffic, size)));
+    let memory = report.stats.memory.peak;
     if let (Some(peak), Some(anonymous), Some(tables)) =
         (memory.resident, memory.anonymous, memory.page_tables)
     {
-        let peak = size(peak);
-        let anonymous = size(anonymous);
-        let tables = size(tables);
+        let [peak, anonymous, tables] = [peak, anonymous, tables].map(size);
         rows.push(("memory", format!("peak {peak}, anonymous {anonymous}, page tables {tables}")));
     }
-    rows.push(("sum", format!("{:016x}", stats.sum)));
+    rows.push(("sum", format!("{:016x}", report.stats.sum)));
     if report.full {
         rows.push(("order", report.describe.clone()));
     }
@@ -221,4 +166,81 @@ pub(crate) fn print(report: &EpochReport<'_>, global: &GlobalArgs, console: &mut
         console.print(format_args!("  {dim}{name:11}{dim:#}  {value}\n"))?;
     }
     Ok(())
+}
+
+/// The lines of the report: a name, and a value.
+type ReportRows = Vec<(&'static str, String)>;
+
+impl EpochReport<'_> {
+    /// Returns the lines about the epoch as it was planned.
+    fn plan_rows(&self, size: impl Fn(u64) -> Size) -> ReportRows {
+        let plan = &self.plan;
+        let ranks = self.ranks;
+        let records = count(plan.records, "record");
+        let shards = count(plan.shards, "shard");
+        let batch = plan.global_batch;
+        let each =
+            if ranks == 1 { String::new() } else { format!(", {} on each rank", batch / ranks.max(1)) };
+        let mut rows = vec![
+            ("dataset", format!("{records} in {shards}")),
+            ("steps", format!("{} of {}", self.stats.steps, self.steps_of)),
+            ("batch size", format!("{batch}{each}")),
+        ];
+        if ranks > 1 {
+            rows.push(("this rank", format!("{} of {}", plan.rank_samples, count(plan.samples, "sample"))));
+        }
+        rows.extend(plan.last_batch(ranks).map(|text| ("last batch", text)));
+        rows.push(("saved state", size(plan.state_bytes).to_string()));
+        rows
+    }
+
+    /// Returns the lines about the run.
+    fn run_rows(&self, size: impl Fn(u64) -> Size) -> ReportRows {
+        let stats = self.stats;
+        let mut rows =
+            vec![("examples", format!("{}, {:.0}/s", stats.examples, self.per_second(stats.examples)))];
+        if stats.padding > 0 {
+            rows.push(("padding", format!("{} of them", stats.padding)));
+        }
+        if stats.skipped.count > 0 {
+            rows.push(("skipped", stats.skipped.count.to_string()));
+        }
+        let speed = self.per_second(stats.payload) / 1e9;
+        let payload = size(stats.payload);
+        rows.push(("payload", format!("{payload}, {speed:.3} GB/s, verified: {}", self.verify)));
+        rows.push(("time", duration(stats.time)));
+        rows.push(("threads", self.threads.to_string()));
+        rows.extend(stats.cpu.map(|cpu| ("cpu", duration(cpu))));
+        rows.extend(stats.first.map(|first| ("first batch", format!("after {}", duration(first)))));
+        let quantile = |share| stats.step_times.quantile(share);
+        if let (Some(p50), Some(p99), Some(max)) = (quantile(0.5), quantile(0.99), stats.step_times.max()) {
+            let [p50, p99, max, stalled] = [p50, p99, max, stats.stalled].map(duration);
+            rows.push(("step", format!("p50 {p50}, p99 {p99}, max {max}")));
+            let n = stats.stalls;
+            rows.push(("stalls", if n == 0 { "0".to_owned() } else { format!("{n}, {stalled}") }));
+        }
+        rows
+    }
+}
+
+/// Returns the lines about the requests for objects.
+fn traffic_rows(traffic: &Traffic, size: impl Fn(u64) -> Size) -> ReportRows {
+    let requests = count(traffic.requests, "request");
+    let bytes = size(traffic.bytes);
+    let repeated = match traffic.repeated {
+        0 => String::new(),
+        n => format!(", {n} repeated"),
+    };
+    let mut rows = vec![("requests", format!("{requests}, {bytes}{repeated}"))];
+    if traffic.requests > 0 {
+        let [p50, p90, p99] = traffic.latency.map(duration);
+        rows.push(("latency", format!("p50 {p50}, p90 {p90}, p99 {p99}")));
+    }
+    if traffic.cached > 0 {
+        let pieces = count(traffic.cached, "piece");
+        rows.push(("cache", format!("{pieces}, {}", size(traffic.cached_bytes))));
+    }
+    rows.push(("waits", format!("{}, {}", traffic.waits, duration(traffic.waited))));
+    rows.push(("held", size(traffic.held).to_string()));
+    rows
 }

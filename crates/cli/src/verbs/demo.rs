@@ -26,6 +26,7 @@ use pictures::Pictures;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use tempfile::TempDir;
 use tfseek::column::ColumnOptions;
 use tfseek::index::{self, IndexOptions};
 use tfseek::order::{Spec, State};
@@ -53,24 +54,12 @@ pub(crate) fn run(args: &DemoArgs, global: &GlobalArgs, program: &Path, console:
     let temporary;
     let folder: &Path = match &args.out {
         Some(folder) => {
-            outputs::check_name(folder)?;
-            std::fs::create_dir_all(folder).map_err(|e| Failure::io(folder, e))?;
-            let mut entries = std::fs::read_dir(folder).map_err(|e| Failure::io(folder, e))?;
-            if entries.next().is_some() {
-                return Err(Failure::usage(format!(
-                    "{}: already exists and is not empty: --out expects a new or empty folder",
-                    folder.display()
-                )));
-            }
+            create_empty(folder)?;
             folder
         }
         None => {
-            let tmp = std::env::temp_dir();
-            temporary = tempfile::Builder::new().prefix("tfseek-demo-").tempdir_in(&tmp);
-            temporary
-                .as_ref()
-                .map_err(|e| Failure::Message(crate::exit::IO, format!("{}: {e}", tmp.display())))?
-                .path()
+            temporary = temporary_folder()?;
+            temporary.path()
         }
     };
     let paths = write(folder, args.seed)?;
@@ -79,37 +68,14 @@ pub(crate) fn run(args: &DemoArgs, global: &GlobalArgs, program: &Path, console:
         index::build_beside(&paths, &IndexOptions::new())?.into_iter().collect::<tfseek::Result<Vec<_>>>()?;
         return Ok(());
     }
-    let bytes = progress::total_size(&paths);
-    let size = Size { bytes, exact: global.bytes };
+    let size = Size { bytes: progress::total_size(&paths), exact: global.bytes };
     let pattern = folder.join("observations-*.tfrecord");
     let pattern = pattern.display();
     title(console, format_args!("{} observations in {SHARDS} shards, {size}", thousands(RECORDS)))?;
     console.print(format_args!("  {pattern}\n"))?;
-
-    let start = Instant::now();
-    let opened = index::build_beside(&paths, &IndexOptions::new())?;
-    let opened = opened.into_iter().collect::<tfseek::Result<index::Indexes>>()?;
-    let took = start.elapsed();
-    let records: u64 = opened.indexes.iter().map(index::Index::len).sum();
-    let index_bytes =
-        opened.indexes.iter().filter_map(|i| std::fs::metadata(i.file()?).ok()).map(|m| m.len()).sum();
-    let index_size = Size { bytes: index_bytes, exact: global.bytes };
-    title(console, format_args!("$ tfseek index '{pattern}'"))?;
-    console.print(format_args!(
-        "  {} records in {}, {index_size} of index\n",
-        thousands(records),
-        duration(took)
-    ))?;
-
+    show_index(&paths, &pattern, global, console)?;
     if let Some(first) = paths.first() {
-        title(console, format_args!("$ tfseek head -n 2 {}", first.display()))?;
-        super::head::print(
-            std::slice::from_ref(&InputFile::from(first.clone())),
-            (0, HeadCount::First(2)),
-            (&print_args(), &WhereArgs::default(), &StepsArgs::default()),
-            global,
-            console,
-        )?;
+        show_head(first, global, console)?;
     }
 
     let start = Instant::now();
@@ -117,55 +83,79 @@ pub(crate) fn run(args: &DemoArgs, global: &GlobalArgs, program: &Path, console:
     let access = AccessArgs { io: IoMode::Map, index_dir: None, threads: ThreadsArgs::default() };
     let mut numbered = Numbered::open(&paths_args, &access, payload_args(), global, console)?;
     let opened = start.elapsed();
-    let mut random = Random::new(args.seed);
-    let picks: Vec<u64> = random.draw(3, RECORDS).collect();
+    show_random(&mut numbered, args.seed, &pattern, global, console)?;
+    show_condition(&numbered, &pattern, console)?;
+    show_values(&paths, &pattern, console)?;
+    show_order(args.seed, &pattern, console)?;
+    show_resume(&numbered, args.seed, console)?;
+    show_timings(&numbered, &paths, opened, args.seed, console)?;
+    show_next(args.out.as_deref(), program, console)
+}
+
+/// Creates a folder, unless it exists and is empty.
+fn create_empty(folder: &Path) -> Outcome {
+    outputs::check_name(folder)?;
+    std::fs::create_dir_all(folder).map_err(|e| Failure::io(folder, e))?;
+    let mut entries = std::fs::read_dir(folder).map_err(|e| Failure::io(folder, e))?;
+    if entries.next().is_none() {
+        return Ok(());
+    }
+    let folder = folder.display();
+    let message = "already exists and is not empty: --out expects a new or empty folder";
+    Err(Failure::usage(format!("{folder}: {message}")))
+}
+
+fn temporary_folder() -> Outcome<TempDir> {
+    let tmp = std::env::temp_dir();
+    let folder = tempfile::Builder::new().prefix("tfseek-demo-").tempdir_in(&tmp);
+    folder.map_err(|e| Failure::Message(crate::exit::IO, format!("{}: {e}", tmp.display())))
+}
+
+/// Builds the indexes, and shows their size.
+fn show_index(
+    paths: &[PathBuf],
+    pattern: &impl Display,
+    global: &GlobalArgs,
+    console: &mut Console,
+) -> Outcome {
+    let start = Instant::now();
+    let opened = index::build_beside(paths, &IndexOptions::new())?;
+    let opened = opened.into_iter().collect::<tfseek::Result<index::Indexes>>()?;
+    let took = duration(start.elapsed());
+    let records = thousands(opened.indexes.iter().map(index::Index::len).sum());
+    let files = opened.indexes.iter().filter_map(|i| std::fs::metadata(i.file()?).ok());
+    let size = Size { bytes: files.map(|file| file.len()).sum(), exact: global.bytes };
+    title(console, format_args!("$ tfseek index '{pattern}'"))?;
+    console.print(format_args!("  {records} records in {took}, {size} of index\n"))
+}
+
+/// Shows the first records of a file.
+fn show_head(file: &Path, global: &GlobalArgs, console: &mut Console) -> Outcome {
+    title(console, format_args!("$ tfseek head -n 2 {}", file.display()))?;
+    super::head::print(
+        std::slice::from_ref(&InputFile::from(file.to_path_buf())),
+        (0, HeadCount::First(2)),
+        (&print_args(), &WhereArgs::default(), &StepsArgs::default()),
+        global,
+        console,
+    )
+}
+
+/// Shows three records by their numbers.
+fn show_random(
+    numbered: &mut Numbered,
+    seed: u64,
+    pattern: &impl Display,
+    global: &GlobalArgs,
+    console: &mut Console,
+) -> Outcome {
+    let picks: Vec<u64> = Random::new(seed).draw(3, RECORDS).collect();
     let words = picks.iter().map(u64::to_string).collect::<Vec<_>>().join(" ");
     title(console, format_args!("$ tfseek get '{pattern}' {words}"))?;
     let printer = Printer::new(&print_args(), global)?;
     for &i in &picks {
         printer.record(console, numbered.get(i)?)?;
     }
-
-    show_condition(&numbered, &pattern, console)?;
-    show_values(&paths, &pattern, console)?;
-
-    let order = Order::new(&Spec::Global, RECORDS, args.seed, 0)?;
-    let shuffled = (0..8).map(|t| Ok(order.get(t)?.to_string())).collect::<tfseek::Result<Vec<_>>>()?;
-    title(console, format_args!("$ tfseek order '{pattern}' -b 8 --seed {} --step 0 --ids", args.seed))?;
-    console.print(format_args!("  {}\n", shuffled.join(" ")))?;
-
-    show_resume(&numbered, args.seed, console)?;
-
-    title(console, "Timings on this machine (payloads verified, one feature per record decoded)")?;
-    let in_order = best_rate(|| sequential(&paths))?;
-    let at_random = best_rate(|| by_number(&numbered, args.seed))?;
-    let epoch = best_rate(|| shuffled_epoch(&numbered, args.seed))?;
-    console.print(format_args!("  open with its index   {}\n", duration(opened)))?;
-    console.print(format_args!("  in order, streamed    {} records/s\n", grouped(in_order)))?;
-    console.print(format_args!("  at random, mapped     {} records/s\n", grouped(at_random)))?;
-    console.print(format_args!(
-        "  a shuffled epoch      {} records/s, all features in batches of 256\n",
-        grouped(epoch)
-    ))?;
-
-    title(console, "Next")?;
-    // As the user called this program, so that the lines can be copied.
-    let program = match program.components().count() {
-        0 | 1 => Path::new("tfseek").display(),
-        _ => program.display(),
-    };
-    if args.out.is_none() {
-        console.print(format_args!("  {program} demo --out demo            # keeps this dataset\n"))?;
-    }
-    let at = args.out.as_deref().unwrap_or(Path::new("demo")).display();
-    console.print(format_args!(
-        "  {program} info {at}\n  {program} sample -n 3 --format json {at}\n  {program} verify {at}\n  \
-         {program} epoch {at} -b 256 --seed 42   # reads an epoch like a training loop\n"
-    ))?;
-    #[cfg(feature = "view")]
-    console.print(format_args!(
-        "  {program} view {at} --html report.html   # a page with records and statistics\n"
-    ))?;
     Ok(())
 }
 
@@ -191,6 +181,14 @@ fn show_values(paths: &[PathBuf], pattern: &impl Display, console: &mut Console)
     console.print(stats.table(&TableStyle::default()))
 }
 
+/// Shows the first records of a shuffled epoch.
+fn show_order(seed: u64, pattern: &impl Display, console: &mut Console) -> Outcome {
+    let order = Order::new(&Spec::Global, RECORDS, seed, 0)?;
+    let shuffled = (0..8).map(|t| Ok(order.get(t)?.to_string())).collect::<tfseek::Result<Vec<_>>>()?;
+    title(console, format_args!("$ tfseek order '{pattern}' -b 8 --seed {seed} --step 0 --ids"))?;
+    console.print(format_args!("  {}\n", shuffled.join(" ")))
+}
+
 /// Stops an epoch after ten steps, and resumes it in a new loader from its saved state.
 fn show_resume(numbered: &Numbered, seed: u64, console: &mut Console) -> Outcome {
     title(console, "Resume of a shuffled epoch after ten steps of 256 records")?;
@@ -210,6 +208,49 @@ fn show_resume(numbered: &Numbered, seed: u64, console: &mut Console) -> Outcome
         console.print(format_args!("  the next records, {name:<15} {} ..\n", ids.join(" ")))?;
     }
     console.print(format_args!("  the saved state has {} bytes\n", state.len()))
+}
+
+/// Measures the ways to read the dataset, and shows the time in which it was opened.
+fn show_timings(
+    numbered: &Numbered,
+    paths: &[PathBuf],
+    opened: Duration,
+    seed: u64,
+    console: &mut Console,
+) -> Outcome {
+    title(console, "Timings on this machine (payloads verified, one feature per record decoded)")?;
+    let in_order = grouped(best_rate(|| sequential(paths))?);
+    let at_random = grouped(best_rate(|| by_number(numbered, seed))?);
+    let epoch = grouped(best_rate(|| shuffled_epoch(numbered, seed))?);
+    let opened = duration(opened);
+    console.print(format_args!(
+        "  open with its index   {opened}\n  in order, streamed    {in_order} records/s\n  \
+         at random, mapped     {at_random} records/s\n  \
+         a shuffled epoch      {epoch} records/s, all features in batches of 256\n"
+    ))
+}
+
+/// Shows commands for the dataset in the folder `out`, as the user called this program, so that the lines can
+/// be copied.
+fn show_next(out: Option<&Path>, program: &Path, console: &mut Console) -> Outcome {
+    title(console, "Next")?;
+    let program = match program.components().count() {
+        0 | 1 => Path::new("tfseek").display(),
+        _ => program.display(),
+    };
+    if out.is_none() {
+        console.print(format_args!("  {program} demo --out demo            # keeps this dataset\n"))?;
+    }
+    let at = out.unwrap_or(Path::new("demo")).display();
+    console.print(format_args!(
+        "  {program} info {at}\n  {program} sample -n 3 --format json {at}\n  {program} verify {at}\n  \
+         {program} epoch {at} -b 256 --seed 42   # reads an epoch like a training loop\n"
+    ))?;
+    #[cfg(feature = "view")]
+    console.print(format_args!(
+        "  {program} view {at} --html report.html   # a page with records and statistics\n"
+    ))?;
+    Ok(())
 }
 
 fn schema() -> tfseek::Result<Schema> {

@@ -14,9 +14,9 @@ use std::num::NonZeroU64;
 use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Arc;
-use tfseek::Damage;
 use tfseek::io::{Existing, Output};
-use tfseek::loader::Loader;
+use tfseek::loader::{Loader, LoaderOptions};
+use tfseek::{Damage, Dataset, Schema};
 use tfseek_image::DecoderPool;
 
 /// The help for `-j`, whose default differs from other verbs' default.
@@ -68,15 +68,7 @@ pub(crate) fn run(args: &EpochArgs, global: &GlobalArgs, console: &mut Console) 
         outputs::check_distinct([(out, out)], shards.chain(args.schema.as_deref()))?;
         console.leave_stdout_to(out);
     }
-    let mut options = match &schema {
-        Some(schema) => dataset.loader(schema).pictures(Arc::new(DecoderPool::default())),
-        None => dataset.record_loader(),
-    };
-    let (first_epoch, later) = args.share.read.verify().of_epochs();
-    options = options.verify(first_epoch, later).threads(args.access.threads.threads);
-    if args.share.read.skips() {
-        options = options.damage(Damage::Skip);
-    }
+    let options = loader_options(args, &dataset, schema.as_ref());
     let mut loader = args.share.loader(&dataset, options, global, console)?;
     warnings::print(loader.warnings(), console);
     let start = loader.cursor().clone();
@@ -125,6 +117,17 @@ pub(crate) fn run(args: &EpochArgs, global: &GlobalArgs, console: &mut Console) 
     } else {
         epoch::print(&report, global, console)
     }
+}
+
+/// Returns the options of a loader that parses records by a schema, or only reads them.
+fn loader_options(args: &EpochArgs, dataset: &Dataset, schema: Option<&Schema>) -> LoaderOptions {
+    let options = match schema {
+        Some(schema) => dataset.loader(schema).pictures(Arc::new(DecoderPool::default())),
+        None => dataset.record_loader(),
+    };
+    let (first_epoch, later) = args.share.read.verify().of_epochs();
+    let options = options.verify(first_epoch, later).threads(args.access.threads.threads);
+    if args.share.read.skips() { options.damage(Damage::Skip) } else { options }
 }
 
 fn save(loader: &Loader, path: &Path) -> Outcome {

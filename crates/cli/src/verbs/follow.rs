@@ -6,7 +6,7 @@ mod state;
 use crate::args::{GlobalArgs, PrintArgs, TailCount};
 use crate::console::Console;
 use crate::damage::{self, Reading};
-use crate::exit::{DATA, Failure, Outcome, TOLERATE, is_below};
+use crate::exit::{DATA, Failure, Outcome, TOLERATE};
 use crate::features;
 use crate::output::{NumberedRecord, Printer};
 use crate::records::{self, KeptRecord, RecordNumbers, STDIN};
@@ -20,6 +20,7 @@ use tfseek::ErrorKind;
 use tfseek::error::PathsError;
 use tfseek::example::{KindGuess, MessageKind};
 use tfseek::follow::Follow;
+use tfseek_tools::hints::is_below;
 
 /// The time between two reads at the end of a file, and the longest time until a printed record is flushed.
 const POLL: Duration = Duration::from_millis(200);

@@ -119,7 +119,7 @@ pub(crate) fn run(args: &GrepArgs, global: &GlobalArgs, console: &mut Console) -
         let Some(path) = paths.get(s) else { return Err(ErrorKind::Cancelled.into()) };
         let before = numbers.begin(path);
         let records = Records::open(path, args.print.payload)?.numbered(before);
-        let is_plain = records.compression() == Compression::None.name();
+        let is_plain = records.compression() == Compression::None;
         let progress = Some(FileProgress::new(&bar, path, is_plain));
         Ok(GrepSource { records, progress, one_file: paths.len() == 1 })
     };

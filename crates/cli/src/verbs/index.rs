@@ -8,21 +8,18 @@ use crate::console::Console;
 use crate::exit::{DATA, Failure, Outcome};
 use crate::split::SplitPath;
 use crate::text::{self, count};
-use crate::{features, outputs, progress, records, store, warnings};
+use crate::{outputs, progress, records, store, warnings};
 use clap::{Args, ValueEnum};
 use indicatif::ProgressBar;
 use serde_json::{Map, Value, json};
 use std::ffi::OsString;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tfseek::column::{ColumnOptions, DatasetColumn};
 use tfseek::index::{self, Index, IndexOptions};
 use tfseek::io::{Existing, Output};
-use tfseek::order::Subset;
-use tfseek::{DType, ErrorKind, Filter, IndexMode, Warning};
+use tfseek::{DType, DatasetOptions, ErrorKind, IndexMode, Warning};
 use tfseek_tools::in_order;
 
 #[derive(Debug, Args)]
@@ -50,10 +47,6 @@ pub(crate) struct IndexArgs {
     /// reads of single steps. FEATURE names the feature with the steps, if there are several
     #[arg(long, value_name = "FEATURE", num_args = 0..=1, require_equals = true, default_missing_value = "", conflicts_with = "format")]
     pub(crate) steps: Option<String>,
-    /// With --format dali: only records that meet this condition, for example 'label in 3, 5..9 and
-    /// present(name)'
-    #[arg(long = "where", value_name = "EXPR", value_parser = args::filter, requires = "format", conflicts_with = "pack")]
-    pub(crate) condition: Option<Filter>,
     /// Write one file for all shards: `.tfseek/NAME.tfrp` in their common folder, also beside objects. With
     /// --steps: also the tables of each shard to `.tfseek/` beside it
     #[arg(long, value_name = "NAME", conflicts_with_all = ["format", "index_dir"])]
@@ -94,6 +87,15 @@ impl IndexArgs {
             Some(_) => Err(Failure::usage("--rest requires --damage skip")),
         }
     }
+
+    /// Returns the options of datasets whose shards have an index.
+    fn indexed(&self, threads: Option<usize>) -> Outcome<DatasetOptions> {
+        let mut index = self.index()?.auto_limit(u64::MAX).threads(threads);
+        if let Some(dir) = &self.index_dir {
+            index = index.index_dir(dir);
+        }
+        Ok(self.read.dataset(index).allow_missing(true))
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -103,8 +105,7 @@ pub(crate) enum IndexFormat {
 }
 
 pub(crate) fn run(args: &IndexArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
-    let mut report = IndexReport::new();
-    build(args, global, console, &mut report)?;
+    let report = build(args, global, console)?;
     if args.json {
         console.print(format_args!("{}\n", Value::from(report)))?;
     }
@@ -114,12 +115,7 @@ pub(crate) fn run(args: &IndexArgs, global: &GlobalArgs, console: &mut Console) 
 /// The report of `--json`.
 type IndexReport = Map<String, Value>;
 
-fn build(args: &IndexArgs, global: &GlobalArgs, console: &mut Console, report: &mut IndexReport) -> Outcome {
-    if args.condition.is_some() && args.format != IndexFormat::Dali {
-        return Err(Failure::usage(
-            "--where requires --format dali: an index of tfseek contains all records",
-        ));
-    }
+fn build(args: &IndexArgs, global: &GlobalArgs, console: &mut Console) -> Outcome<IndexReport> {
     let paths = match &args.steps {
         Some(_) => steps::shards(&args.paths, args.read, console)?,
         None => {
@@ -139,86 +135,134 @@ fn build(args: &IndexArgs, global: &GlobalArgs, console: &mut Console, report: &
     if args.rebuild {
         options = options.mode(IndexMode::Rebuild);
     }
-    if let (Some(dir), IndexFormat::Tfri) = (&args.index_dir, args.format) {
+    if args.format == IndexFormat::Dali {
+        let files = dali(&paths, args, &options, &bar, console)?;
+        return Ok(IndexReport::from_iter([("files".to_owned(), files)]));
+    }
+    if let Some(dir) = &args.index_dir {
         options = options.index_dir(dir);
     }
+    let mut report = IndexReport::new();
     let start = Instant::now();
-    let mut fresh = match args.format {
-        IndexFormat::Tfri => fresh(&paths, args, &options)?,
-        IndexFormat::Dali => Vec::new(),
-    };
+    let fresh = fresh(&paths, args, &options)?;
     if let (Some(sets), Some(_)) = (&sets, &args.pack) {
         // The pack comes last: readers of a pack then have the tables.
         let all = index::open_shards(&paths, &options.clone().auto_limit(u64::MAX));
         bar.finish_and_clear();
         warnings::print(&all.map_err(|e| elsewhere(e.into(), &paths, args))?.warnings, console);
-        if steps::build(sets, &paths, args, global, console, report)? > 0 {
-            return Ok(());
+        let tables = steps::build(sets, &paths, args, global, console)?;
+        report.extend(tables.report());
+        if tables.failed > 0 {
+            return Ok(report);
         }
         options = options.mode(IndexMode::Auto);
     }
-    let done = match (&args.pack, args.format) {
-        (Some(name), _) => {
-            index::write_pack(name, &paths, &options).map(|(path, opened)| (Some(path), vec![Ok(opened)]))
-        }
-        (None, IndexFormat::Tfri) => index::build_beside(&paths, &options).map(|each| (None, each)),
-        (None, IndexFormat::Dali) => return dali(&paths, args, &options, &bar, console, report),
-    };
-    bar.finish_and_clear();
-    let (pack, built) = done.map_err(|e| elsewhere(e.into(), &paths, args))?;
-    let mut records = 0;
-    let mut failed = 0;
-    let mut indexed = Vec::new();
-    for (k, shard) in built.into_iter().enumerate() {
-        match shard {
-            Ok(opened) => {
-                warnings::print(&opened.warnings, console);
-                indexed.extend(paths.get(k).cloned());
-                records += opened.indexes.iter().map(Index::len).sum::<u64>();
-            }
-            // The other shards were still indexed.
-            Err(e) => {
-                failed += 1;
-                if let Some(fresh) = fresh.get_mut(k) {
-                    *fresh = false;
-                }
-                console.report_and_continue(Err(elsewhere(e.into(), &paths, args)))?;
-            }
-        }
-    }
-    let shards = count(paths.len() as u64, "shard");
-    let shards = if failed == 0 { shards } else { format!("{} of {shards}", paths.len() - failed) };
-    let size = Size { bytes, exact: global.bytes };
-    let into = pack.as_ref().map_or(String::new(), |path| format!(" -> {}", path.display()));
-    let fresh = fresh.iter().filter(|&&fresh| fresh).count();
-    let n_built = paths.len() - failed - fresh;
+    let built = indexes(&paths, args, &options, &fresh, &bar, console)?;
     let time = start.elapsed();
-    report.extend([
-        ("shards".to_owned(), json!(paths.len())),
-        ("failed".to_owned(), json!(failed)),
-        ("records".to_owned(), json!(records)),
-        ("bytes".to_owned(), json!(bytes)),
-        ("built".to_owned(), json!(n_built)),
-        ("fresh".to_owned(), json!(fresh)),
-        ("seconds".to_owned(), json!(time.as_secs_f64())),
-        ("pack".to_owned(), json!(pack.as_ref().map(|path| path.to_string_lossy()))),
-    ]);
-    let built = if n_built == 1 { "1 index".to_owned() } else { format!("{n_built} indexes") };
-    let records = count(records, "record");
-    let time = text::duration(time);
+    report.extend(built.report(bytes, time));
     if !args.json {
-        console
-            .note(format_args!("{shards}, {records}, {size} in {time}; {built} built, {fresh} fresh{into}"));
+        console.note(format_args!("{}", built.summary(Size { bytes, exact: global.bytes }, time)));
     }
     if !args.column.is_empty() {
         // The indexes are in the pack and not next to the shards.
-        let sources = pack.as_ref().map_or(&*indexed, std::slice::from_ref);
-        columns(sources, args, global, console, report)?;
+        let sources = built.pack.as_ref().map_or(&*built.indexed, std::slice::from_ref);
+        let columns = columns(sources, args, global, console)?;
+        report.extend(columns.map(|columns| ("columns".to_owned(), Value::from(columns))));
     }
-    match sets.filter(|_| args.pack.is_none()) {
-        Some(sets) => steps::build(&sets, &indexed, args, global, console, report).map(drop),
-        None => Ok(()),
+    if let (Some(sets), None) = (&sets, &args.pack) {
+        report.extend(steps::build(sets, &built.indexed, args, global, console)?.report());
     }
+    Ok(report)
+}
+
+/// What was built of the shards.
+struct BuiltIndexes {
+    /// The file with all indexes.
+    pack: Option<PathBuf>,
+    /// The shards with an index of their own.
+    indexed: Vec<PathBuf>,
+    shards: usize,
+    failed: usize,
+    fresh: usize,
+    records: u64,
+}
+
+impl BuiltIndexes {
+    fn built(&self) -> usize {
+        self.shards - self.failed - self.fresh
+    }
+
+    fn report(&self, bytes: u64, time: Duration) -> [(String, Value); 8] {
+        [
+            ("shards".to_owned(), json!(self.shards)),
+            ("failed".to_owned(), json!(self.failed)),
+            ("records".to_owned(), json!(self.records)),
+            ("bytes".to_owned(), json!(bytes)),
+            ("built".to_owned(), json!(self.built())),
+            ("fresh".to_owned(), json!(self.fresh)),
+            ("seconds".to_owned(), json!(time.as_secs_f64())),
+            ("pack".to_owned(), json!(self.pack.as_ref().map(|path| path.to_string_lossy()))),
+        ]
+    }
+
+    fn summary(&self, size: Size, time: Duration) -> String {
+        let mut shards = count(self.shards as u64, "shard");
+        if self.failed > 0 {
+            shards = format!("{} of {shards}", self.shards - self.failed);
+        }
+        let records = count(self.records, "record");
+        let time = text::duration(time);
+        let built = match self.built() {
+            1 => "1 index".to_owned(),
+            n => format!("{n} indexes"),
+        };
+        let fresh = self.fresh;
+        let into = self.pack.as_ref().map_or(String::new(), |path| format!(" -> {}", path.display()));
+        format!("{shards}, {records}, {size} in {time}; {built} built, {fresh} fresh{into}")
+    }
+}
+
+/// Builds the index of each shard, or the pack of all. `fresh` is true for shards that have an index.
+fn indexes(
+    paths: &[PathBuf],
+    args: &IndexArgs,
+    options: &IndexOptions,
+    fresh: &[bool],
+    bar: &ProgressBar,
+    console: &mut Console,
+) -> Outcome<BuiltIndexes> {
+    let done = match &args.pack {
+        Some(name) => {
+            index::write_pack(name, paths, options).map(|(path, opened)| (Some(path), vec![Ok(opened)]))
+        }
+        None => index::build_beside(paths, options).map(|each| (None, each)),
+    };
+    bar.finish_and_clear();
+    let (pack, shards) = done.map_err(|e| elsewhere(e.into(), paths, args))?;
+    let mut built = BuiltIndexes {
+        pack,
+        indexed: Vec::new(),
+        shards: paths.len(),
+        failed: 0,
+        fresh: fresh.iter().filter(|&&fresh| fresh).count(),
+        records: 0,
+    };
+    for (k, shard) in shards.into_iter().enumerate() {
+        match shard {
+            Ok(opened) => {
+                warnings::print(&opened.warnings, console);
+                built.indexed.extend(paths.get(k).cloned());
+                built.records += opened.indexes.iter().map(Index::len).sum::<u64>();
+            }
+            // The other shards were still indexed.
+            Err(e) => {
+                built.failed += 1;
+                built.fresh -= usize::from(fresh.get(k) == Some(&true));
+                console.report_and_continue(Err(elsewhere(e.into(), paths, args)))?;
+            }
+        }
+    }
+    Ok(built)
 }
 
 /// Refuses options that would write beside objects, apart from a pack in a bucket.
@@ -275,80 +319,55 @@ fn elsewhere(failure: Failure, shards: &[PathBuf], args: &IndexArgs) -> Failure 
     }
 }
 
-/// Builds the columns of indexed shards, or of a pack. All columns of a shard are built in one scan.
+/// The values of a feature in all shards.
+struct FeatureTotals<'a> {
+    feature: &'a str,
+    kind: Option<DType>,
+    /// The number of records that have the feature, and of all records.
+    count: u64,
+    len: u64,
+    files: Vec<PathBuf>,
+}
+
+impl FeatureTotals<'_> {
+    /// Adds the column of a shard, and reports a kind that differs from earlier shards.
+    fn add(&mut self, column: &DatasetColumn, source: &Path, console: &mut Console) {
+        self.files.extend(column.shards().iter().filter_map(|shard| shard.file().map(Path::to_path_buf)));
+        match (self.kind, column.kind) {
+            (Some(kind), Some(other)) if kind != other => {
+                let path = source.display();
+                let feature = self.feature;
+                let kind = kind.list_name();
+                let other = other.list_name();
+                let message =
+                    format!("{path}: {feature:?} is of kind {other}, in earlier shards of kind {kind}");
+                console.report(&Failure::Message(DATA, message));
+            }
+            (before, here) => self.kind = before.or(here),
+        }
+        self.count += column.count();
+        self.len += column.len();
+    }
+}
+
+/// Builds the columns of indexed shards, or of a pack, and returns their report, unless all shards failed.
 fn columns(
     sources: &[PathBuf],
     args: &IndexArgs,
     global: &GlobalArgs,
     console: &mut Console,
-    report: &mut IndexReport,
-) -> Outcome {
+) -> Outcome<Option<Vec<Value>>> {
     let bar = progress::bytes(global, "columns", progress::total_size(sources));
-    let mut index = args.index()?.auto_limit(u64::MAX);
-    if sources.len() > 1 {
-        index = index.threads(1);
-    }
-    if let Some(dir) = &args.index_dir {
-        index = index.index_dir(dir);
-    }
-    let options = args.read.dataset(index).allow_missing(true);
-    let options = options.progress(progress::callback(&bar));
-    let features: Vec<&str> = args.column.iter().map(String::as_str).collect();
-    // A shard may lack a feature that other shards have. Features that no shard has are found below.
-    let column_options = ColumnOptions {
-        classes: args.classes,
-        rebuild: args.rebuild,
-        unknown: true,
-        beside: true,
-        ..ColumnOptions::default()
-    };
-    let mut written = Vec::new();
-    let mut files = vec![Vec::new(); features.len()];
-    // The kind of each feature, the number of records that have it, and the number of all records.
-    let mut found: Vec<(Option<DType>, u64, u64)> = vec![(None, 0, 0); features.len()];
-    let build = |source: &PathBuf| options.open(source)?.columns(&features, &column_options);
-    let done = in_order(
-        args.threads.threads,
-        usize::MAX,
-        sources,
-        |source| Ok((source, build(source))),
-        |(source, built): (&PathBuf, tfseek::Result<Vec<DatasetColumn>>)| {
-            let columns = match built {
-                Ok(columns) => columns,
-                Err(e) => return console.report_and_continue(Err(elsewhere(e.into(), sources, args))),
-            };
-            warnings::print_of_columns(&columns, console);
-            written.push(source.clone());
-            for (files, column) in files.iter_mut().zip(&columns) {
-                files.extend(column.shards().iter().filter_map(|shard| shard.file().map(Path::to_path_buf)));
-            }
-            for ((kind, count, len), column) in found.iter_mut().zip(&columns) {
-                match (*kind, column.kind) {
-                    (Some(kind), Some(other)) if kind != other => {
-                        let path = source.display();
-                        let feature = &column.feature;
-                        let kind = kind.list_name();
-                        let other = other.list_name();
-                        let message = format!(
-                            "{path}: {feature:?} is of kind {other}, in earlier shards of kind {kind}"
-                        );
-                        console.report(&Failure::Message(DATA, message));
-                    }
-                    (before, here) => *kind = before.or(here),
-                }
-                *count += column.count();
-                *len += column.len();
-            }
-            Ok(())
-        },
-    );
+    let threads = (sources.len() > 1).then_some(1);
+    let options = args.indexed(threads)?.progress(progress::callback(&bar));
+    let built = shard_columns(sources, args, &options, console);
     bar.finish_and_clear();
-    done?;
+    let (written, totals) = built?;
     if written.is_empty() {
-        return Ok(());
+        return Ok(None);
     }
     let mut columns = Vec::new();
-    for ((feature, (kind, count, len)), files) in features.iter().zip(found).zip(files) {
+    for FeatureTotals { feature, kind, count, len, files } in totals {
         // A column without values in all shards is an error, and its files are removed. If a shard failed, it
         // may have the feature.
         if count == 0
@@ -370,50 +389,73 @@ fn columns(
             console.note(format_args!("column {feature}: {kind} values in {count} of {records}"));
         }
     }
-    report.insert("columns".into(), columns.into());
-    Ok(())
+    Ok(Some(columns))
 }
 
-/// Writes the text format of DALI: `SHARD.idx`, with one line per record.
+/// Builds the columns of each shard in one scan of it. Returns the shards without an error, and the totals of
+/// their features.
+fn shard_columns<'a>(
+    sources: &[PathBuf],
+    args: &'a IndexArgs,
+    options: &DatasetOptions,
+    console: &mut Console,
+) -> Outcome<(Vec<PathBuf>, Vec<FeatureTotals<'a>>)> {
+    let features: Vec<&str> = args.column.iter().map(String::as_str).collect();
+    // A shard may lack a feature that other shards have. Features that no shard has are found at the end.
+    let column_options = ColumnOptions {
+        classes: args.classes,
+        rebuild: args.rebuild,
+        unknown: true,
+        beside: true,
+        ..ColumnOptions::default()
+    };
+    let mut written = Vec::new();
+    let mut totals: Vec<_> = features
+        .iter()
+        .map(|&feature| FeatureTotals { feature, kind: None, count: 0, len: 0, files: Vec::new() })
+        .collect();
+    let build = |source: &PathBuf| options.open(source)?.columns(&features, &column_options);
+    in_order(
+        args.threads.threads,
+        usize::MAX,
+        sources,
+        |source| Ok((source, build(source))),
+        |(source, built): (&PathBuf, tfseek::Result<Vec<DatasetColumn>>)| {
+            let columns = match built {
+                Ok(columns) => columns,
+                Err(e) => return console.report_and_continue(Err(elsewhere(e.into(), sources, args))),
+            };
+            warnings::print_of_columns(&columns, console);
+            written.push(source.clone());
+            totals.iter_mut().zip(&columns).for_each(|(totals, column)| totals.add(column, source, console));
+            Ok(())
+        },
+    )?;
+    Ok((written, totals))
+}
+
+/// Writes the text format of DALI: `SHARD.idx`, with one line per record. Returns the written files.
 fn dali(
     paths: &[PathBuf],
     args: &IndexArgs,
     options: &IndexOptions,
     bar: &ProgressBar,
     console: &mut Console,
-    report: &mut IndexReport,
-) -> Outcome {
+) -> Outcome<Value> {
     // The user requested the index, so the limit on automatic scans does not apply.
     let options = options.clone().threads(1).auto_limit(u64::MAX);
     let options = if args.rebuild { options.mode(IndexMode::Memory) } else { options };
-    let features = features::find(paths.iter().map(PathBuf::as_path), console);
-    let filter = args.condition.as_ref().map(|filter| features.filter(filter)).transpose()?;
-    let filter = filter.as_ref();
-    if paths.len() > 1 && filter.is_some_and(Filter::uses_numbers) {
-        let message = "--where: record numbers count over all shards, and each shard has its own text index: \
-             expected one shard, or a condition without `record`";
-        return Err(Failure::usage(message));
-    }
-    if filter.is_some() {
-        // Building a column scans the shards a second time.
-        bar.inc_length(bar.length().unwrap_or(0));
-    }
     let targets: Vec<_> = paths.iter().map(|path| target(path, args.index_dir.as_deref())).collect();
     let outputs = targets.iter().zip(paths).map(|(target, path)| (target.as_path(), path.as_path()));
     outputs::check_distinct(outputs, paths.iter().map(PathBuf::as_path))?;
     if let Some(dir) = &args.index_dir {
         std::fs::create_dir_all(dir).map_err(|e| Failure::io(dir, e))?;
     }
-    let count = AtomicU64::new(0);
     let mut written = Vec::new();
     let export = |path: &PathBuf, target: &PathBuf| -> Outcome<Vec<Warning>> {
         let opened = index::open_shards(std::slice::from_ref(path), &options)?;
-        let selected = filter.as_ref().map(|filter| select(path, filter, args, bar)).transpose()?;
-        let (selected, mut warnings) = selected.map_or((None, Vec::new()), |(records, w)| (Some(records), w));
-        warnings.extend(opened.warnings);
-        count.fetch_add(selected.as_ref().map_or(0, Subset::len), Ordering::Relaxed);
-        opened.indexes.iter().try_for_each(|index| write(index, selected.as_ref(), target))?;
-        Ok(warnings)
+        opened.indexes.iter().try_for_each(|index| write(index, target))?;
+        Ok(opened.warnings)
     };
     let done = in_order(
         args.threads.threads,
@@ -431,34 +473,13 @@ fn dali(
     );
     bar.finish_and_clear();
     done?;
-    if let Some(filter) = filter
-        && count.into_inner() == 0
-    {
-        check_features(paths, &written, filter, args)?;
-    }
-    report.insert("files".into(), written.iter().map(|target| json!(target.to_string_lossy())).collect());
-    written.iter().filter(|_| !args.json).try_for_each(|target| {
-        let target = console.listed(target);
-        console.print(format_args!("{target}\n"))
-    })
-}
-
-/// Returns an error for a filter on a feature that no record of any shard has, and removes the files written
-/// with that filter.
-fn check_features(paths: &[PathBuf], written: &[&PathBuf], filter: &Filter, args: &IndexArgs) -> Outcome {
-    let index = args.index()?.auto_limit(u64::MAX);
-    let options = args.read.dataset(index).allow_missing(true);
-    // The errors of failed shards have been reported.
-    let Ok(dataset) = options.open(paths) else { return Ok(()) };
-    match dataset.select(filter, &ColumnOptions::default()) {
-        Err(e) if matches!(e.kind(), ErrorKind::UnknownFeature { .. }) => {
-            for target in written.iter().filter(|target| target.is_file()) {
-                std::fs::remove_file(target).map_err(|e| Failure::io(target, e))?;
-            }
-            Err(e.into())
+    if !args.json {
+        for target in &written {
+            let target = console.listed(target);
+            console.print(format_args!("{target}\n"))?;
         }
-        _ => Ok(()),
     }
+    Ok(written.iter().map(|target| json!(target.to_string_lossy())).collect())
 }
 
 fn target(shard: &Path, dir: Option<&Path>) -> PathBuf {
@@ -470,35 +491,11 @@ fn target(shard: &Path, dir: Option<&Path>) -> PathBuf {
     }
 }
 
-/// Returns the records of one shard that meet a filter.
-fn select(
-    path: &Path,
-    filter: &Filter,
-    args: &IndexArgs,
-    bar: &ProgressBar,
-) -> Outcome<(Subset, Vec<Warning>)> {
-    let mode = if args.rebuild { IndexMode::Memory } else { IndexMode::Auto };
-    let index = args.index()?.mode(mode).auto_limit(u64::MAX).threads(1);
-    let options = args.read.dataset(index).allow_missing(true);
-    // A shard may lack a feature that other shards have. `check_features` finds features that no shard has.
-    let columns = ColumnOptions {
-        unknown: true,
-        progress: Some(Arc::new(progress::callback(bar))),
-        ..ColumnOptions::default()
-    };
-    // The error names the shard, because the kinds of features may differ between shards.
-    let (dataset, in_shard) = (options.open(path)?, |e: tfseek::Error| e.in_file(path));
-    dataset.select(filter, &columns).map_err(|e| in_shard(e).into())
-}
-
-fn write(index: &Index, selected: Option<&Subset>, target: &Path) -> Outcome {
+fn write(index: &Index, target: &Path) -> Outcome {
     let io = |e| Failure::io(target, e);
     let mut file = BufWriter::new(Output::open(target, Existing::Replace).map_err(io)?);
-    let written = match selected {
-        Some(selected) => index::export_text(index, selected.iter(), &mut file),
-        None => index::export_text(index, 0..index.len(), &mut file),
-    };
-    written.map_err(|e| if matches!(e.kind(), ErrorKind::Io(_)) { e.in_file(target) } else { e })?;
+    index::export_text(index, 0..index.len(), &mut file)
+        .map_err(|e| if matches!(e.kind(), ErrorKind::Io(_)) { e.in_file(target) } else { e })?;
     file.flush().map_err(io)?;
     file.into_inner().map_err(|e| io(e.into_error()))?.commit().map_err(io)
 }

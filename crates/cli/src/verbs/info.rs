@@ -29,7 +29,7 @@ use std::path::{Path, PathBuf};
 use tfseek::example::MessageKind;
 use tfseek::index;
 use tfseek::paths::set_of;
-use tfseek::{Damage, ErrorKind, Feature, FeatureList, Gap, IndexMode, Tail, Warning};
+use tfseek::{Compression, Damage, ErrorKind, Feature, FeatureList, Gap, IndexMode, Tail, Warning};
 use tfseek_tfds::{FileSplit, FoundFeatures};
 use tfseek_tools::fields::{FieldSummary, PayloadSummary, PayloadType};
 use tfseek_tools::{Content, thousands};
@@ -56,7 +56,7 @@ struct FileSummary {
     path: PathBuf,
     /// Bytes on disk; `None` for standard input and pipes.
     size: Option<u64>,
-    compression: Option<&'static str>,
+    compression: Option<Compression>,
     /// Kind of the records, if one could be read.
     kind: Option<MessageKind>,
     /// Detected format of a file that is not a TFRecord file.
@@ -139,9 +139,7 @@ pub(crate) fn run(args: &InfoArgs, global: &GlobalArgs, console: &mut Console) -
                 console.print(format_args!("{}\n", as_json(&summary, &features, cache.as_ref())))?;
             } else if single {
                 print_block(&summary, global, console)?;
-                tfds::print_features(&features, "  ", console)?;
-                episodes.print("  ", global.bytes, console)?;
-                print_cache(cache.as_ref(), "  ", global, console)?;
+                print_set("  ", &features, &episodes, cache.as_ref(), global, console)?;
             } else {
                 rows.push(summary);
             }
@@ -160,18 +158,20 @@ pub(crate) fn run(args: &InfoArgs, global: &GlobalArgs, console: &mut Console) -
     }
     print_table(&rows, global, console)?;
     splits.print_table(console)?;
-    tfds::print_features(&features, "", console)?;
-    episodes.print("", global.bytes, console)?;
-    print_cache(cache.as_ref(), "", global, console)
+    print_set("", &features, &episodes, cache.as_ref(), global, console)
 }
 
-/// Prints the cache of objects on disk.
-fn print_cache(
-    cache: Option<&ObjectCache>,
+/// Prints what the files have in common: their features, episodes, and the cache of objects on disk.
+fn print_set(
     indent: &str,
+    features: &FoundFeatures,
+    episodes: &EpisodeSummary,
+    cache: Option<&ObjectCache>,
     global: &GlobalArgs,
     console: &mut Console,
 ) -> Outcome {
+    tfds::print_features(features, indent, console)?;
+    episodes.print(indent, global.bytes, console)?;
     let Some((folder, pieces, bytes, limit)) = cache else { return Ok(()) };
     let [bytes, limit] = [*bytes, *limit].map(|bytes| Size { bytes, exact: global.bytes });
     let dim = console.style(DIM);
@@ -299,7 +299,7 @@ fn count_records(
     records: &mut Records,
     summary: &mut FileSummary,
 ) -> tfseek::Result<()> {
-    let plain = summary.compression == Some("none");
+    let plain = summary.compression == Some(Compression::None);
     let regular = records::is_regular(path);
     let kind = Some(records.kind);
     let Some(first) = records.next()? else {
@@ -480,7 +480,7 @@ fn print_block(summary: &FileSummary, global: &GlobalArgs, console: &mut Console
         ("looks like", summary.looks_like.map(|format| format!("{format}, not a TFRecord file"))),
         ("records", summary.records.map(thousands)),
         ("size", size),
-        ("compression", summary.compression.map(str::to_owned)),
+        ("compression", summary.compression.map(|compression| compression.name().to_owned())),
         ("inflated", inflated.map(|bytes| size_of(bytes.bytes))),
         ("index", summary.index.clone()),
         ("index size", inflated.and(index_size)),
@@ -580,7 +580,7 @@ fn print_table(all: &[FileSummary], global: &GlobalArgs, console: &mut Console) 
     for f in all {
         let file = tfseek::error::printable(&f.path).to_string();
         let records = f.records.map_or("-".to_owned(), thousands);
-        let compression = f.compression.unwrap_or("-").to_owned();
+        let compression = f.compression.map_or("-", Compression::name).to_owned();
         let kind = match f.looks_like {
             Some(format) => format!("{format}, not TFRecord"),
             None => match f.payload_type() {
@@ -657,7 +657,7 @@ fn as_json(summary: &FileSummary, features: &FoundFeatures, cache: Option<&Objec
         "set": set_of(&summary.path).map(|set| set.to_string_lossy().into_owned()),
         "records": summary.records,
         "size": summary.size,
-        "compression": summary.compression,
+        "compression": summary.compression.map(Compression::name),
         // In the JSON of other verbs `index` is the number of a record.
         "index_file": summary.index,
         "index_bytes": summary.index_bytes,

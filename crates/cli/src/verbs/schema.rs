@@ -8,13 +8,14 @@ use crate::exit::{DATA, Failure, Outcome};
 use crate::progress::FileProgress;
 use crate::records::{self, Records};
 use crate::split::InputFile;
-use crate::{features, progress, text, warnings};
+use crate::{features, progress, text};
 use clap::Args;
 use std::path::Path;
 use tfseek::example::MessageKind;
 use tfseek::frame::OVERHEAD;
 use tfseek::schema::{Finding, Inference, code};
 use tfseek::{Compression, FeatureSpec};
+use tfseek_tools::warnings::kindless;
 
 #[derive(Debug, Args)]
 pub(crate) struct SchemaArgs {
@@ -75,7 +76,7 @@ pub(crate) fn run(args: &SchemaArgs, global: &GlobalArgs, console: &mut Console)
     for conflict in seen.findings().filter_map(|found| found.conflict()) {
         console.note(format_args!("tfseek: left out: {conflict}"));
     }
-    if let Some((message, _)) = warnings::kindless(&seen) {
+    if let Some((message, _)) = kindless(&seen) {
         console.note(format_args!("tfseek: {message}"));
     }
     if schema.features().is_empty() && schema.feature_lists().is_empty() {
@@ -176,7 +177,7 @@ fn observe(
                 return Err(Stop::FoundSequences);
             }
             Ok(records) => {
-                let is_plain = records.compression() == Compression::None.name();
+                let is_plain = records.compression() == Compression::None;
                 let mut progress = FileProgress::new(&bar, path, is_plain);
                 let outcome =
                     file(path, until, records, (&mut seen, args.payload.read, &mut skipped), &mut progress);

@@ -96,64 +96,73 @@ fn file(
         && let Ok(dataset) = indexed.open([path.path()])
     {
         warnings::print(dataset.warnings(), console);
-        let len = dataset.len();
+        numbers.end(Some(dataset.len()));
         let mut numbered = Numbered::new(dataset, args.print.payload.kind);
-        numbers.end(Some(len));
-        if let (TailCount::Last(n), false) = (args.n, condition.is_all()) {
-            return last_matching(n, &mut numbered, index, (condition, read, skipped), printer, console)
-                .map_err(|e| damage::explain(e, Reading::ByNumber));
-        }
-        let first = match args.n {
-            TailCount::Last(n) => len.saturating_sub(n),
-            TailCount::After(n) => n.min(len),
+        let printed = if let (TailCount::Last(n), false) = (args.n, condition.is_all()) {
+            last_matching(n, &mut numbered, index, (condition, read, skipped), printer, console)
+        } else {
+            let len = numbered.dataset.len();
+            let first = match args.n {
+                TailCount::Last(n) => len.saturating_sub(n),
+                TailCount::After(n) => n.min(len),
+            };
+            (first..len).try_for_each(|i| {
+                let item = NumberedRecord { index: index(i), ..numbered.get(i)? };
+                skipped.catch(read, printer.record(console, item))
+            })
         };
-        let printed = (first..len).try_for_each(|i| {
-            let item = NumberedRecord { index: index(i), ..numbered.get(i)? };
-            skipped.catch(read, printer.record(console, item))
-        });
         return printed.map_err(|e| damage::explain(e, Reading::ByNumber));
     }
     let mut records = Records::open(path, args.print.payload)?.numbered(before);
-    let n = match args.n {
-        TailCount::Last(n) => n,
+    match args.n {
+        TailCount::Last(n) => {
+            let (last, end) = keep_last(n, &mut records, (condition, read, &mut *skipped))?;
+            numbers.end(records.total());
+            let name = records::name(path);
+            for record in &last {
+                let printed = printer.record(console, record.numbered(&name));
+                skipped.catch(read, printed).map_err(|e| damage::explain(e, Reading::InOrder))?;
+            }
+            end
+        }
         TailCount::After(skip) => {
             let rest = (skip, HeadCount::First(u64::MAX));
             let printed = head::file(&mut records, rest, condition, (read, skipped), printer, console);
             numbers.end(records.total());
-            return printed;
+            printed
         }
-    };
-    let reading = Reading::InOrder;
-    condition.compare_names(&mut records)?;
+    }
+}
+
+/// Reads a file to its end or an error, which is returned beside the last `n` records before it.
+fn keep_last(
+    n: u64,
+    records: &mut Records,
+    (condition, read, skipped): (&mut Condition, ReadArgs, &mut SkippedErrors),
+) -> Outcome<(VecDeque<KeptRecord>, Outcome)> {
+    let failed = |e| Err(damage::explain(e, Reading::InOrder));
+    condition.compare_names(records)?;
     let mut last: VecDeque<KeptRecord> = VecDeque::new();
     let mut spare = KeptRecord::default();
-    let end = loop {
+    loop {
         let item = match records.next() {
             Ok(Some(item)) => item,
-            Ok(None) => break Ok(()),
-            // The last records before the damage are printed.
-            Err(e) => break Err(damage::explain(e.into(), reading)),
+            Ok(None) => return Ok((last, Ok(()))),
+            Err(e) => return Ok((last, failed(e.into()))),
         };
         match condition.accepts(&item) {
             Ok(true) => spare.set(item)?,
             Ok(false) => continue,
             Err(e) => match skipped.catch(read, Err(e)) {
                 Ok(()) => continue,
-                Err(e) => break Err(damage::explain(e, reading)),
+                Err(e) => return Ok((last, failed(e))),
             },
         }
         last.push_back(std::mem::take(&mut spare));
         if last.len() as u64 > n {
             spare = last.pop_front().unwrap_or_default();
         }
-    };
-    numbers.end(records.total());
-    let name = records::name(path);
-    for record in &last {
-        let printed = printer.record(console, record.numbered(&name));
-        skipped.catch(read, printed).map_err(|e| damage::explain(e, reading))?;
     }
-    end
 }
 
 /// Prints the last `n` records of an indexed file that meet a condition. They are searched from the end.

@@ -3,7 +3,7 @@
 use crate::args::{AccessArgs, GlobalArgs, IoMode, PathsArgs, PayloadArgs, WhereArgs};
 use crate::bytes::Size;
 use crate::console::Console;
-use crate::exit::{self, DATA, Failure, IO, Outcome, USAGE};
+use crate::exit::{DATA, Failure, IO, Outcome, USAGE};
 use crate::text::{self, count};
 use crate::{dataset, features, outputs, progress, store};
 use clap::Args;
@@ -14,6 +14,7 @@ use tfseek::Dataset;
 use tfseek::example::MessageKind;
 use tfseek::io::{Existing, Output, bare_url};
 use tfseek_tools::damage::is_damage;
+use tfseek_tools::hints::word;
 use tfseek_tools::thousands;
 use tfseek_view::{CommandWords, ViewError, ViewOptions, ViewSet, Viewer};
 
@@ -224,7 +225,7 @@ fn words(
 ) -> Outcome<CommandWords> {
     // Sound files need no option.
     let is_damaged = dataset.warnings().iter().any(|warning| warning.kind() == "damage_skipped");
-    let mut words: Vec<String> = paths.paths.iter().map(|path| exit::word(&shown(path))).collect();
+    let mut words: Vec<String> = paths.paths.iter().map(|path| word(&shown(path))).collect();
     if paths.allow_missing {
         words.push("--allow-missing".into());
     }
@@ -240,7 +241,7 @@ fn words(
         by_number.push("--io pread".into());
     }
     if let Some(dir) = &access.index_dir {
-        by_number.push(format!("--index-dir {}", exit::word(&dir.to_string_lossy())));
+        by_number.push(format!("--index-dir {}", word(&dir.to_string_lossy())));
     }
     let kind = match payload.kind.specified() {
         None => "",

@@ -40,8 +40,6 @@ pub(crate) const WRITERS: &[Case] = &[
     writes("index --pack p a b", "p.tfrp"),
     Case { args: "index --format dali a", target: Some("a.idx"), cold: false, code: 0 },
     writes("unpack --force u.gz", "u"),
-    writes("parse --force -s schema -o out.npz a", "out.npz"),
-    writes("parse --force -s schema -b 64 --batches -o out.npz a", "out.npz"),
     Case {
         args: "epoch -b 64 --threads 0 --json --state-out state a",
         target: Some("state"),
@@ -325,7 +323,6 @@ impl Prepared<'_> {
             "state",
             "s",
             "rest",
-            "out.npz",
             "p.tfrp",
             "r",
             "r.gz",

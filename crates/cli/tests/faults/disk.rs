@@ -53,11 +53,9 @@ fn a_real_full_disk() {
     fs::set_permissions(dir.path("disk"), fs::Permissions::from_mode(0o755)).unwrap();
     dir.shard("a", labels(0..3000));
     dir.shard("u.gz", labels(0..3000));
-    fs::write(dir.path("schema"), dir.run(&["schema", "--json", "a"]).out).unwrap();
     let mut seen = [0; 2];
     for (args, output) in [
         ("unpack --force u.gz -o disk/u", "u"),
-        ("parse --force -s schema -o disk/x.npz a", "x.npz"),
         ("salvage --force a disk/s", "s"),
         ("reshard --force --shuffle a --out disk/r", "r"),
         ("reshard --force --shuffle a --memory 60kB --out disk/r", "r"),

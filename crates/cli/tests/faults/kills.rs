@@ -11,15 +11,14 @@ use std::time::Duration;
 use tfseek::ExampleBuilder;
 
 /// The verbs that are killed: an index, an index with checkpoints, a column, a pack, an uncompressed file,
-/// arrays, statistics, and a shuffled file, in memory and through temporary files. `sets.rs` kills writers of
-/// several files.
-const KILLED: [&str; 9] = [
+/// statistics, and a shuffled file, in memory and through temporary files. `sets.rs` kills writers of several
+/// files.
+const KILLED: [&str; 8] = [
     "index --rebuild a",
     "index --rebuild u.gz",
     "index --rebuild --column label a",
     "index --pack p a b",
     "unpack --force u.gz",
-    "parse --force -s schema -o out.npz a",
     "stats --force --save st a u.gz -j 3",
     "reshard --force --shuffle a --out r",
     "reshard --force --shuffle --memory 5kB a u.gz --out r",
@@ -75,17 +74,13 @@ fn hundreds_of_kills() {
 fn an_interrupted_run_leaves_nothing() {
     let dir = Folder::new();
     let payload = |k: u8| ExampleBuilder::new().bytes("b", [vec![k; 1 << 20]]).encode().unwrap();
-    // More than `parse` keeps in memory.
     let bytes = fs::read(dir.shard("a", (0..40).map(payload))).unwrap();
     let packed = fs::read(dir.shard("a.gz", labels(0..50_000))).unwrap();
-    fs::write(dir.path("s"), dir.run(&["schema", "--json", "a"]).out).unwrap();
     fs::write(dir.path("labels"), dir.run(&["schema", "--json", "a.gz"]).out).unwrap();
     let json = dir.run(&["cat", "-f", "json", "a.gz"]).out.into_bytes();
     let bare = dir.command(&["cat", "--bare", "a"]).output().unwrap().stdout;
     fs::create_dir(dir.path("out")).unwrap();
-    let runs: [(&[&str], &[u8]); 7] = [
-        (&["parse", "-", "-s", "s", "-b", "4", "-o", "out/x"], &bytes),
-        (&["parse", "-", "-s", "s", "-b", "4", "--batches", "-o", "out/x"], &bytes),
+    let runs: [(&[&str], &[u8]); 5] = [
         (&["stats", "-", "--save", "out/x"], &bytes),
         (&["stats", "-", "--tfdv", "out/x"], &packed[..packed.len() - 100]),
         (&["unpack", "-", "-o", "out/x"], &packed[..packed.len() - 100]),

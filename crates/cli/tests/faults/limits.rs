@@ -23,7 +23,7 @@ const VERBS: &[&str] = &[
     "get data 777 --io pread",
     "get u.gz 19000",
     "unpack --force u.gz",
-    "parse --force -s schema -b 64 --batches -o out.npz data",
+    "parse -s schema -b 64 data",
     "grep -c label>=0 data u.gz -j 3",
     "stats --json data u.gz -j 3",
     "stats --force --save st data",

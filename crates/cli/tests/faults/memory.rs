@@ -29,7 +29,7 @@ const VERBS: &[&str] = &[
     "schema --json X",
     "stats --json X -j 2",
     "validate --json -s schema X",
-    "parse -b 2 -s schema -o out.npz X",
+    "parse -b 2 -s schema X",
     "salvage X out",
     "reshard --shuffle --out out X",
     "reshard --shuffle --memory 100kB --out out@2 X",

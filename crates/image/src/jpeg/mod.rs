@@ -48,7 +48,7 @@ impl Header {
                     // A block has a bit at least for its first coefficient, and one for the end of the
                     // others.
                     let least = if frame.progressive { 1 } else { 2 };
-                    let fits = (data.len() - at).saturating_mul(8) / least >= frame.blocks();
+                    let fits = data.len() - at >= (frame.blocks() * least).div_ceil(8);
                     if frame.width * frame.height <= MOST_PIXELS && !fits {
                         return Err(PictureFault::Truncated);
                     }

@@ -222,9 +222,9 @@ fn other_forms_are_errors() {
         (&b""[..], "expected a JPEG, PNG, BMP or GIF picture, found no bytes"),
         (b"RIFF....WEBPVP8 ", "expected a JPEG, PNG, BMP or GIF picture, found a WebP"),
         (b"text", "expected a JPEG, PNG, BMP or GIF picture, found a text"),
-        (b"\x89PN", "expected a JPEG, PNG, BMP or GIF picture, found the beginning of one"),
-        (b"GIF8", "GIF: the data end before all pixels"),
-        (b"BM", "BMP: the data end before all pixels"),
+        (b"\x89PN", "expected a JPEG, PNG, BMP or GIF picture, found other bytes"),
+        (b"GIF89a", "GIF: the data end before all pixels"),
+        (b"BM............\x28\0\0\0", "BMP: the data end before all pixels"),
     ] {
         assert_eq!(bytes(3).shape(file).unwrap_err().to_string(), expected);
     }
@@ -251,7 +251,8 @@ fn bmps_of_other_kinds_are_errors() {
         (with(&bmp, 18, &[0, 0, 0, 0x80]), "BMP: invalid size"),
         (with(&bmp, 22, &[0]), "BMP: invalid size"),
         (with(&bmp, 10, &[53]), "BMP: invalid offset of the pixels"),
-        (with(&bmp, 14, &[0xff; 4]), "BMP: invalid offset of the pixels"),
+        (with(&bmp, 14, &[124]), "BMP: invalid offset of the pixels"),
+        (with(&bmp, 14, &[0xff; 4]), "expected a JPEG, PNG, BMP or GIF picture, found other bytes"),
         (with(&bmp, 10, &[55]), "BMP: the data end before all pixels"),
         (with(&bmp, 10, &[0xff; 4]), "BMP: the data end before all pixels"),
         (with(&bmp, 22, &[0, 0, 0, 0x80]), "BMP: the data end before all pixels"),

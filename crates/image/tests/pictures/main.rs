@@ -270,9 +270,9 @@ fn other_bytes_are_named() {
             b"/9j/4AAQSkZJRgAB+/8=\n",
             "expected a JPEG or PNG picture, found a picture in base64, which is to be decoded before it is written",
         ),
-        (b"\x89PN", "expected a JPEG or PNG picture, found the beginning of one"),
-        (b"\xff\xd8", "JPEG: the data end before all pixels"),
-        (b"\x89PNG\r\n\x1a\n", "PNG: the data end before all pixels"),
+        (b"\x89PN", "expected a JPEG or PNG picture, found other bytes"),
+        (b"\xff\xd8\xff\xe0\0\x10JFIF\0\x01", "JPEG: the data end before all pixels"),
+        (b"\x89PNG\r\n\x1a\n\0\0\0\r", "PNG: the data end before all pixels"),
     ] {
         assert_eq!(decode::<u8>(file, 3).unwrap_err().to_string(), expected);
     }

@@ -5,8 +5,8 @@ use super::*;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use tfseek::io::Store;
-use tfseek_rlds::{EpisodeKey, EpisodeKeys, EpisodeOptions, EpisodeValues, Episodes, Windows};
 use tfseek::{DType, ExampleBuilder, Shuffle};
+use tfseek_rlds::{EpisodeKey, EpisodeKeys, EpisodeOptions, EpisodeValues, Episodes, Windows};
 
 /// Set in the process that forks.
 const FORKS: &str = "TFSEEK_TEST_FORKS";

@@ -10,7 +10,7 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use tfseek::frame::put_record;
-use tfseek::{ExampleBuilder, FeatureBuf, KeyOrder};
+use tfseek::{ExampleBuilder, FeatureBuf};
 
 /// Returns Criterion settings with which a bench takes one to two minutes.
 #[cfg(feature = "criterion")]
@@ -91,7 +91,6 @@ pub fn shard_in(dir: &Path, total: u64, mean: u64) -> PathBuf {
 /// bytes per feature.
 pub fn example(rng: &mut Rng, n: usize) -> Vec<u8> {
     let mut builder = ExampleBuilder::new();
-    builder = builder.key_order(KeyOrder::Given);
     for k in 0..n {
         let feature = match k % 3 {
             0 => {

@@ -1,8 +1,9 @@
 //! Five shapes of Examples that are typical of training data, each with the schema that a user would write.
 
 use crate::rng::Rng;
+use tfseek::FeatureBuf;
+use tfseek::example::{FeatureSlice, put_example};
 use tfseek::schema::{DType, FeatureSpec, Schema};
-use tfseek::{ExampleBuilder, FeatureBuf, KeyOrder};
 
 /// Number of rows per batch, also in the benches of other libraries.
 pub const BATCH: usize = 256;
@@ -185,7 +186,7 @@ impl Shape {
         let mut shuffle = Rng::new(1);
         let mut key_order: Vec<usize> = (0..self.features.len()).collect();
         let record = |_| {
-            let mut values: Vec<_> = self.features.iter().map(|f| Some(f.values(&mut rng))).collect();
+            let values: Vec<FeatureBuf> = self.features.iter().map(|f| f.values(&mut rng)).collect();
             match order {
                 Order::Same => {}
                 Order::Own => {
@@ -195,16 +196,39 @@ impl Shape {
                 }
                 Order::Two => key_order.reverse(),
             }
-            let mut builder = ExampleBuilder::new();
-            builder = builder.key_order(KeyOrder::Given);
-            for &k in &key_order {
-                builder =
-                    builder.feature(self.features[k].key.as_str(), values[k].take().unwrap_or_default());
-            }
-            builder.encode().expect("far below the limit")
+            let features: Vec<_> =
+                key_order.iter().map(|&k| (self.features[k].key.as_str(), &values[k])).collect();
+            in_order(&features)
         };
         (0..records).map(record).collect()
     }
+}
+
+/// Returns an Example with these features, in this order.
+fn in_order(features: &[(&str, &FeatureBuf)]) -> Vec<u8> {
+    let strings: Vec<Vec<&[u8]>> = features
+        .iter()
+        .map(|(_, feature)| match feature {
+            FeatureBuf::Bytes(values) => values.iter().map(Vec::as_slice).collect(),
+            _ => Vec::new(),
+        })
+        .collect();
+    let slices: Vec<(&str, FeatureSlice<'_>)> = features
+        .iter()
+        .zip(&strings)
+        .map(|((key, feature), strings)| {
+            let slice = match feature {
+                FeatureBuf::None => FeatureSlice::None,
+                FeatureBuf::Bytes(_) => FeatureSlice::Bytes(strings),
+                FeatureBuf::Float(values) => FeatureSlice::Float(values),
+                FeatureBuf::Int64(values) => FeatureSlice::Int64(values),
+            };
+            (*key, slice)
+        })
+        .collect();
+    let mut payload = Vec::new();
+    put_example(&slices, &mut payload).expect("far below the limit");
+    payload
 }
 
 /// Returns the key of feature `k`, which has 17 bytes.

@@ -9,7 +9,7 @@ mod plan;
 use super::rng::Rng;
 use super::twin::Feature;
 use tfseek::example::FeatureBuf;
-use tfseek::schema::{ByteOrder, DType, FeatureSpec, Partition, Schema, SchemaBuilder, SplitsDType};
+use tfseek::schema::{DType, FeatureSpec, Partition, Schema, SchemaBuilder, SplitsDType};
 use tfseek::tensor::TensorDType;
 
 /// Options of generated payloads. Probabilities are in 256ths.
@@ -68,7 +68,7 @@ pub fn schema_of_arrays(rng: &mut Rng) -> Schema {
             shape.insert(0, None);
         }
         let spec = if rng.chance(128) {
-            FeatureSpec::Raw { dtype, shape, byte_order: rng.pick(&[ByteOrder::Little, ByteOrder::Big]) }
+            FeatureSpec::Raw { dtype, shape, little_endian: rng.pick(&[true, false]) }
         } else {
             FeatureSpec::Tensor { dtype, shape }
         };

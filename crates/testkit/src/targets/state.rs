@@ -107,7 +107,7 @@ impl RankRun {
         assert_eq!((cursor.epoch(), cursor.position()), (state.epoch, state.position));
         let saved = cursor.state(FINGERPRINT).unwrap();
         // Edited weights of a mix are a change of weights.
-        if !matches!(self.spec, Spec::Mixture(_) | Spec::Mix(_)) {
+        if !matches!(self.spec, Spec::Mix(_)) {
             assert_eq!(saved, *state);
         }
         cursor.begin().unwrap();
@@ -144,7 +144,7 @@ impl RankRun {
             }
             // The epochs of a mixture end where its positions exceed u64.
             let Ok(after) = cursor.state(FINGERPRINT) else {
-                assert!(matches!(self.spec, Spec::Mixture(_) | Spec::Mix(_)) && epochs > 0);
+                assert!(matches!(self.spec, Spec::Mix(_)) && epochs > 0);
                 continue;
             };
             assert_eq!(
@@ -176,12 +176,12 @@ fn spec(kind: u8, n: u64, script: &mut Script<'_>, mixed: bool) -> Spec {
                 let (weight, inner) = (u64::from(script.u8()), spec(script.u8(), n, script, false));
                 Component::new(weight, inner)
             });
-            let components = components.collect();
-            match script.u8() % 4 {
-                0 => Spec::Mix(MixSpec::new(components).stop(MixStop::First)),
-                1 => Spec::Mix(MixSpec::new(components).stop(MixStop::All)),
-                _ => Spec::Mixture(components),
-            }
+            let mix = MixSpec::new(components.collect());
+            Spec::Mix(match script.u8() % 4 {
+                0 => mix.stop(MixStop::First),
+                1 => mix.stop(MixStop::All),
+                _ => mix,
+            })
         }
         _ => Spec::Global,
     }

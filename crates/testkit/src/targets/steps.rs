@@ -10,8 +10,8 @@ use std::sync::OnceLock;
 use std::time::{Duration, SystemTime};
 use tfseek::index::IndexOptions;
 use tfseek::io::Region;
-use tfseek_rlds::{EpisodeKey, EpisodeOptions, EpisodeTable, Episodes};
 use tfseek::{DatasetOptions, Example, IndexMode};
+use tfseek_rlds::{EpisodeKey, EpisodeOptions, EpisodeTable, Episodes};
 
 /// Tests payloads of episodes with some bytes changed, and files of tables.
 ///

@@ -6,7 +6,7 @@ use super::super::twin::{Feature, Key};
 use super::{CellResult, MOST_ROWS, partition_key};
 use std::collections::BTreeMap;
 use tfseek::error::Category;
-use tfseek::schema::{ByteOrder, DType, FeatureSpec, Partition, Schema};
+use tfseek::schema::{DType, FeatureSpec, Partition, Schema};
 use tfseek::tensor::TensorDType;
 
 /// The values of a column in one row, or in one step of a row's feature list.
@@ -167,7 +167,7 @@ pub(super) fn extract_feature(
 /// Extracts the array of a byte string, element by element.
 fn array(spec: &FeatureSpec, string: &[u8]) -> CellResult<CellValues> {
     let (dtype, shape, dims, elements) = match spec {
-        FeatureSpec::Raw { dtype, shape, byte_order } => {
+        FeatureSpec::Raw { dtype, shape, little_endian } => {
             let size = dtype.size().unwrap();
             let item: usize = shape.iter().flatten().product();
             let mut dims: Vec<u64> = shape.iter().flatten().map(|&dim| dim as u64).collect();
@@ -180,12 +180,12 @@ fn array(spec: &FeatureSpec, string: &[u8]) -> CellResult<CellValues> {
             let complex = matches!(dtype, TensorDType::Complex64 | TensorDType::Complex128);
             let number = if complex { size / 2 } else { size };
             let element = |bytes: &[u8]| -> Vec<u8> {
-                match (dtype, byte_order) {
-                    (TensorDType::Bool, _) => vec![u8::from(bytes[0] != 0)],
-                    (_, ByteOrder::Little) => bytes.to_vec(),
-                    (_, ByteOrder::Big) => {
-                        bytes.chunks(number).flat_map(|number| number.iter().rev().copied()).collect()
-                    }
+                if *dtype == TensorDType::Bool {
+                    vec![u8::from(bytes[0] != 0)]
+                } else if *little_endian {
+                    bytes.to_vec()
+                } else {
+                    bytes.chunks(number).flat_map(|number| number.iter().rev().copied()).collect()
                 }
             };
             (*dtype, shape, dims, Some(string.chunks(size).map(element).collect()))

@@ -1,18 +1,15 @@
-//! The forms of records: decoded, as JSON, as fields of unknown messages, as arrays of an archive, as bytes
-//! without framing, and their digests.
+//! The forms of records: decoded, as JSON, as fields of unknown messages, as bytes without framing, and their
+//! digests.
 
-mod archive;
 pub mod bare;
 pub(crate) mod content;
 pub mod digest;
 pub mod encode;
 pub mod fields;
-mod npz;
 pub mod proto_json;
 pub mod record_json;
 mod selection;
 
 pub use content::Content;
-pub use npz::NpzWriter;
 pub use selection::FeatureSelection;
 pub(crate) use selection::SeenNames;

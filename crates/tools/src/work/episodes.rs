@@ -4,9 +4,9 @@ use super::faults::{FaultKind, RecordFaults, wrong};
 use super::pictures::{PixelMemory, form_of};
 use tfseek::TensorDType;
 use tfseek::error::FeatureError;
-use tfseek_rlds::EpisodeTable;
 use tfseek::{Error, Example, Feature, Record, Result};
 use tfseek_image::PictureForm;
+use tfseek_rlds::EpisodeTable;
 use tfseek_tfds::{EpisodeWindows, Episodes, Features, LeafClass, LeafFeature, TfdsError};
 
 /// The checks of a feature with steps.

@@ -57,10 +57,11 @@ impl RequestedRecords {
             // A record that cannot be located is an error when it is read.
             dataset.index(self.shard).and_then(|index| index.locate(at)).map_or(0, |span| span.payload_len)
         };
-        let mut bytes = self.pending.iter().fold(0u64, |sum, i| sum.saturating_add(len(*i)));
+        // Records of one shard do not overlap.
+        let mut bytes: u64 = self.pending.iter().map(|i| len(*i)).sum();
         while bytes < REQUESTED_BYTES && self.pending.len() < REQUESTED {
             let Some(i) = next() else { return };
-            bytes = bytes.saturating_add(len(i));
+            bytes += len(i);
             self.pending.push_back(i);
         }
     }

@@ -264,7 +264,8 @@ impl PixelMemory {
 
 /// Returns memory for this number of values.
 fn room<T: Copy + Default>(memory: &mut Vec<T>, values: usize) -> std::result::Result<&mut [T], ImageError> {
-    memory.try_reserve(values.saturating_sub(memory.len())).map_err(|_| ImageError::Memory)?;
+    memory.truncate(values);
+    memory.try_reserve(values - memory.len()).map_err(|_| ImageError::Memory)?;
     memory.resize(values, T::default());
     Ok(memory)
 }

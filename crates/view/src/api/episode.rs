@@ -84,16 +84,7 @@ impl<'a> StepValue<'a> {
         if !stored.leaf.description.is_empty() {
             fields.insert("about".into(), texts.bytes(stored.leaf.description.as_bytes()));
         }
-        let problem = match (self.feature.kind(), self.width) {
-            (None, _) => Some("the record does not have it".to_owned()),
-            (_, Some(width)) if self.steps() != Some(steps) => Some(format!(
-                "expected {} values for {steps} steps, found {}",
-                steps.saturating_mul(width),
-                self.feature.len()
-            )),
-            _ => None,
-        };
-        if let Some(problem) = problem {
+        if let Some(problem) = self.problem(steps) {
             fields.insert("role".into(), "other".into());
             fields.insert("problem".into(), problem.into());
             return value;
@@ -106,35 +97,12 @@ impl<'a> StepValue<'a> {
                 fields.insert("media".into(), json!(payload_type(first)));
             }
             ("text", Feature::Bytes(list)) => {
-                let mut runs: Vec<Value> = Vec::new();
-                let mut last = None;
-                let mut until = steps;
-                for (step, text) in
-                    list.iter().enumerate().filter(|(_, text)| last.replace(*text) != Some(*text))
-                {
-                    if runs.len() == MAX_RUNS {
-                        until = step;
-                        break;
-                    }
-                    runs.push(json!({ "from": step, "text": texts.bytes(text) }));
-                }
+                let (runs, until) = text_runs(list.iter(), steps, texts);
                 fields.insert("runs".into(), runs.into());
                 fields.insert("until".into(), until.into());
             }
             ("flag", Feature::Int64(list)) => {
-                let mut runs = Vec::<[usize; 2]>::new();
-                let mut until = steps;
-                for (step, _) in list.iter().enumerate().filter(|(_, flag)| *flag != 0) {
-                    let full = runs.len() == MAX_RUNS;
-                    match runs.last_mut() {
-                        Some([_, end]) if *end == step => *end = step + 1,
-                        _ if full => {
-                            until = step;
-                            break;
-                        }
-                        _ => runs.push([step, step + 1]),
-                    }
-                }
+                let (runs, until) = flag_runs(list.iter(), steps);
                 fields.insert("runs".into(), json!(runs));
                 fields.insert("until".into(), until.into());
             }
@@ -142,6 +110,50 @@ impl<'a> StepValue<'a> {
         }
         value
     }
+
+    /// Returns why the value is not one of each of `steps` steps.
+    fn problem(&self, steps: usize) -> Option<String> {
+        match (self.feature.kind(), self.width) {
+            (None, _) => Some("the record does not have it".to_owned()),
+            (_, Some(width)) if self.steps() != Some(steps) => Some(format!(
+                "expected {} values for {steps} steps, found {}",
+                steps.saturating_mul(width),
+                self.feature.len()
+            )),
+            _ => None,
+        }
+    }
+}
+
+/// Returns the runs of equal texts, each with its first step, and the step before which they end.
+fn text_runs<'a>(
+    list: impl Iterator<Item = &'a [u8]>,
+    steps: usize,
+    texts: &mut ValueWriter,
+) -> (Vec<Value>, usize) {
+    let mut runs = Vec::new();
+    let mut last = None;
+    for (step, text) in list.enumerate().filter(|(_, text)| last.replace(*text) != Some(*text)) {
+        if runs.len() == MAX_RUNS {
+            return (runs, step);
+        }
+        runs.push(json!({ "from": step, "text": texts.bytes(text) }));
+    }
+    (runs, steps)
+}
+
+/// Returns the ranges of steps whose flag is set, and the step before which they end.
+fn flag_runs(list: impl Iterator<Item = i64>, steps: usize) -> (Vec<[usize; 2]>, usize) {
+    let mut runs = Vec::<[usize; 2]>::new();
+    for (step, _) in list.enumerate().filter(|(_, flag)| *flag != 0) {
+        let full = runs.len() == MAX_RUNS;
+        match runs.last_mut() {
+            Some([_, end]) if *end == step => *end = step + 1,
+            _ if full => return (runs, step),
+            _ => runs.push([step, step + 1]),
+        }
+    }
+    (runs, steps)
 }
 
 /// Returns the number of steps of an episode, what its steps have, and the values of the episode itself. One

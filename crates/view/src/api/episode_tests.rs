@@ -2,8 +2,8 @@ use super::tests::{PNG, api, ask, request, write};
 use crate::http::Answers;
 use serde_json::{Value, json};
 use std::path::Path;
-use tfseek_rlds::EpisodeOptions;
 use tfseek::{DatasetOptions, ExampleBuilder, IndexMode};
+use tfseek_rlds::EpisodeOptions;
 use tfseek_tfds::{Episodes, Features};
 
 fn class(name: &str, content: &Value) -> Value {

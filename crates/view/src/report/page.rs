@@ -11,7 +11,7 @@ use tfseek::example::MessageKind;
 use tfseek::{Damage, Filter};
 use tfseek_tools::grep::{Grep, GrepOptions};
 use tfseek_tools::sample::Random;
-use tfseek_tools::stats::{StatsOptions, StatsProgress};
+use tfseek_tools::stats::{Statistics, StatsOptions, StatsProgress};
 use tfseek_tools::{sizes, thousands};
 
 /// Number of records in a report.
@@ -41,7 +41,6 @@ pub fn report(
 ) -> Result<String, ViewError> {
     let failed = |e: &dyn std::fmt::Display| ViewError::Data(e.to_string());
     let threads = options.thread_count();
-    let dataset = set.dataset().clone();
     let condition =
         condition.map(|filter| set.features().filter(filter)).transpose().map_err(|e| failed(&e))?;
     let condition = condition.as_ref();
@@ -52,65 +51,19 @@ pub fn report(
         kind: set.specified_kind(),
         ..StatsOptions::default()
     };
-    let mut stats = stats.run_dataset(&dataset, None, None, report).map_err(|e| failed(&e))?;
+    let mut stats = stats.run_dataset(set.dataset(), None, None, report).map_err(|e| failed(&e))?;
     stats.value_names = set.features().label_names();
     let json: Value = serde_json::from_str(&stats.json()).map_err(|e| failed(&e))?;
-    let matches =
-        condition.map(|filter| matches(&set, filter, threads)).transpose().map_err(|e| failed(&e))?;
-    let drawn: Vec<u64> = match &matches {
-        Some(matches) => Random::new(SEED)
-            .draw(SAMPLES, matches.len() as u64)
-            .filter_map(|k| matches.get(usize::try_from(k).ok()?).copied())
-            .collect(),
-        None => Random::new(SEED).draw(SAMPLES, dataset.len()).collect(),
-    };
-    let name = set.name().to_owned();
-    let kind = match set.kind_of(0) {
-        MessageKind::Other => "record",
-        kind => kind.name(),
-    };
-    let bytes = dataset.shards().enumerate().map(|(s, shard)| bytes_of(&dataset, s, shard.path)).sum();
-    let (ranges, damaged) = set.damage();
-    let api = options.api(vec![set])?;
+    let drawn = draw(&set, condition, threads).map_err(|e| failed(&e))?;
 
     let mut page = Html::default();
     page.markup(HEAD);
-    page.element("title", &name);
+    page.element("title", set.name());
     let (shared, features) = shared_style();
     page.nested("style", |page| [shared, features, STYLE].into_iter().for_each(|rules| page.markup(rules)));
     page.markup("</head><body><main>");
-    page.nested("header class=\"column\"", |page| {
-        page.element("h1", &name);
-        let things = |n: u64, name: &str| format!("{} {name}{}", thousands(n), if n == 1 { "" } else { "s" });
-        let shards = things(dataset.shards().len() as u64, "shard");
-        let records = things(dataset.len(), kind);
-        page.element(
-            "p class=\"muted\"",
-            format_args!(
-                "{records} · {shards} · {} · tfseek {}",
-                sizes::text(bytes),
-                env!("CARGO_PKG_VERSION")
-            ),
-        );
-        if let Some(filter) = condition {
-            page.nested("p class=\"note\"", |page| {
-                page.text("Statistics and records are those that meet: ");
-                page.element("code", filter);
-                page.text(format_args!(" ({})", things(stats.records(), "record")));
-            });
-        }
-        let note = "p class=\"note warning\"";
-        if ranges > 0 {
-            let ranges = things(ranges, "damaged range");
-            page.element(note, format_args!("{} in {ranges} are left out.", things(damaged, "byte")));
-        }
-        if let Some(first) = &stats.first_skipped {
-            page.element(
-                note,
-                format_args!("Left out: {}. The first: {first}", things(stats.skipped, "record")),
-            );
-        }
-    });
+    page.nested("header class=\"column\"", |page| header(page, &set, condition, &stats));
+    let api = options.api(vec![set])?;
     let section = |page: &mut Html, title: &str, content: &dyn Fn(&mut Html)| {
         page.nested("section class=\"panel\"", |page| {
             page.element("h2", title);
@@ -131,6 +84,51 @@ pub fn report(
     });
     page.markup("</main></body></html>\n");
     Ok(page.finish())
+}
+
+/// Writes the name and the size of a set, and which of its records are counted.
+fn header(page: &mut Html, set: &ViewSet, condition: Option<&Filter>, stats: &Statistics) {
+    let things = |n: u64, name: &str| format!("{} {name}{}", thousands(n), if n == 1 { "" } else { "s" });
+    let dataset = set.dataset();
+    let kind = match set.kind_of(0) {
+        MessageKind::Other => "record",
+        kind => kind.name(),
+    };
+    let shards = things(dataset.shards().len() as u64, "shard");
+    let records = things(dataset.len(), kind);
+    let bytes = dataset.shards().enumerate().map(|(s, shard)| bytes_of(dataset, s, shard.path)).sum();
+    let bytes = sizes::text(bytes);
+    let version = env!("CARGO_PKG_VERSION");
+    page.element("h1", set.name());
+    page.element("p class=\"muted\"", format_args!("{records} · {shards} · {bytes} · tfseek {version}"));
+    if let Some(filter) = condition {
+        page.nested("p class=\"note\"", |page| {
+            page.text("Statistics and records are those that meet: ");
+            page.element("code", filter);
+            page.text(format_args!(" ({})", things(stats.records(), "record")));
+        });
+    }
+    let note = "p class=\"note warning\"";
+    let (ranges, damaged) = set.damage();
+    if ranges > 0 {
+        let ranges = things(ranges, "damaged range");
+        page.element(note, format_args!("{} in {ranges} are left out.", things(damaged, "byte")));
+    }
+    if let Some(first) = &stats.first_skipped {
+        let skipped = things(stats.skipped, "record");
+        page.element(note, format_args!("Left out: {skipped}. The first: {first}"));
+    }
+}
+
+/// Returns the numbers of random records, of all or of those that meet a condition.
+fn draw(set: &ViewSet, condition: Option<&Filter>, threads: usize) -> tfseek::Result<Vec<u64>> {
+    let mut random = Random::new(SEED);
+    let Some(filter) = condition else {
+        return Ok(random.draw(SAMPLES, set.dataset().len()).collect());
+    };
+    let matches = matches(set, filter, threads)?;
+    let drawn = random.draw(SAMPLES, matches.len() as u64);
+    Ok(drawn.filter_map(|k| matches.get(usize::try_from(k).ok()?).copied()).collect())
 }
 
 /// Returns the numbers of the first matches of a condition.

@@ -215,12 +215,12 @@ fn histogram(page: &mut Html, values: &Value, (name, kind): (&str, &str), top: &
             (false, _) => format!("{} to {}{unit}", number(&bucket["low"]), number(&bucket["high"])),
         }
     };
-    let n = buckets.len();
     page.nested("div class=\"histogram\"", |page| {
         page.nested("div class=\"scale small muted\"", |page| {
             page.element("span", percent(most, all));
             page.element("span", "0");
         });
+        let n = buckets.len();
         let left = LEAST.saturating_sub(n) * 5;
         let width = LEAST.max(n) * 10;
         page.markup(&format!(
@@ -229,42 +229,40 @@ fn histogram(page: &mut Html, values: &Value, (name, kind): (&str, &str), top: &
         page.element("title", format_args!("{name}: {n} bars"));
         for (k, (bucket, count)) in buckets.iter().zip(&counts).enumerate() {
             let height = if *count > 0.0 { (100.0 / HEIGHT).max(100.0 * count / most) } else { 0.0 };
-            page.nested("g class=\"column-bar fixed\"", |page| {
-                page.element(
-                    "title",
-                    format_args!("{}: {}, {}", label(bucket), thousands(*count as u64), percent(*count, all)),
-                );
-                let x = k * 10;
-                page.markup(&format!("<rect class=\"hit\" x=\"{x}\" width=\"10\" height=\"100\"/>"));
-                let x = x as f64 + 0.5;
-                let y = 100.0 - height;
-                page.markup(&format!(
-                    "<rect class=\"fill\" x=\"{x}\" y=\"{y:.2}\" width=\"9\" height=\"{height:.2}\"/>"
-                ));
-            });
+            let title = format!("{}: {}, {}", label(bucket), thousands(*count as u64), percent(*count, all));
+            page.nested("g class=\"column-bar fixed\"", |page| bar(page, k, height, &title));
         }
         page.markup("</svg>");
-        let note = match (kind, at(values, "/bars/scale") == "log") {
-            ("bytes", true) => "length in bytes, log scale",
-            ("bytes", false) => "length in bytes",
-            (_, true) => "log scale",
-            _ => "",
-        };
         let (few, ends) = match buckets {
             buckets if n < LEAST => (" few", buckets.iter().map(label).collect()),
-            _ => (
-                "",
-                vec![
-                    number(&values["min"]),
-                    note.to_owned(),
-                    if n > 1 { number(&values["max"]) } else { String::new() },
-                ],
-            ),
+            _ => ("", ends(values, kind, n)),
         };
         page.nested(&format!("div class=\"axis{few}\""), |page| {
             ends.iter().for_each(|end| page.element("span", end))
         });
     });
+}
+
+/// Writes bar `k` of a histogram, whose height is a percentage.
+fn bar(page: &mut Html, k: usize, height: f64, title: &str) {
+    page.element("title", title);
+    let x = k * 10;
+    page.markup(&format!("<rect class=\"hit\" x=\"{x}\" width=\"10\" height=\"100\"/>"));
+    let x = x as f64 + 0.5;
+    let y = 100.0 - height;
+    page.markup(&format!("<rect class=\"fill\" x=\"{x}\" y=\"{y:.2}\" width=\"9\" height=\"{height:.2}\"/>"));
+}
+
+/// Returns the texts below a histogram of `n` bars: the ends of its axis, and its scale between them.
+fn ends(values: &Value, kind: &str, n: usize) -> Vec<String> {
+    let note = match (kind, at(values, "/bars/scale") == "log") {
+        ("bytes", true) => "length in bytes, log scale",
+        ("bytes", false) => "length in bytes",
+        (_, true) => "log scale",
+        _ => "",
+    };
+    let last = if n > 1 { number(&values["max"]) } else { String::new() };
+    vec![number(&values["min"]), note.to_owned(), last]
 }
 
 /// Returns the value at a JSON pointer, null without one.

@@ -5,8 +5,8 @@
 //! | [`first`] | the first varint of some bytes | | a byte at a time |
 //! | [`WireReader::varint`](super::WireReader::varint) | the same, with errors | one or two bytes, inlined | [`first`] |
 //! | [`decode_one`], [`decode_few`] | chunks of one or a few values | `short.rs`: a word at a time, no branch on a length | [`first`] |
-//! | [`decode`] | all values of a chunk | `avx512.rs`, `avx2.rs`: blocks of 64 bytes | [`decode_slow`]: eight values of one byte, otherwise [`first`] |
-//! | [`count`] | the number of values of a chunk, validated | `avx2.rs` | [`count_slow`]: a word at a time |
+//! | [`decode`] | all values of a chunk | `avx512.rs`, `avx2.rs`: blocks of 64 bytes | `decode_slow`: eight values of one byte, otherwise [`first`] |
+//! | [`count`] | the number of values of a chunk, validated | `avx2.rs` | `count_slow`: a word at a time |
 //!
 //! A packed chunk is counted and validated in one pass. It can then be decoded without errors.
 

@@ -2,9 +2,7 @@
 
 use arrow_schema::Schema as ArrowSchema;
 use std::collections::BTreeMap;
-use tfseek::example::{
-    Example, ExampleBuf, Feature, FeatureBuf, KeyOrder, SequenceExample, SequenceExampleBuf,
-};
+use tfseek::example::{Example, ExampleBuf, Feature, FeatureBuf, SequenceExample, SequenceExampleBuf};
 use tfseek::schema::{DType, FeatureSpec, Partition, Schema, SplitsDType};
 use tfseek_arrow::{ByteStrings, Converter, Encoder, EncoderOptions, Options, Tensors};
 use tfseek_testkit::rng::Rng;
@@ -156,10 +154,10 @@ fn inverse(sequence: bool) {
                         feature_lists: feature_lists(found, &schema, &arrow),
                         ..SequenceExampleBuf::default()
                     };
-                    want.encode(KeyOrder::Python)?
+                    want.encode()?
                 } else {
                     let features = features(Example::new(original), schema.features(), &arrow);
-                    ExampleBuf { features, has_features: true }.encode(KeyOrder::Python)?
+                    ExampleBuf { features, has_features: true }.encode()?
                 };
                 assert_eq!(payload, want, "seed {seed}, row {row}: {schema:?}");
                 row += 1;

@@ -1,6 +1,6 @@
 //! `tfseek index --steps`: the tables of the steps of episodes.
 
-use super::{IndexArgs, IndexReport, elsewhere};
+use super::{IndexArgs, elsewhere};
 use crate::args::{self, GlobalArgs, PathsArgs, ReadArgs};
 use crate::bytes::Size;
 use crate::console::Console;
@@ -8,7 +8,7 @@ use crate::exit::Outcome;
 use crate::split::{SplitPath, failure};
 use crate::text::count;
 use crate::{features, progress, records, store, warnings};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -72,23 +72,68 @@ pub(super) fn sets(
     Ok(sets)
 }
 
+/// The tables of all shards.
+#[derive(Default)]
+pub(super) struct StepTables {
+    episodes: u64,
+    steps: u64,
+    /// The files in use, those of them that were there before, and their bytes.
+    files: u64,
+    fresh: u64,
+    bytes: u64,
+    tried: usize,
+    pub(super) failed: usize,
+}
+
+impl StepTables {
+    fn add(&mut self, built: &BuiltTables, rebuild: bool) {
+        self.episodes += built.episodes;
+        self.steps += built.steps;
+        for (now, before) in built.files.iter().zip(&built.before) {
+            let Ok(file) = now else { continue };
+            self.files += 1;
+            self.fresh += u64::from(!rebuild && before.as_ref() == Ok(file));
+            self.bytes += store::size(file).unwrap_or(0);
+        }
+    }
+
+    /// Returns the part of the report, unless all shards failed.
+    pub(super) fn report(&self) -> Option<(String, Value)> {
+        let report = || {
+            json!({
+                "episodes": self.episodes, "steps": self.steps, "built": self.files - self.fresh,
+                "fresh": self.fresh, "bytes": self.bytes, "failed": self.failed,
+            })
+        };
+        (self.tried > self.failed).then(|| ("steps".to_owned(), report()))
+    }
+
+    /// Prints a line about the tables of shards with `data` bytes.
+    fn note(&self, data: u64, global: &GlobalArgs, console: &mut Console) {
+        let episodes = count(self.episodes, "episode");
+        let steps = count(self.steps, "step");
+        let built = count(self.files - self.fresh, "file");
+        let fresh = self.fresh;
+        let share = 100.0 * self.bytes as f64 / data.max(1) as f64;
+        let size = Size { bytes: self.bytes, exact: global.bytes };
+        console.note(format_args!(
+            "steps: {episodes}, {steps}; {built} of tables built, {fresh} fresh; {size}, {share:.3} % of the data"
+        ));
+    }
+}
+
 /// Builds the tables of shards that have an index: beside the shards, and of objects in the user's cache or,
-/// with a pack, beside them. Returns the number of shards that failed.
+/// with a pack, beside them.
 pub(super) fn build(
     sets: &[StepSet],
     indexed: &[PathBuf],
     args: &IndexArgs,
     global: &GlobalArgs,
     console: &mut Console,
-    report: &mut IndexReport,
-) -> Outcome<usize> {
+) -> Outcome<StepTables> {
     let bytes = progress::total_size(indexed);
     let bar = progress::bytes(global, "steps", bytes);
-    let mut index = args.index()?.auto_limit(u64::MAX).threads(1);
-    if let Some(dir) = &args.index_dir {
-        index = index.index_dir(dir);
-    }
-    let options = args.read.dataset(index).allow_missing(true).progress(progress::callback(&bar));
+    let options = args.indexed(Some(1))?.progress(progress::callback(&bar));
     let feature = args::named_feature(args.steps.as_deref());
     let rebuild = args.rebuild;
     let beside_objects = args.pack.is_some();
@@ -96,59 +141,30 @@ pub(super) fn build(
     let jobs = sets.iter().flat_map(|set| set.shards.iter().map(move |shard| (&*set.features, shard)));
     let indexed_shards: HashSet<&PathBuf> = indexed.iter().collect();
     let jobs: Vec<_> = jobs.filter(|(_, shard)| indexed_shards.contains(shard)).collect();
-    let mut episodes = 0;
-    let mut steps = 0;
-    let mut files = 0;
-    let mut fresh = 0;
-    let mut size = 0;
-    let tried = jobs.len();
-    let mut failed = 0;
+    let mut all = StepTables { tried: jobs.len(), ..StepTables::default() };
     let done = in_order(
         args.threads.threads,
         usize::MAX,
         &jobs,
         |(features, shard)| Ok(tables(shard, features, feature, &options, &building)),
-        |built: Outcome<BuiltTables>| {
-            let built = match built {
-                Ok(built) => built,
-                Err(failure) => {
-                    failed += 1;
-                    return console.report_and_continue(Err(elsewhere(failure, indexed, args)));
-                }
-            };
-            warnings::print(&built.warnings, console);
-            episodes += built.episodes;
-            steps += built.steps;
-            for (now, before) in built.files.iter().zip(&built.before) {
-                let Ok(file) = now else { continue };
-                files += 1;
-                fresh += u64::from(!args.rebuild && before.as_ref() == Ok(file));
-                size += store::size(file).unwrap_or(0);
+        |built: Outcome<BuiltTables>| match built {
+            Ok(built) => {
+                warnings::print(&built.warnings, console);
+                all.add(&built, rebuild);
+                Ok(())
             }
-            Ok(())
+            Err(failure) => {
+                all.failed += 1;
+                console.report_and_continue(Err(elsewhere(failure, indexed, args)))
+            }
         },
     );
     bar.finish_and_clear();
     done?;
-    if tried == failed {
-        return Ok(failed);
+    if all.tried > all.failed && !args.json {
+        all.note(bytes, global, console);
     }
-    let json = json!({
-        "episodes": episodes, "steps": steps, "built": files - fresh, "fresh": fresh, "bytes": size, "failed": failed,
-    });
-    report.insert("steps".into(), json);
-    if args.json {
-        return Ok(failed);
-    }
-    let episodes = count(episodes, "episode");
-    let steps = count(steps, "step");
-    let share = 100.0 * size as f64 / bytes.max(1) as f64;
-    let size = Size { bytes: size, exact: global.bytes };
-    let built = count(files - fresh, "file");
-    console.note(format_args!(
-        "steps: {episodes}, {steps}; {built} of tables built, {fresh} fresh; {size}, {share:.3} % of the data"
-    ));
-    Ok(failed)
+    Ok(all)
 }
 
 fn tables(

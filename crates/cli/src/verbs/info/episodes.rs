@@ -6,7 +6,7 @@
 use crate::args::LimitArgs;
 use crate::bytes::{Key, Size};
 use crate::console::{Console, DIM};
-use crate::exit::{Outcome, word};
+use crate::exit::Outcome;
 use crate::records;
 use crate::split::InputFile;
 use crate::store;
@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use tfseek::{Dataset, IndexMode};
 use tfseek_rlds::EpisodeOptions;
 use tfseek_tfds::{Episodes, Features, FoundFeatures, LeafClass};
+use tfseek_tools::hints::word;
 use tfseek_tools::thousands;
 
 /// Episodes without tables are counted if all files together have at most this number of bytes. Counting

@@ -139,7 +139,7 @@ impl<T: NumberAxis> Bars<T> {
         let middle = T::middle(cell);
         let k = self.bars.partition_point(|bar| bar.low <= middle).saturating_sub(1);
         if let Some(bar) = self.bars.get_mut(k) {
-            bar.count = bar.count.saturating_add(cell.count);
+            bar.count += cell.count;
         }
     }
 }

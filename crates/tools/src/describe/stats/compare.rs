@@ -180,7 +180,7 @@ fn pooled<T: NumberAxis>(a: &[Cell<T>], b: &[Cell<T>]) -> Vec<(Cell<T>, [u64; 2]
     all.dedup_by(|(next, n), (first, m)| {
         let equal = order(next, first).is_some_and(std::cmp::Ordering::is_eq);
         if equal {
-            m.iter_mut().zip(*n).for_each(|(sum, n)| *sum = sum.saturating_add(n));
+            m.iter_mut().zip(*n).for_each(|(sum, n)| *sum += n);
         }
         equal
     });
@@ -231,7 +231,7 @@ fn numbers<T: NumberAxis + 'static>(
         if share(*counts) >= wanted && sum != [0; 2] {
             parts.push(numbers(std::mem::take(&mut sum)));
         }
-        sum.iter_mut().zip(counts).for_each(|(sum, n)| *sum = sum.saturating_add(*n));
+        sum.iter_mut().zip(counts).for_each(|(sum, n)| *sum += n);
         if share(sum) >= wanted {
             parts.push(numbers(std::mem::take(&mut sum)));
         }
@@ -253,7 +253,7 @@ fn texts(x: &ByteStats, y: &ByteStats) -> Option<Compared> {
         for (counter, text) in bytes.frequencies.iter() {
             let entry = all.entry((counter.hash, counter.len)).or_insert((text, [0; 2]));
             if let Some(count) = entry.1.get_mut(side) {
-                *count = count.saturating_add(counter.count);
+                *count += counter.count;
             }
         }
     }

@@ -154,7 +154,7 @@ pub(crate) fn cells<T>(counters: &KeyCounters, cell: fn((u16, u64)) -> Cell<T>) 
 pub(crate) fn at_rank<T>(cells: &[Cell<T>], rank: u64) -> Option<&Cell<T>> {
     let mut before = 0u64;
     let found = cells.iter().find(|cell| {
-        before = before.saturating_add(cell.count);
+        before += cell.count;
         before >= rank
     });
     found.or(cells.last())

@@ -23,10 +23,10 @@ pub(crate) fn divergence(parts: &[(f64, f64)]) -> Option<f64> {
 /// For many values the divergence times 8 ln 2 / (1/n + 1/m) has the chi-squared distribution, here in the
 /// approximation of E. Wilson and M. Hilferty (1931).
 pub(crate) fn of_chance(parts: usize, n: u64, m: u64) -> f64 {
-    let freedom = parts.saturating_sub(1) as f64;
-    if freedom == 0.0 || n == 0 || m == 0 {
+    if parts <= 1 || n == 0 || m == 0 {
         return 0.0;
     }
+    let freedom = (parts - 1) as f64;
     let spread = 2.0 / (9.0 * freedom);
     let chi = freedom * (1.0 - spread + 1.645 * spread.sqrt()).powi(3);
     (chi * (1.0 / n as f64 + 1.0 / m as f64) / (8.0 * std::f64::consts::LN_2)).min(1.0)

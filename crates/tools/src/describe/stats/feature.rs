@@ -109,10 +109,10 @@ impl FeatureStats {
             self.approximate();
         }
         for (kind, n) in self.kinds.iter_mut().zip(other.kinds) {
-            *kind = kind.saturating_add(n);
+            *kind += n;
         }
-        self.kindless = self.kindless.saturating_add(other.kindless);
-        self.empty = self.empty.saturating_add(other.empty);
+        self.kindless += other.kindless;
+        self.empty += other.empty;
         self.lengths.merge(&other.lengths);
         if let Some(steps) = &other.steps {
             self.steps.get_or_insert_default().merge(steps);
@@ -137,7 +137,7 @@ impl FeatureStats {
     pub(crate) fn records(&self) -> u64 {
         match &self.steps {
             Some(steps) => steps.n,
-            None => self.kinds.iter().fold(self.kindless, |sum, n| sum.saturating_add(*n)),
+            None => self.kindless + self.kinds.iter().sum::<u64>(),
         }
     }
 

@@ -68,7 +68,7 @@ impl FieldStats {
             self.approximate();
         }
         for (n, m) in self.types.iter_mut().zip(other.types) {
-            *n = n.saturating_add(m);
+            *n += m;
         }
         self.values.merge(&other.values);
         self.lengths.merge(&other.lengths);
@@ -142,11 +142,11 @@ impl PayloadFields {
     /// Adds the payloads of `other`. Returns the number of fields of records that are not counted.
     pub(crate) fn merge(&mut self, other: &PayloadFields, is_full: bool) -> u64 {
         self.types.merge(&other.types);
-        let mut not_counted: u64 = 0;
+        let mut not_counted = 0;
         for (number, theirs) in &other.fields {
             match self.field(*number, is_full) {
                 Some(field) => field.merge(theirs),
-                None => not_counted = not_counted.saturating_add(theirs.records()),
+                None => not_counted += theirs.records(),
             }
         }
         not_counted

@@ -111,7 +111,7 @@ impl NumberFrequencies {
         counts.dedup_by(|next, first| {
             let equal = next.0 == first.0;
             if equal {
-                first.1 = first.1.saturating_add(next.1);
+                first.1 += next.1;
             }
             equal
         });
@@ -144,7 +144,7 @@ impl NumberFrequencies {
 
     fn count(&mut self, runs: &[(u64, u64)]) {
         let order = |a: &(u64, u64), b: &(u64, u64)| a.0.cmp(&b.0);
-        self.counts = merged(&self.counts, runs, order, |a, b| (a.0, a.1.saturating_add(b.1)), |new| new);
+        self.counts = merged(&self.counts, runs, order, |a, b| (a.0, a.1 + b.1), |new| new);
         if self.distinct.is_none() && self.counts.len() > EXACT {
             self.approximate(EXACT);
         }
@@ -170,11 +170,9 @@ impl NumberFrequencies {
     fn shrink(&mut self) {
         let excess = excess(self.counts.iter().map(|(_, n)| *n), self.keep);
         if excess > 0 {
-            self.missed = self.missed.saturating_add(excess);
-            self.counts.retain_mut(|(_, n)| {
-                *n = n.saturating_sub(excess);
-                *n > 0
-            });
+            self.missed += excess;
+            self.counts.retain(|(_, n)| *n > excess);
+            self.counts.iter_mut().for_each(|(_, n)| *n -= excess);
             self.counts.shrink_to(self.keep + self.keep / 4);
         }
     }
@@ -196,7 +194,7 @@ impl NumberFrequencies {
             other.counts.iter().for_each(|(bits, _)| distinct.add(xxh3_64(&bits.to_le_bytes())));
             less = excess(other.counts.iter().map(|(_, n)| *n), MERGED.min(self.keep));
         }
-        self.missed = self.missed.saturating_add(other.missed).saturating_add(less);
+        self.missed += other.missed + less;
         if less == 0 {
             self.count(&other.counts);
         } else {

@@ -5,7 +5,7 @@ use super::fields::PayloadFields;
 use super::names::{FeatureNames, NOT_COUNTED};
 use super::payloads::DistinctHashes;
 use super::sizes::SizeCounters;
-use crate::error::ToolsError;
+use crate::error::{ToolsError, place};
 use crate::{memory, wildcards};
 use std::collections::BTreeMap;
 use tfseek::example::MessageKind;
@@ -48,6 +48,12 @@ pub(crate) struct Selection {
     pub(crate) condition: Option<String>,
 }
 
+impl Selection {
+    fn selects(&self, name: &str) -> bool {
+        self.patterns.is_empty() || self.patterns.iter().any(|pattern| wildcards::matches(pattern, name))
+    }
+}
+
 /// Statistics of a set of records, without the names of their features.
 #[derive(Clone, Default)]
 pub(crate) struct RecordStats {
@@ -81,8 +87,8 @@ impl RecordStats {
     /// Reserves memory for these numbers of features and feature lists.
     #[inline]
     fn reserve(&mut self, features: usize, lists: usize) -> Result<()> {
-        self.features.try_reserve(features.saturating_sub(self.features.len()))?;
-        Ok(self.lists.try_reserve(lists.saturating_sub(self.lists.len()))?)
+        self.features.try_reserve(features - self.features.len())?;
+        Ok(self.lists.try_reserve(lists - self.lists.len())?)
     }
 
     #[inline]
@@ -107,7 +113,7 @@ impl RecordStats {
     /// fields that are not counted.
     fn merge(&mut self, other: &RecordStats, features: &[u32], lists: &[u32], is_full: bool) -> u64 {
         for (records, n) in self.kinds.iter_mut().zip(other.kinds) {
-            *records = records.saturating_add(n);
+            *records += n;
         }
         self.sizes.merge(&other.sizes);
         self.payloads.merge(&other.payloads);
@@ -124,6 +130,24 @@ impl RecordStats {
             }
         }
         self.fields.merge(&other.fields, is_full)
+    }
+}
+
+/// Adds what was found in a record to the statistics of the selected places.
+#[inline]
+fn add_found<V: Copy>(
+    all: &mut Vec<Option<Box<FeatureStats>>>,
+    found: &[(u32, V)],
+    names: &FeatureNames,
+    mut add: impl FnMut(&mut FeatureStats, V),
+) {
+    for (place, value) in found {
+        let place = *place as usize;
+        if names.is_selected(place)
+            && let Some(stats) = RecordStats::feature(all, place)
+        {
+            add(stats, *value);
+        }
     }
 }
 
@@ -152,10 +176,7 @@ impl FeatureCollector {
             let (key, value) = entry?;
             let place = self.names.place(k, key, &selection.patterns);
             if place == NOT_COUNTED {
-                let all = selection.patterns.is_empty();
-                not_counted += u64::from(
-                    all || selection.patterns.iter().any(|pattern| wildcards::matches(pattern, key)),
-                );
+                not_counted += u64::from(selection.selects(key));
                 continue;
             }
             if self.last.len() <= place as usize {
@@ -239,10 +260,8 @@ impl UnitStats {
             }
             MessageKind::Other => 0,
         };
-        let slice = match &selection.by {
-            Some(by) => Some(self.slice(by, &found, record)?),
-            None => None,
-        };
+        let by = selection.by.as_ref();
+        let slice = by.map(|by| self.slice(by, &found, record)).transpose()?;
         self.not_counted += not_counted;
         let kind = match kind {
             MessageKind::Example => 0,
@@ -251,10 +270,7 @@ impl UnitStats {
         };
         let hash = xxh3_64(payload);
         let is_full = self.features.names.is_full;
-        let selects = |number: u32| {
-            let is_one = |pattern: &String| wildcards::matches(pattern, &number.to_string());
-            selection.patterns.is_empty() || selection.patterns.iter().any(is_one)
-        };
+        let selects = |number: u32| selection.patterns.is_empty() || selection.selects(&number.to_string());
         let slice = slice.map(|key| self.slices.entry(key).or_default());
         for (k, group) in [Some(&mut self.all), slice].into_iter().flatten().enumerate() {
             group.reserve(self.features.names.len(), self.lists.names.len())?;
@@ -263,22 +279,13 @@ impl UnitStats {
                 let not_counted = group.fields.add(payload, selects, is_full);
                 self.not_counted += if k == 0 { not_counted } else { 0 };
             }
-            for (place, feature) in &found {
-                let place = *place as usize;
-                if self.features.names.is_selected(place)
-                    && let Some(stats) = RecordStats::feature(&mut group.features, place)
-                {
-                    stats.add(*feature, &mut self.scratch);
-                }
-            }
-            for (place, list) in &lists {
-                let place = *place as usize;
-                if self.lists.names.is_selected(place)
-                    && let Some(stats) = RecordStats::feature(&mut group.lists, place)
-                {
-                    stats.add_steps(*list, &mut self.scratch);
-                }
-            }
+            let scratch = &mut self.scratch;
+            add_found(&mut group.features, &found, &self.features.names, |stats, feature| {
+                stats.add(feature, scratch);
+            });
+            add_found(&mut group.lists, &lists, &self.lists.names, |stats, list| {
+                stats.add_steps(list, scratch);
+            });
         }
         self.found = recycled(found);
         self.found_lists = recycled(lists);
@@ -297,12 +304,15 @@ impl UnitStats {
         found: &[(u32, Feature<'_>)],
         record: Record<'_>,
     ) -> std::result::Result<SliceKey, ToolsError> {
-        let place = self.features.names.get(by);
-        let feature = found.iter().find(|(other, _)| Some(*other) == place).map(|(_, feature)| *feature);
+        let by_place = self.features.names.get(by);
+        let feature = found.iter().find(|(other, _)| Some(*other) == by_place).map(|(_, feature)| *feature);
         let at = (record.at().record.unwrap_or(0), record.at().offset.unwrap_or(0));
         let one = |len: usize| match len {
             1 => Ok(()),
-            found => Err(ToolsError::SliceValues { by: by.to_owned(), found, at }),
+            found => {
+                let reason = format!("expected one value to slice by, found {found} in {}", place(&at));
+                Err(ToolsError::Slice { by: by.to_owned(), reason: reason.into() })
+            }
         };
         let key = match feature {
             None | Some(Feature::None) => SliceKey::Missing,
@@ -319,17 +329,24 @@ impl UnitStats {
                 one(list.len())?;
                 let value = list.first().unwrap_or_default();
                 if value.len() > MAX_SLICE_NAME {
-                    let by = by.to_owned();
-                    let found = value.len();
-                    return Err(ToolsError::SliceTooLong { by, limit: MAX_SLICE_NAME, found, at });
+                    let expected = format!("expected at most {MAX_SLICE_NAME} bytes to slice by");
+                    let reason = format!("{expected}, found {} in {}", value.len(), place(&at));
+                    return Err(ToolsError::Slice { by: by.to_owned(), reason: reason.into() });
                 }
                 SliceKey::Bytes(value.to_vec())
             }
         };
-        if self.slices.len() >= MAX_SLICES && !self.slices.contains_key(&key) {
-            return Err(ToolsError::TooManySlices { by: by.to_owned(), limit: MAX_SLICES });
-        }
+        self.check_slice(&key, Some(by))?;
         Ok(key)
+    }
+
+    /// Refuses a new slice if there are too many.
+    fn check_slice(&self, key: &SliceKey, by: Option<&str>) -> std::result::Result<(), ToolsError> {
+        if self.slices.len() < MAX_SLICES || self.slices.contains_key(key) {
+            return Ok(());
+        }
+        let reason = format!("expected at most {MAX_SLICES} values to slice by, found more").into();
+        Err(ToolsError::Slice { by: by.map_or_else(String::new, str::to_owned), reason })
     }
 
     /// Counts what was collected. It precedes merging.
@@ -382,7 +399,7 @@ impl UnitStats {
         limit: u64,
     ) -> std::result::Result<(), ToolsError> {
         self.records += other.records;
-        self.not_counted = self.not_counted.saturating_add(other.not_counted);
+        self.not_counted += other.not_counted;
         let places = [(&mut self.features, &other.features), (&mut self.lists, &other.lists)].map(
             |(own, other): (&mut FeatureCollector, &FeatureCollector)| -> Vec<u32> {
                 let names = other.names.iter();
@@ -393,7 +410,7 @@ impl UnitStats {
         for (other, places) in [(&other.all.features, features), (&other.all.lists, lists)] {
             let lost = other.iter().zip(places).filter(|(_, place)| **place == NOT_COUNTED);
             for stats in lost.filter_map(|(stats, _)| stats.as_ref()) {
-                self.not_counted = self.not_counted.saturating_add(stats.records());
+                self.not_counted += stats.records();
             }
         }
         self.features.names.check_memory()?;
@@ -402,13 +419,9 @@ impl UnitStats {
         self.features.names.is_full |= other.features.names.is_full;
         self.lists.names.is_full |= other.lists.names.is_full;
         let is_full = self.features.names.is_full;
-        let not_counted = self.all.merge(&other.all, features, lists, is_full);
-        self.not_counted = self.not_counted.saturating_add(not_counted);
+        self.not_counted += self.all.merge(&other.all, features, lists, is_full);
         for (key, theirs) in &other.slices {
-            if self.slices.len() >= MAX_SLICES && !self.slices.contains_key(key) {
-                let by = selection.by.clone().unwrap_or_default();
-                return Err(ToolsError::TooManySlices { by, limit: MAX_SLICES });
-            }
+            self.check_slice(key, selection.by.as_deref())?;
             self.slices.entry(key.clone()).or_default().merge(theirs, features, lists, is_full);
         }
         self.limit(limit);

@@ -33,7 +33,7 @@ pub(crate) fn equal_width(cells: &[Cell], low: f64, high: f64, n: usize) -> Vec<
 /// Returns the cell of the value at a part of the values: the smallest one such that at least this part is
 /// not above it. The first and the last value are the bounds.
 fn at_part<T: Copy>(cells: &[Cell<T>], (low, high): (T, T), part: f64) -> Option<Cell<T>> {
-    let n = cells.iter().fold(0u64, |sum, cell| sum.saturating_add(cell.count));
+    let n: u64 = cells.iter().map(|cell| cell.count).sum();
     let rank = ((part * n as f64).ceil() as u64).clamp(1, n.max(1));
     match rank {
         _ if n == 0 => None,

@@ -15,7 +15,7 @@ impl Moments {
         let mut n = 0u64;
         let mut sum = 0.0;
         for (value, count) in values.clone() {
-            n = n.saturating_add(count);
+            n += count;
             sum += value * count as f64;
         }
         if n == 0 {
@@ -46,7 +46,7 @@ impl Moments {
         if other.n == 0 {
             return;
         }
-        let n = self.n.saturating_add(other.n);
+        let n = self.n + other.n;
         let part = other.n as f64 / n as f64;
         let delta = other.mean - self.mean;
         self.squares += other.squares + delta * delta * self.n as f64 * part;

@@ -358,10 +358,10 @@ impl FloatStats {
     }
 
     pub(crate) fn merge(&mut self, other: &FloatStats) {
-        self.zeros = self.zeros.saturating_add(other.zeros);
-        self.nan = self.nan.saturating_add(other.nan);
-        self.infinite = self.infinite.saturating_add(other.infinite);
-        self.negative_infinite = self.negative_infinite.saturating_add(other.negative_infinite);
+        self.zeros += other.zeros;
+        self.nan += other.nan;
+        self.infinite += other.infinite;
+        self.negative_infinite += other.negative_infinite;
         self.counters.merge(&other.counters);
         self.frequencies.merge(&other.frequencies);
         self.moments.merge(&other.moments);
@@ -370,8 +370,7 @@ impl FloatStats {
 
     /// Returns the number of all values.
     pub(crate) fn n(&self) -> u64 {
-        let others = self.nan.saturating_add(self.infinite).saturating_add(self.negative_infinite);
-        self.moments.n.saturating_add(others)
+        self.moments.n + self.nan + self.infinite + self.negative_infinite
     }
 
     /// Returns the cells of the finite values in order. Zero always has a cell of its own, and each value

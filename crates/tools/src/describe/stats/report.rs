@@ -68,8 +68,8 @@ impl Statistics {
 
     fn group(&self, json: &mut JsonText, group: &RecordStats) {
         let [examples, sequences, others] = group.kinds;
-        let decoded = examples.saturating_add(sequences);
-        json.key("records").raw(decoded.saturating_add(others));
+        let decoded = examples + sequences;
+        json.key("records").raw(decoded + others);
         json.key("kinds").object(|json| {
             json.key("example").raw(examples);
             json.key("sequence_example").raw(sequences);
@@ -208,7 +208,7 @@ impl FeatureStats {
     pub(crate) fn present(&self) -> u64 {
         match &self.steps {
             Some(steps) => steps.n.saturating_sub(steps.counters.get(0)),
-            None => self.records().saturating_sub(self.kindless).saturating_sub(self.empty),
+            None => self.kinds.iter().sum::<u64>().saturating_sub(self.empty),
         }
     }
 }

@@ -283,6 +283,7 @@ impl StatsRun<'_> {
             warnings: total.warnings,
             unseen,
             value_names: BTreeMap::new(),
+            saved: 0,
         }
     }
 

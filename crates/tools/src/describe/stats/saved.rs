@@ -20,13 +20,14 @@ use super::names::MAX_FEATURES;
 use super::numbers::{FloatStats, IntStats};
 use super::payloads::DistinctHashes;
 use super::sizes::SizeCounters;
-use super::statistics::Statistics;
+use super::statistics::{Statistics, saved_total};
 use super::texts::{KEPT, TextFrequencies};
 use crate::error::{SavedReason, ToolsError};
 use crate::forms::fields::{MAX_NUMBERS, TypeCounts};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 const VERSION: u64 = 1;
@@ -108,8 +109,9 @@ fn read(state: &Value) -> Option<Statistics> {
     let mut unit = UnitStats::named(&names.0, &names.1, &selection)?;
     unit.set_full(state.get("full")?.as_bool()?);
     let places = (names.0.len(), names.1.len());
-    unit.all = group(state.get("all")?, places)?;
-    unit.not_counted = number(state, "not_counted")?;
+    let total = CountTotal::default();
+    unit.all = group(state.get("all")?, places, &total)?;
+    unit.not_counted = total.get(state, "not_counted")?;
     let slices = list(state, "slices")?;
     if slices.len() > MAX_SLICES {
         return None;
@@ -121,20 +123,22 @@ fn read(state: &Value) -> Option<Statistics> {
             (_, _, Some(bytes)) => SliceKey::Bytes(STANDARD.decode(bytes.as_str()?).ok()?),
             (None, None, None) => SliceKey::Missing,
         };
-        unit.slices.insert(key, group(slice.get("stats")?, places)?);
+        unit.slices.insert(key, group(slice.get("stats")?, places, &total)?);
     }
+    let count = |key: &str| number(state, key).map_or(Some(None), |n| total.add(n).map(Some));
     Some(Statistics {
         unit,
         selection,
         memory: number(state, "memory")?,
-        shards: number(state, "shards")?,
-        sampled_from: state.get("sampled_from").and_then(Value::as_u64),
-        skipped: number(state, "skipped")?,
+        shards: total.get(state, "shards")?,
+        sampled_from: count("sampled_from")?,
+        skipped: total.get(state, "skipped")?,
         first_skipped: optional("first_skipped"),
-        left_out: ["damaged_ranges", "damaged_bytes"].map(|key| number(state, key).unwrap_or(0)).into(),
+        left_out: (count("damaged_ranges")?.unwrap_or(0), count("damaged_bytes")?.unwrap_or(0)),
         warnings: Vec::new(),
         unseen: texts("unseen").into_iter().flatten().map(str::to_owned).collect(),
         value_names: BTreeMap::new(),
+        saved: total.0.get(),
     })
 }
 
@@ -142,8 +146,34 @@ fn list<'v>(value: &'v Value, key: &str) -> Option<&'v Vec<Value>> {
     value.get(key)?.as_array()
 }
 
+/// Reads a member that may be missing or null. `None` if it cannot be read.
+fn optional<T>(value: &Value, key: &str, read: impl Fn(&Value) -> Option<T>) -> Option<Option<T>> {
+    value.get(key).filter(|value| !value.is_null()).map_or(Some(None), |value| read(value).map(Some))
+}
+
 fn number(value: &Value, key: &str) -> Option<u64> {
     value.get(key)?.as_u64()
+}
+
+/// The sum of the counts of a file, which is limited.
+#[derive(Default)]
+struct CountTotal(Cell<u64>);
+
+impl CountTotal {
+    fn add(&self, n: u64) -> Option<u64> {
+        self.0.set(saved_total(self.0.get().checked_add(n)?)?);
+        Some(n)
+    }
+
+    fn get(&self, value: &Value, key: &str) -> Option<u64> {
+        self.add(number(value, key)?)
+    }
+
+    fn list<const N: usize>(&self, value: &Value, key: &str) -> Option<[u64; N]> {
+        let counts: [u64; N] = numbers(value, key)?;
+        counts.iter().try_for_each(|n| self.add(*n).map(drop))?;
+        Some(counts)
+    }
 }
 
 /// Returns a number that was saved as a string, because JSON parsers have at most 64 bits for it.
@@ -183,7 +213,7 @@ fn put_field(json: &mut JsonText, number: u32, field: &FieldStats) {
     });
 }
 
-fn field(value: &Value) -> Option<(u32, Box<FieldStats>)> {
+fn field(value: &Value, total: &CountTotal) -> Option<(u32, Box<FieldStats>)> {
     let bounds = |value: &Value| -> Option<Option<(f64, f64)>> {
         let bits: Option<Vec<u64>> = value.as_array()?.iter().map(Value::as_u64).collect();
         match bits?.as_slice() {
@@ -198,13 +228,10 @@ fn field(value: &Value) -> Option<(u32, Box<FieldStats>)> {
     };
     let [fixed32, fixed64] = list(value, "floats")?.as_slice() else { return None };
     let stats = FieldStats {
-        types: numbers(value, "types")?,
-        values: sizes(value.get("values")?)?,
-        lengths: sizes(value.get("lengths")?)?,
-        ints: match value.get("ints")? {
-            Value::Null => None,
-            ints => Some(Box::new(int_stats(ints)?)),
-        },
+        types: total.list(value, "types")?,
+        values: sizes(value.get("values")?, total)?,
+        lengths: sizes(value.get("lengths")?, total)?,
+        ints: optional(value, "ints", |ints| int_stats(ints, total))?.map(Box::new),
         floats: [bounds(fixed32)?, bounds(fixed64)?],
         limited: value.get("limited")?.as_bool()?,
     };
@@ -212,12 +239,12 @@ fn field(value: &Value) -> Option<(u32, Box<FieldStats>)> {
     Some((number, Box::new(stats)))
 }
 
-fn payload_fields(value: &Value) -> Option<PayloadFields> {
+fn payload_fields(value: &Value, total: &CountTotal) -> Option<PayloadFields> {
     let all = list(value, "fields")?;
-    let fields: BTreeMap<_, _> = all.iter().map(field).collect::<Option<_>>()?;
+    let fields: BTreeMap<_, _> = all.iter().map(|value| field(value, total)).collect::<Option<_>>()?;
     let is_sound = fields.len() == all.len() && fields.len() <= MAX_NUMBERS;
-    is_sound
-        .then_some(PayloadFields { types: TypeCounts::from_array(numbers(value, "payload_types")?), fields })
+    let types = TypeCounts::from_array(total.list(value, "payload_types")?);
+    is_sound.then_some(PayloadFields { types, fields })
 }
 
 fn put_ints(json: &mut JsonText, ints: &IntStats) {
@@ -231,12 +258,12 @@ fn put_ints(json: &mut JsonText, ints: &IntStats) {
     });
 }
 
-fn group(value: &Value, (features, lists): (usize, usize)) -> Option<RecordStats> {
+fn group(value: &Value, (features, lists): (usize, usize), total: &CountTotal) -> Option<RecordStats> {
     let all = |key: &str, n: usize| -> Option<Vec<Option<Box<FeatureStats>>>> {
         let items = list(value, key)?;
         let read = |item: &Value| match item {
             Value::Null => Some(None),
-            item => feature(item).map(|stats| Some(Box::new(stats))),
+            item => feature(item, total).map(|stats| Some(Box::new(stats))),
         };
         (items.len() <= n).then(|| items.iter().map(read).collect::<Option<_>>())?
     };
@@ -246,10 +273,10 @@ fn group(value: &Value, (features, lists): (usize, usize)) -> Option<RecordStats
         payloads.add(hash.as_u64()?);
     }
     Some(RecordStats {
-        kinds: numbers(value, "kinds")?,
-        sizes: sizes(value.get("sizes")?)?,
+        kinds: total.list(value, "kinds")?,
+        sizes: sizes(value.get("sizes")?, total)?,
         payloads,
-        fields: payload_fields(value)?,
+        fields: payload_fields(value, total)?,
         features: all("features", features)?,
         lists: all("lists", lists)?,
     })
@@ -300,52 +327,39 @@ fn put_feature(json: &mut JsonText, stats: &FeatureStats) {
     });
 }
 
-fn feature(value: &Value) -> Option<FeatureStats> {
-    let present = |key: &str| value.get(key).filter(|value| !value.is_null());
+fn feature(value: &Value, total: &CountTotal) -> Option<FeatureStats> {
     Some(FeatureStats {
-        kinds: numbers(value, "kinds")?,
-        kindless: number(value, "kindless")?,
-        empty: number(value, "empty")?,
-        lengths: sizes(value.get("lengths")?)?,
-        steps: match present("steps") {
-            Some(steps) => Some(sizes(steps)?),
-            None => None,
-        },
-        bytes: match present("bytes") {
-            Some(bytes) => Some(Box::new(byte_stats(bytes)?)),
-            None => None,
-        },
-        floats: match present("floats") {
-            Some(floats) => Some(Box::new(float_stats(floats)?)),
-            None => None,
-        },
-        ints: match present("ints") {
-            Some(ints) => Some(Box::new(int_stats(ints)?)),
-            None => None,
-        },
+        kinds: total.list(value, "kinds")?,
+        kindless: total.get(value, "kindless")?,
+        empty: total.get(value, "empty")?,
+        lengths: sizes(value.get("lengths")?, total)?,
+        steps: optional(value, "steps", |steps| sizes(steps, total))?,
+        bytes: optional(value, "bytes", |bytes| byte_stats(bytes, total))?.map(Box::new),
+        floats: optional(value, "floats", |floats| float_stats(floats, total))?.map(Box::new),
+        ints: optional(value, "ints", |ints| int_stats(ints, total))?.map(Box::new),
         limited: value.get("limited")?.as_bool()?,
         ..FeatureStats::default()
     })
 }
 
-fn int_stats(value: &Value) -> Option<IntStats> {
+fn int_stats(value: &Value, total: &CountTotal) -> Option<IntStats> {
     let mut stats = IntStats::new();
     stats.is_exact = value.get("exact")?.as_bool()?;
-    stats.table = counters(value, "table")?;
-    stats.counters = counters(value, "counters")?;
-    stats.moments = moments(value.get("moments")?)?;
+    stats.table = counters(value, "table", total)?;
+    stats.counters = counters(value, "counters", total)?;
+    stats.moments = moments(value.get("moments")?, total)?;
     let bounds: Option<Vec<i64>> = list(value, "bounds")?.iter().map(Value::as_i64).collect();
     stats.bounds = match *bounds? {
         [] => None,
         [low, high] if low <= high => Some((low, high)),
         _ => return None,
     };
-    stats.frequencies = frequencies(value.get("values")?)?;
+    stats.frequencies = frequencies(value.get("values")?, total)?;
     Some(stats)
 }
 
-fn float_stats(value: &Value) -> Option<FloatStats> {
-    let [zeros, nan, infinite, negative_infinite] = numbers(value, "counts")?;
+fn float_stats(value: &Value, total: &CountTotal) -> Option<FloatStats> {
+    let [zeros, nan, infinite, negative_infinite] = total.list(value, "counts")?;
     let bounds: Option<Vec<u64>> = list(value, "bounds")?.iter().map(Value::as_u64).collect();
     let bounds: Option<Vec<f32>> =
         bounds?.into_iter().map(|bits| u32::try_from(bits).ok().map(f32::from_bits)).collect();
@@ -357,33 +371,29 @@ fn float_stats(value: &Value) -> Option<FloatStats> {
         [low, high] if low <= high && low.is_finite() && high.is_finite() => Some((low, high)),
         _ => return None,
     };
-    stats.counters = counters(value, "counters")?;
-    stats.moments = moments(value.get("moments")?)?;
-    stats.frequencies = frequencies(value.get("values")?)?;
+    stats.counters = counters(value, "counters", total)?;
+    stats.moments = moments(value.get("moments")?, total)?;
+    stats.frequencies = frequencies(value.get("values")?, total)?;
     Some(stats)
 }
 
-fn byte_stats(value: &Value) -> Option<ByteStats> {
-    let images = match value.get("images").filter(|images| !images.is_null()) {
-        Some(images) => {
-            let mut stats = ImageStats {
-                widths: sizes(images.get("widths")?)?,
-                heights: sizes(images.get("heights")?)?,
-                undecodable: number(images, "undecodable")?,
-                ..ImageStats::default()
-            };
-            for (format, n) in images.get("formats")?.as_object()? {
-                stats.formats.insert(format.clone(), n.as_u64()?);
-            }
-            Some(Box::new(stats))
-        }
-        None => None,
-    };
+fn byte_stats(value: &Value, total: &CountTotal) -> Option<ByteStats> {
     Some(ByteStats {
-        lengths: sizes(value.get("lengths")?)?,
-        not_utf8: number(value, "not_utf8")?,
-        frequencies: texts(value.get("values")?)?,
-        images,
+        lengths: sizes(value.get("lengths")?, total)?,
+        not_utf8: total.get(value, "not_utf8")?,
+        frequencies: texts(value.get("values")?, total)?,
+        images: optional(value, "images", |images| image_stats(images, total))?.map(Box::new),
+    })
+}
+
+fn image_stats(value: &Value, total: &CountTotal) -> Option<ImageStats> {
+    let formats = value.get("formats")?.as_object()?.iter();
+    let formats = formats.map(|(format, n)| Some((format.clone(), total.add(n.as_u64()?)?)));
+    Some(ImageStats {
+        formats: formats.collect::<Option<_>>()?,
+        widths: sizes(value.get("widths")?, total)?,
+        heights: sizes(value.get("heights")?, total)?,
+        undecodable: total.get(value, "undecodable")?,
     })
 }
 
@@ -396,12 +406,13 @@ fn put_sizes(json: &mut JsonText, sizes: &SizeCounters) {
     });
 }
 
-fn sizes(value: &Value) -> Option<SizeCounters> {
+fn sizes(value: &Value, total: &CountTotal) -> Option<SizeCounters> {
     let [min, max] = numbers(value, "bounds")?;
+    let n = total.get(value, "n")?;
     Some(SizeCounters {
-        counters: counters(value, "counters")?,
-        n: number(value, "n")?,
-        sum: large(value, "sum")?,
+        counters: counters(value, "counters", total)?,
+        n,
+        sum: large(value, "sum").filter(|sum| *sum <= u128::from(n) * u128::from(max))?,
         min,
         max,
         ..SizeCounters::default()
@@ -412,11 +423,11 @@ fn put_counters(json: &mut JsonText, counters: &KeyCounters) {
     json.list(counters.iter().flat_map(|(key, n)| [u64::from(key), n]), JsonText::raw);
 }
 
-fn counters(value: &Value, key: &str) -> Option<KeyCounters> {
+fn counters(value: &Value, key: &str, total: &CountTotal) -> Option<KeyCounters> {
     let mut counters = KeyCounters::default();
     for pair in list(value, key)?.chunks(2) {
         let [key, n] = pair else { return None };
-        counters.add(u16::try_from(key.as_u64()?).ok()?, n.as_u64()?);
+        counters.add(u16::try_from(key.as_u64()?).ok()?, total.add(n.as_u64()?)?);
     }
     Some(counters)
 }
@@ -429,10 +440,10 @@ fn put_moments(json: &mut JsonText, moments: &Moments) {
     });
 }
 
-fn moments(value: &Value) -> Option<Moments> {
+fn moments(value: &Value, total: &CountTotal) -> Option<Moments> {
     // A sum that is not finite is null.
     let float = |key: &str| value.get(key).map(|value| value.as_f64().unwrap_or(f64::INFINITY));
-    Some(Moments { n: number(value, "n")?, mean: float("mean")?, squares: float("squares")? })
+    Some(Moments { n: total.get(value, "n")?, mean: float("mean")?, squares: float("squares")? })
 }
 
 fn put_registers(json: &mut JsonText, sketch: Option<&HyperLogLog>) {
@@ -460,16 +471,16 @@ fn keep(value: &Value) -> Option<usize> {
     usize::try_from(number(value, "keep")?).ok().filter(|keep| (1..=EXACT).contains(keep))
 }
 
-fn frequencies(value: &Value) -> Option<NumberFrequencies> {
+fn frequencies(value: &Value, total: &CountTotal) -> Option<NumberFrequencies> {
     let mut frequencies = NumberFrequencies {
         keep: keep(value)?,
-        missed: number(value, "missed")?,
+        missed: total.get(value, "missed")?,
         distinct: registers(value, "distinct")?,
         ..NumberFrequencies::default()
     };
     let pairs = list(value, "counts")?.chunks(2);
     let pair = |pair: &[Value]| match pair {
-        [bits, n] => Some((bits.as_u64()?, n.as_u64()?)),
+        [bits, n] => Some((bits.as_u64()?, total.add(n.as_u64()?)?)),
         _ => None,
     };
     frequencies.add_counts(pairs.map(pair).collect::<Option<_>>()?);
@@ -496,9 +507,9 @@ fn put_texts(json: &mut JsonText, texts: &TextFrequencies) {
     });
 }
 
-fn texts(value: &Value) -> Option<TextFrequencies> {
+fn texts(value: &Value, total: &CountTotal) -> Option<TextFrequencies> {
     let mut texts = TextFrequencies::default();
-    (texts.keep, texts.missed) = (keep(value)?, number(value, "missed")?);
+    (texts.keep, texts.missed) = (keep(value)?, total.get(value, "missed")?);
     let counts = list(value, "counts")?;
     if counts.len() > 2 * EXACT {
         return None;
@@ -507,7 +518,7 @@ fn texts(value: &Value) -> Option<TextFrequencies> {
         match counter.as_array()?.as_slice() {
             [n, hash, len] => {
                 let len = len.as_u64().filter(|len| *len > KEPT as u64)?;
-                texts.push(hash.as_u64()?, len, &[], n.as_u64()?);
+                texts.push(hash.as_u64()?, len, &[], total.add(n.as_u64()?)?);
             }
             [n, text] => {
                 let decoded;
@@ -521,7 +532,8 @@ fn texts(value: &Value) -> Option<TextFrequencies> {
                 if text.len() > KEPT {
                     return None;
                 }
-                texts.push(xxhash_rust::xxh3::xxh3_64(text), text.len() as u64, text, n.as_u64()?);
+                let n = total.add(n.as_u64()?)?;
+                texts.push(xxhash_rust::xxh3::xxh3_64(text), text.len() as u64, text, n);
             }
             _ => return None,
         }

@@ -51,8 +51,8 @@ impl SizeCounters {
 
     pub(crate) fn merge(&mut self, other: &SizeCounters) {
         self.counters.merge(&other.counters);
-        self.n = self.n.saturating_add(other.n);
-        self.sum = self.sum.saturating_add(other.sum);
+        self.n += other.n;
+        self.sum += other.sum;
         (self.min, self.max) = (self.min.min(other.min), self.max.max(other.max));
     }
 

@@ -34,6 +34,14 @@ pub struct Statistics {
     /// Names of the values 0, 1, .. of int64 features, which the JSON and the table have beside the most
     /// frequent values. They are not saved.
     pub value_names: BTreeMap<String, Arc<[Box<str>]>>,
+    /// The sum of all counts that were read from files.
+    pub(super) saved: u64,
+}
+
+/// Returns the sum of the counts of saved statistics, unless it is so large that sums with others could
+/// overflow.
+pub(super) fn saved_total(sum: u64) -> Option<u64> {
+    (sum <= 1 << 62).then_some(sum)
 }
 
 impl Statistics {
@@ -44,7 +52,7 @@ impl Statistics {
 
     /// Returns the number of records.
     pub fn records(&self) -> u64 {
-        self.unit.all.kinds.iter().fold(0, |sum, n| sum.saturating_add(*n))
+        self.unit.all.kinds.iter().sum()
     }
 
     /// Returns the names of the features, and the numbers of the fields (`field 5`), that are not counted
@@ -88,7 +96,7 @@ impl Statistics {
     /// rounding. Numbers that are not exact keep their bounds.
     ///
     /// # Errors
-    /// The options differ, or there are too many slices.
+    /// The options differ, there are too many slices, or counts of files that no records can have.
     pub fn merge(&mut self, other: &Statistics) -> Result<(), ToolsError> {
         if self.selection.by != other.selection.by {
             let expected = self.selection.by.clone();
@@ -103,18 +111,19 @@ impl Statistics {
             let found = other.selection.condition.clone();
             return Err(ToolsError::Saved(SavedReason::OtherCondition { expected, found }));
         }
+        self.saved = saved_total(self.saved + other.saved).ok_or(ToolsError::Saved(SavedReason::State))?;
         self.sampled_from = match (self.sampled_from, other.sampled_from) {
             (None, None) => None,
             (a, b) => {
                 let a = a.unwrap_or_else(|| self.records());
-                Some(a.saturating_add(b.unwrap_or_else(|| other.records())))
+                Some(a + b.unwrap_or_else(|| other.records()))
             }
         };
         self.unit.merge(&other.unit, &self.selection, self.memory)?;
-        self.shards = self.shards.saturating_add(other.shards);
-        self.skipped = self.skipped.saturating_add(other.skipped);
-        let (ranges, bytes) = other.left_out;
-        self.left_out = (self.left_out.0.saturating_add(ranges), self.left_out.1.saturating_add(bytes));
+        self.shards += other.shards;
+        self.skipped += other.skipped;
+        self.left_out.0 += other.left_out.0;
+        self.left_out.1 += other.left_out.1;
         self.warnings.extend_from_slice(&other.warnings);
         if self.first_skipped.is_none() {
             self.first_skipped.clone_from(&other.first_skipped);

@@ -84,7 +84,7 @@ impl Statistics {
             let _ = write!(text, "{on}{slice}{off}: ");
         }
         let (distinct, exact) = group.distinct_payloads();
-        let total = examples.saturating_add(sequences).saturating_add(others);
+        let total = examples + sequences + others;
         let seen = match self.sampled_from {
             Some(n) => format!("a sample of {}", things(n, "record")),
             None if self.skipped > 0 || self.left_out.0 > 0 => self.loss(),
@@ -103,7 +103,7 @@ impl Statistics {
             }
             push_line(text, &line, style);
         }
-        let decoded = examples.saturating_add(sequences);
+        let decoded = examples + sequences;
         let row_of = |(name, stats): &(&str, &FeatureStats)| row(name, stats, self.names(name), decoded);
         print_rows(text, "feature", "kind", features.iter().map(row_of), style);
         let row_of = |(name, stats): &(&str, &FeatureStats)| row(name, stats, None, sequences);

@@ -184,6 +184,17 @@ fn other_text_is_refused() {
 }
 
 #[test]
+fn counts_that_no_records_have_are_refused() {
+    let saved = run(&StatsOptions::default(), &[file(&records(300))]).unwrap().save();
+    let skipped = |n: u64| saved.replace("\"skipped\":0", &format!("\"skipped\":{n}"));
+    assert!(Statistics::from_saved(&skipped(1 << 62)).is_err());
+    // The sums of several files cannot overflow either.
+    let mut large = Statistics::from_saved(&skipped(1 << 61)).unwrap();
+    assert_eq!(large.skipped, 1 << 61);
+    assert!(large.merge(&large.clone()).is_err());
+}
+
+#[test]
 fn little_memory_ends_exact_counting() {
     let files = [file(&records(100_000))];
     let exact = run(&StatsOptions::default(), &files).unwrap();

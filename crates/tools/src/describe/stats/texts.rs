@@ -36,7 +36,7 @@ impl TextCounter {
     }
 
     fn plus(self, other: TextCounter) -> TextCounter {
-        TextCounter { count: self.count.saturating_add(other.count), ..self }
+        TextCounter { count: self.count + other.count, ..self }
     }
 }
 
@@ -235,7 +235,7 @@ impl TextFrequencies {
         for (counter, text) in self.iter().filter(|(counter, _)| counter.count > excess) {
             kept.push(counter.hash, counter.len, text.unwrap_or_default(), counter.count - excess);
         }
-        kept.missed = self.missed.saturating_add(excess);
+        kept.missed = self.missed + excess;
         kept.distinct = self.distinct.take();
         kept.block = std::mem::take(&mut self.block);
         *self = kept;
@@ -252,7 +252,7 @@ impl TextFrequencies {
             other.counters.iter().for_each(|counter| distinct.add(counter.hash));
             less = excess(other.counters.iter().map(|counter| counter.count), MERGED.min(self.keep));
         }
-        self.missed = self.missed.saturating_add(other.missed).saturating_add(less);
+        self.missed += other.missed + less;
         if less == 0 {
             self.count(&other.counters, &other.bytes);
         } else {

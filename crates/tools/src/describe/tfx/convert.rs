@@ -67,23 +67,25 @@ fn add(name: &str, spec: &FeatureSpec, list: bool, schema: &mut TfxSchema) {
         FeatureSpec::Sparse { index_keys, value_key, dtype, .. } => {
             rule.kind = Some(*dtype);
             key = value_key;
-            for index in index_keys {
-                let kind = Some(DType::Int64);
-                merge(
-                    &mut schema.features,
-                    index,
-                    FeatureRule { kind, min_domain_mass: 1.0, ..FeatureRule::default() },
-                );
-            }
-            schema.groups.push(GroupRule {
-                name: name.to_owned(),
-                values: value_key.clone(),
-                others: index_keys.clone(),
-                weighted: false,
-            });
+            add_sparse(name, index_keys, value_key, schema);
         }
     }
     merge(if list { &mut schema.lists } else { &mut schema.features }, key, rule);
+}
+
+/// Adds the group of a sparse column, and the rules of its indices.
+fn add_sparse(name: &str, index_keys: &[String], value_key: &str, schema: &mut TfxSchema) {
+    let kind = Some(DType::Int64);
+    for index in index_keys {
+        let rule = FeatureRule { kind, min_domain_mass: 1.0, ..FeatureRule::default() };
+        merge(&mut schema.features, index, rule);
+    }
+    schema.groups.push(GroupRule {
+        name: name.to_owned(),
+        values: value_key.to_owned(),
+        others: index_keys.to_vec(),
+        weighted: false,
+    });
 }
 
 /// Adds a rule. Of two columns from one feature, the first one's rule is kept: their kinds are equal.

@@ -242,7 +242,7 @@ impl TypeCounts {
     pub(crate) fn merge(&mut self, other: &TypeCounts) {
         let TypeCounts { records, nonempty, events, lists, messages, texts, jsons } = self;
         let own = [records, nonempty, events, lists, messages, texts, jsons];
-        own.into_iter().zip(other.to_array()).for_each(|(own, n)| *own = own.saturating_add(n));
+        own.into_iter().zip(other.to_array()).for_each(|(own, n)| *own += n);
     }
 
     pub(crate) fn to_array(&self) -> [u64; 7] {

@@ -40,21 +40,8 @@ impl DataSet {
         split: Option<&str>,
         has_condition: bool,
     ) -> Result<Option<(DataSet, Vec<WantedFile>)>, ToolsError> {
-        let url = url.trim_end_matches('/');
-        let name = url.rsplit('/').next().unwrap_or(url);
-        if split.is_none() && (has_extension(name) || url.contains(['*', '?', '[', '{', '@'])) {
-            return Ok(None);
-        }
         let listed: Arc<dyn Store> = store.clone();
-        let at = |folder: &Path| CopySource::open(folder, Some(&listed));
-        let source = match at(Path::new(url)) {
-            Ok(None) if split.is_some() => {
-                let found = SetMetadata::find(Path::new(url), Some(&listed))?;
-                at(found.folder())?
-            }
-            found => found?,
-        };
-        let Some(source) = source else { return Ok(None) };
+        let Some(source) = open(&listed, url, split)? else { return Ok(None) };
         let folder = source.metadata().folder().to_string_lossy().into_owned();
         let wanted = wanted_ranges(&source, split)?;
         let mut files = Vec::new();
@@ -72,7 +59,8 @@ impl DataSet {
             let mut start = 0u64;
             for (shard, path) in found.shards.iter().enumerate() {
                 let records = found.shard_lengths.as_ref().and_then(|all| all.get(shard)).copied();
-                let end = start.saturating_add(records.unwrap_or(0));
+                // A split has fewer than 2^64 records.
+                let end = start + records.unwrap_or(0);
                 let (part, is_all) = match (ranges, records) {
                     (Some(ranges), Some(records)) => part_of(ranges, start, records),
                     _ => (Some(WantedPart::Shard), true),
@@ -154,6 +142,21 @@ impl DataSet {
     }
 }
 
+/// Opens the data set at a URL. `None` for a URL of files, unless a split is wanted.
+fn open(store: &Arc<dyn Store>, url: &str, split: Option<&str>) -> Result<Option<CopySource>, ToolsError> {
+    let url = url.trim_end_matches('/');
+    let name = url.rsplit('/').next().unwrap_or(url);
+    if split.is_none() && (has_extension(name) || url.contains(['*', '?', '[', '{', '@'])) {
+        return Ok(None);
+    }
+    let found = CopySource::open(Path::new(url), Some(store))?;
+    if found.is_some() || split.is_none() {
+        return Ok(found);
+    }
+    let found = SetMetadata::find(Path::new(url), Some(store))?;
+    Ok(CopySource::open(found.folder(), Some(store))?)
+}
+
 fn selected(files: &[Earlier], k: usize) -> u64 {
     files.get(k).and_then(|file| file.done).map_or(0, |done| done.selected)
 }
@@ -196,7 +199,7 @@ fn wanted_ranges(
 /// Returns the wanted part of a shard that begins at record `start` of its split, and whether it is all of
 /// it. `None` if nothing is wanted.
 fn part_of(ranges: &[Range<u64>], start: u64, records: u64) -> (Option<WantedPart>, bool) {
-    let end = start.saturating_add(records);
+    let end = start + records;
     let local = ranges.iter().filter(|range| range.start < end && range.end > start);
     let local: Vec<Range<u64>> =
         local.map(|range| range.start.max(start) - start..range.end.min(end) - start).collect();

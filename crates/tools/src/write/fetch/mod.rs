@@ -32,7 +32,7 @@ mod worker;
 use crate::error::ToolsError;
 use crate::write::{WriteProgress, outputs};
 use check::{CheckOptions, Ended, fetch_file, merged};
-use journal::{Done, Earlier, HIDDEN, Journal, Left, write_list};
+use journal::{Earlier, HIDDEN, Journal, Left, write_list};
 pub use options::{FetchEstimate, FetchOptions, FetchReport};
 use place::{FolderLock, check_folder, check_space, place_all};
 use plan::Wanted;
@@ -76,24 +76,17 @@ impl FetchPlan {
     /// # Errors
     /// I/O errors; a folder that has other files.
     pub fn estimate(&self) -> Result<FetchEstimate, ToolsError> {
-        let left = self.left()?;
-        let mut estimate = FetchEstimate::default();
-        for file in self.wanted.files.iter().filter(|file| file.part != WantedPart::Description) {
-            let bytes = file.bytes();
-            estimate.files += 1;
-            estimate.bytes = estimate.bytes.saturating_add(bytes);
-            let earlier =
-                left.files.get(&file.name).filter(|earlier| is_same(&earlier.stamp, &file.object.stamp));
-            if earlier.is_some_and(|earlier| self.is_complete(file, earlier)) {
-                continue;
-            }
-            estimate.files_left += 1;
-            let here = earlier.map_or(0, |earlier| bytes_of(file, earlier));
-            let rest = bytes.saturating_sub(here);
-            estimate.bytes_left = estimate.bytes_left.saturating_add(rest);
-            estimate.requests = estimate.requests.saturating_add(rest.div_ceil(PIECE));
-        }
-        Ok(estimate)
+        let (files, _) = self.earlier(self.left()?);
+        let todo = self.jobs(&files);
+        let files = self.wanted.files.iter().filter(|file| file.part != WantedPart::Description);
+        let bytes_left = todo.iter().map(FileJob::bytes_left);
+        Ok(FetchEstimate {
+            files: files.clone().count() as u64,
+            files_left: todo.len() as u64,
+            bytes: total(files.map(WantedFile::bytes)),
+            bytes_left: total(bytes_left.clone()),
+            requests: bytes_left.map(|bytes| bytes.div_ceil(PIECE)).sum(),
+        })
     }
 
     /// Returns what earlier runs left.
@@ -101,6 +94,55 @@ impl FetchPlan {
         let left = Left::read(&self.options.folder)?;
         check_folder(&self.options.folder, &self.wanted.request, &left)?;
         Ok(left)
+    }
+
+    /// Returns the states of the files, and a report of what earlier runs left.
+    fn earlier(&self, mut left: Left) -> (Vec<Earlier>, FetchReport) {
+        let mut report = FetchReport::default();
+        let mut files = Vec::new();
+        for file in &self.wanted.files {
+            let stamp = &file.object.stamp;
+            let mut earlier = left.files.remove(&file.name).unwrap_or_else(|| Earlier::new(stamp.clone()));
+            if !is_same(&earlier.stamp, stamp) {
+                let was_here = earlier.done.is_some() || !earlier.pieces.is_empty();
+                earlier.begin_again(stamp.clone());
+                if was_here && file.part != WantedPart::Description {
+                    report.begun_again.push(file.name.clone());
+                }
+            }
+            files.push(earlier);
+        }
+        report.left = left.files.into_values().filter_map(|earlier| earlier.placed).collect();
+        report.left.sort();
+        (files, report)
+    }
+
+    /// Returns the names of the files with their states.
+    fn named<'f>(&'f self, files: &'f [Earlier]) -> impl Iterator<Item = (&'f str, &'f Earlier)> {
+        self.wanted.files.iter().map(|file| &*file.name).zip(files)
+    }
+
+    /// Returns the files that are not complete.
+    fn jobs(&self, files: &[Earlier]) -> VecDeque<FileJob> {
+        let mut jobs = VecDeque::new();
+        for (index, (file, earlier)) in self.wanted.files.iter().zip(files).enumerate() {
+            if file.part != WantedPart::Description && !self.is_complete(file, earlier) {
+                let earlier = Earlier { done: None, ..earlier.clone() };
+                jobs.push_back(FileJob::new(index, file.clone(), earlier));
+            }
+        }
+        jobs
+    }
+
+    /// Removes the description of a data set: the folder is none until all is there.
+    fn remove_description(&self) -> Result<(), Error> {
+        let mut files = self.wanted.files.iter();
+        let Some(file) = files.find(|file| file.part == WantedPart::Description) else { return Ok(()) };
+        let path = self.options.folder.join(&file.name);
+        match fs::remove_file(&path) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Error::from(e).in_file(&path)),
+            _ => Ok(()),
+        }
     }
 
     /// Returns true if a file is complete: it has its name in the folder, or waits for it in the hidden one.
@@ -139,60 +181,14 @@ impl FetchPlan {
         self.left()?;
         fs::create_dir_all(folder).map_err(|e| Error::from(e).in_file(folder))?;
         let (lock, hidden) = FolderLock::take(folder)?;
-        let mut left = self.left()?;
-        let mut report = FetchReport::default();
-        let mut files = Vec::new();
-        for file in &self.wanted.files {
-            let stamp = &file.object.stamp;
-            let mut earlier = left.files.remove(&file.name).unwrap_or_else(|| Earlier::new(stamp.clone()));
-            if !is_same(&earlier.stamp, stamp) {
-                let was_here = earlier.done.is_some() || !earlier.pieces.is_empty();
-                earlier.begin_again(stamp.clone());
-                if was_here && file.part != WantedPart::Description {
-                    report.begun_again.push(file.name.clone());
-                }
-            }
-            files.push(earlier);
+        let (mut files, mut report) = self.earlier(self.left()?);
+        let journal = Journal::begin(folder, &hidden, &self.wanted.request, self.named(&files))?;
+        let todo = self.jobs(&files);
+        check_space(folder, total(todo.iter().map(FileJob::bytes_left)))?;
+        if !todo.is_empty() {
+            self.remove_description()?;
         }
-        report.left = left.files.into_values().filter_map(|earlier| earlier.placed).collect();
-        report.left.sort();
-        let names: Vec<&str> = self.wanted.files.iter().map(|file| &*file.name).collect();
-        let journal =
-            Journal::begin(folder, &hidden, &self.wanted.request, names.iter().copied().zip(&files))?;
-        let is_complete: Vec<bool> = self
-            .wanted
-            .files
-            .iter()
-            .zip(&files)
-            .map(|(file, earlier)| self.is_complete(file, earlier))
-            .collect();
-        let mut todo = VecDeque::new();
-        let mut expected = 0u64;
-        let mut needed = 0u64;
-        for (index, ((file, earlier), complete)) in
-            self.wanted.files.iter().zip(&files).zip(is_complete).enumerate()
-        {
-            if !complete && file.part != WantedPart::Description {
-                expected = expected.saturating_add(file.bytes());
-                needed = needed.saturating_add(file.bytes().saturating_sub(bytes_of(file, earlier)));
-                let earlier = Earlier { done: None, ..earlier.clone() };
-                todo.push_back(FileJob::new(index, file.clone(), earlier));
-            }
-        }
-        check_space(folder, needed)?;
-        if let Some(file) = self.wanted.files.iter().find(|file| file.part == WantedPart::Description)
-            && !todo.is_empty()
-        {
-            // The folder is no data set until all is there.
-            let path = folder.join(&file.name);
-            match fs::remove_file(&path) {
-                Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(Error::from(e).in_file(&path).into());
-                }
-                _ => {}
-            }
-        }
-        (progress.expect)(expected);
+        (progress.expect)(total(todo.iter().map(|job| job.wanted.bytes())));
         let run = Arc::new(FetchRun {
             folder: folder.clone(),
             hidden,
@@ -206,47 +202,33 @@ impl FetchPlan {
             found: AtomicU64::new(0),
             advance: progress.advance.clone(),
         });
-        let ended = self.work(&run, progress);
-        if ended.is_err() {
+        let all = self.work(&run, progress).inspect_err(|_| {
             run.cancelled.store(true, Relaxed);
             run.journal.close();
-        }
+        })?;
         let mut seen = None;
-        let mut has_damage = false;
-        for ended in ended? {
-            if let (Some(file), Some(wanted)) =
-                (files.get_mut(ended.index), self.wanted.files.get(ended.index))
-            {
-                *file = ended.earlier;
-                report.begun_again.extend(ended.begun_again.then(|| wanted.name.clone()));
-                match ended.damage {
-                    Some(damage) if file.done.is_some() => report.kept.push(damage),
-                    Some(damage) => {
-                        has_damage = true;
-                        report.damaged.push(damage);
-                    }
-                    None => {}
-                }
+        for mut ended in all {
+            seen = merged(seen, ended.filter.take());
+            let wanted = self.wanted.files.get(ended.index);
+            if let (Some(file), Some(wanted)) = (files.get_mut(ended.index), wanted) {
+                *file = report.add(&wanted.name, ended);
             }
-            seen = merged(seen, ended.filter);
         }
         if let Some(seen) = &seen {
             seen.check_names(true)?;
             report.unseen = seen.unseen().map(str::to_owned).collect();
         }
-        if !has_damage {
+        if report.damaged.is_empty() {
             place_all(&run, &self.wanted, &mut files, self.is_new_set())?;
-            write_list(folder, &self.wanted.request, names.into_iter().zip(&files))?;
+            write_list(folder, &self.wanted.request, self.named(&files))?;
             run.journal.close();
             fs::remove_dir_all(folder.join(HIDDEN)).map_err(|e| Error::from(e).in_file(folder))?;
         }
         drop(lock);
         let placed = files.iter().filter(|file| file.placed.is_some()).filter_map(|file| file.done);
-        for Done { selected, bytes, .. } in placed {
-            report.files += 1;
-            report.records = report.records.saturating_add(selected);
-            report.bytes = report.bytes.saturating_add(bytes);
-        }
+        report.files = placed.clone().count() as u64;
+        report.records = total(placed.clone().map(|done| done.selected));
+        report.bytes = total(placed.map(|done| done.bytes));
         report.fetched = run.fetched.load(Relaxed);
         report.requests = run.requests.load(Relaxed);
         report.found = run.found.load(Relaxed);
@@ -302,18 +284,26 @@ impl FetchPlan {
     }
 }
 
+impl FetchReport {
+    /// Adds the end of a file, and returns its state.
+    fn add(&mut self, name: &str, ended: Ended) -> Earlier {
+        self.begun_again.extend(ended.begun_again.then(|| name.to_owned()));
+        match ended.damage {
+            Some(damage) if ended.earlier.done.is_some() => self.kept.push(damage),
+            Some(damage) => self.damaged.push(damage),
+            None => {}
+        }
+        ended.earlier
+    }
+}
+
 /// Returns true if two stamps are of the same content. Those without a time and a version do not tell, so
 /// their files are fetched again.
 fn is_same(a: &Stamp, b: &Stamp) -> bool {
     a == b && (a.modified_ns.is_some() || a.version.is_some())
 }
 
-/// Returns the bytes of the pieces of a file that are here.
-fn bytes_of(file: &WantedFile, earlier: &Earlier) -> u64 {
-    let size = file.object.stamp.size;
-    let bytes = earlier.pieces.keys().map(|piece| {
-        let start = piece.saturating_mul(PIECE).min(size);
-        PIECE.min(size - start)
-    });
-    bytes.fold(0, u64::saturating_add)
+/// Returns the sum of numbers that a server, or the list in the folder, states.
+fn total(numbers: impl Iterator<Item = u64>) -> u64 {
+    numbers.fold(0, |sum, n| sum.saturating_add(n))
 }

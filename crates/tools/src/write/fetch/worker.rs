@@ -109,6 +109,14 @@ impl FileJob {
         Some(start..start + PIECE.min(size - start))
     }
 
+    /// Returns the number of bytes that will be read and are not here, as far as it is known.
+    pub(super) fn bytes_left(&self) -> u64 {
+        let pieces = self.earlier.pieces.keys().filter_map(|piece| self.range(*piece));
+        let here = pieces.map(|range| range.end - range.start).sum();
+        // Earlier runs may have fetched more than the estimate.
+        self.wanted.bytes().saturating_sub(here)
+    }
+
     /// Returns the next piece to announce.
     fn next_to_announce(&mut self) -> Option<(u64, Range<u64>)> {
         // Up to the estimated end of the wanted records. The pieces after it are fetched when they are
@@ -303,9 +311,7 @@ impl Worker {
         let Some(job) = self.queue.front_mut() else { return };
         let announced = std::mem::take(&mut job.announced);
         let ranges: Vec<_> = announced.iter().filter_map(|piece| job.range(*piece)).collect();
-        for range in &ranges {
-            self.ahead = self.ahead.saturating_sub(range.end - range.start);
-        }
+        self.ahead -= ranges.iter().map(|range| range.end - range.start).sum::<u64>();
         if let Some(source) = &job.source {
             source.forget(&ranges);
         }
@@ -373,7 +379,7 @@ impl Worker {
     fn arrived(&mut self, piece: u64, range: &Range<u64>) -> Result<()> {
         let len = range.end - range.start;
         if self.queue.front_mut().is_some_and(|job| job.announced.remove(&piece)) {
-            self.ahead = self.ahead.saturating_sub(len);
+            self.ahead -= len;
         }
         if (self.run.advance)(len).is_break() { Err(ErrorKind::Cancelled.into()) } else { Ok(()) }
     }

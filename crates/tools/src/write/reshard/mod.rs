@@ -59,7 +59,7 @@ use tfseek::example::{KindGuess, MessageKind};
 use tfseek::index::IndexOptions;
 use tfseek::io::Existing;
 use tfseek::writer::WriterOptions;
-use tfseek::{Compression, Dataset, Result, ShardedWriter};
+use tfseek::{Compression, Dataset, Result, ShardedWriter, Writer};
 
 /// Writes the records of a dataset again.
 ///
@@ -89,12 +89,7 @@ pub fn reshard(
     let threads = tfseek::threads(options.threads)?;
     let mut plan = Plan::new(options)?;
     let inputs: Vec<PathBuf> = ds.shards().map(|shard| shard.path.to_path_buf()).collect();
-    let needs_kind = !options.keep.is_empty() || !options.drop.is_empty() || options.split.is_some();
-    let kind = match options.kind {
-        Some(kind) => kind,
-        None if needs_kind => guess(ds)?,
-        None => MessageKind::Other,
-    };
+    let kind = kind_of(ds, options)?;
     let rewrite = Rewrite::new(&options.keep, &options.drop, kind)?;
     let splitter =
         options.split.as_ref().map(|split| Splitter::new(split, options.seed, kind)).transpose()?;
@@ -104,20 +99,9 @@ pub fn reshard(
     }
     let writer = writer_options(compression, options.members, options.index, options.force);
     plan.check_outputs(&inputs, options.force)?;
-    let total = match ds.known_bytes() {
-        Some(bytes) => bytes,
-        None => (0..inputs.len())
-            .try_fold(0u64, |sum, s| Ok::<_, ToolsError>(sum.saturating_add(ds.index(s)?.stream_end())))?,
-    };
+    let total = total_bytes(ds)?;
     let memory = options.memory.unwrap_or_else(limits::memory_limit);
-    let fits = fits(total, memory);
-    let way = match options.order {
-        OrderOptions::Stored => ReshardWay::Direct,
-        // A record of a compressed file takes the inflation of half a MiB before it.
-        _ if fits && inputs.iter().any(|path| is_compressed(path)) => ReshardWay::Memory,
-        _ if fits => ReshardWay::Direct,
-        _ => ReshardWay::Files,
-    };
+    let way = way(options, &inputs, fits(total, memory));
     let sized = rewrite.as_ref().filter(|_| plan.needs_sizes());
     let scans = splitter.is_some() || sized.is_some();
     let passes = 1 + u64::from(scans) + u64::from(way != ReshardWay::Direct);
@@ -158,6 +142,38 @@ pub fn reshard(
     if let Some(rewrite) = rewrite.as_ref().filter(|_| plan.records() > 0) {
         rewrite.check_patterns()?;
     }
+    let sets = publish(&plan, writers, folders, compression, options)?;
+    Ok(ReshardReport { sets, left_out: ds.len() - plan.records(), way })
+}
+
+/// Returns the number of bytes of the records with their framing.
+fn total_bytes(ds: &Dataset) -> Result<u64> {
+    if let Some(bytes) = ds.known_bytes() {
+        return Ok(bytes);
+    }
+    let mut shards = 0..ds.shards().count();
+    shards.try_fold(0u64, |sum, s| Ok(sum.saturating_add(ds.index(s)?.stream_end())))
+}
+
+/// Returns how records are copied, which fit into the memory or not.
+fn way(options: &ReshardOptions, inputs: &[PathBuf], fits: bool) -> ReshardWay {
+    match options.order {
+        OrderOptions::Stored => ReshardWay::Direct,
+        _ if !fits => ReshardWay::Files,
+        // A record of a compressed file takes the inflation of half a MiB before it.
+        _ if inputs.iter().any(|path| is_compressed(path)) => ReshardWay::Memory,
+        _ => ReshardWay::Direct,
+    }
+}
+
+/// Gives the files their names, and builds the indexes of compressed ones.
+fn publish(
+    plan: &Plan<'_>,
+    writers: Vec<Writer>,
+    mut folders: sets::Folders,
+    compression: Compression,
+    options: &ReshardOptions,
+) -> Result<Vec<ReshardSet>, ToolsError> {
     // The files are looked at by their names while the locks live.
     let _locks = ShardedWriter::new(writers).close()?;
     folders.keep();
@@ -165,12 +181,10 @@ pub fn reshard(
     if let Some(copy) = plan.prepared() {
         copy.publish(plan.lengths(), &mut sets)?;
     }
-    if options.index && compression != Compression::None {
-        let shards: Vec<PathBuf> = sets.iter().flat_map(|set| set.shards.clone()).collect();
-        let index = IndexOptions::new().threads(options.threads);
-        tfseek::index::build_beside(&shards, &index)?.into_iter().try_for_each(|built| built.map(drop))?;
-    }
-    Ok(ReshardReport { sets, left_out: ds.len() - plan.records(), way })
+    let shards: Vec<PathBuf> = sets.iter().flat_map(|set| set.shards.clone()).collect();
+    let index = options.index.then(|| IndexOptions::new().threads(options.threads));
+    sets::index_compressed(&shards, compression, index)?;
+    Ok(sets)
 }
 
 /// Returns true if this number of bytes fits into 60 % of the memory. Larger files should be read without
@@ -192,8 +206,14 @@ pub(super) fn writer_options(
     WriterOptions { compression, members, existing, index, ..WriterOptions::default() }
 }
 
-/// Guesses the kind of the records from the first ones.
-fn guess(ds: &Dataset) -> Result<MessageKind> {
+/// Returns the kind of the records, which is guessed from the first ones if it matters and is not given.
+fn kind_of(ds: &Dataset, options: &ReshardOptions) -> Result<MessageKind> {
+    if let Some(kind) = options.kind {
+        return Ok(kind);
+    }
+    if options.keep.is_empty() && options.drop.is_empty() && options.split.is_none() {
+        return Ok(MessageKind::Other);
+    }
     let mut guess = KindGuess::default();
     let mut buf = Vec::new();
     for i in 0..ds.len() {

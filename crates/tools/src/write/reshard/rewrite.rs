@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use tfseek::example::MessageKind;
-use tfseek::{ExampleBuf, KeyOrder, Record, Result, SequenceExampleBuf};
+use tfseek::{ExampleBuf, Record, Result, SequenceExampleBuf};
 
 /// A selection of features, and the patterns that have matched one.
 pub(super) struct Rewrite {
@@ -46,13 +46,13 @@ impl Rewrite {
                 self.add_names(message.context.keys().chain(message.feature_lists.keys()));
                 message.context.retain(|name, _| self.keeps(name));
                 message.feature_lists.retain(|name, _| self.keeps(name));
-                message.encode(KeyOrder::Python)
+                message.encode()
             }
             _ => {
                 let mut message = ExampleBuf::try_from(record.example())?;
                 self.add_names(message.features.keys());
                 message.features.retain(|name, _| self.keeps(name));
-                message.encode(KeyOrder::Python)
+                message.encode()
             }
         };
         encoded.map_err(|e| e.at(record.at()))

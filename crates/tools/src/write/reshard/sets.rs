@@ -7,7 +7,8 @@ use crate::write::outputs;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use tfseek::Error;
+use tfseek::index::{IndexOptions, build_beside};
+use tfseek::{Compression, Error};
 
 /// Number of open files that reading a dataset may take.
 const READERS: u64 = 512;
@@ -38,10 +39,8 @@ pub(crate) fn check_other(names: &SetNames) -> Result<(), ToolsError> {
 /// Checks that all files can be open at the same time: they get their names together.
 pub(crate) fn check_count(files: u64) -> Result<(), ToolsError> {
     let open = limits::open_files(files.saturating_add(READERS));
-    if files.saturating_add(FEWEST) <= open {
-        return Ok(());
-    }
-    Err(ToolsError::OpenFiles { limit: open.saturating_sub(FEWEST), open, found: files })
+    let limit = open.saturating_sub(FEWEST);
+    if files <= limit { Ok(()) } else { Err(ToolsError::OpenFiles { limit, open, found: files }) }
 }
 
 /// Returns the size of a file that has its name.
@@ -50,6 +49,20 @@ pub(crate) fn written_size(path: &Path) -> tfseek::Result<u64> {
         let text = format!("the file is complete and renamed, but its size cannot be read: {e}");
         Error::from(io::Error::new(e.kind(), text)).in_file(path)
     })
+}
+
+/// Writes the indexes of compressed files.
+pub(crate) fn index_compressed(
+    shards: &[PathBuf],
+    compression: Compression,
+    options: Option<IndexOptions>,
+) -> tfseek::Result<()> {
+    match options {
+        Some(options) if compression != Compression::None => {
+            build_beside(shards, &options)?.into_iter().try_for_each(|built| built.map(drop))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Folders that were created for the outputs. They are removed if no output gets its name.

@@ -5,9 +5,8 @@ use crate::write::reshard::ReshardSet;
 use crate::write::reshard::names::SetNames;
 use crate::write::reshard::sets::written_size;
 use std::path::PathBuf;
-use tfseek::index::{IndexOptions, build_beside};
 use tfseek::writer::WriterOptions;
-use tfseek::{Compression, ShardedWriter, Writer};
+use tfseek::{ShardedWriter, Writer};
 
 /// The files of a set. All get their names when all are complete.
 pub(super) struct Shards {
@@ -49,7 +48,7 @@ impl Shards {
     /// Gives all files their names. Returns the set, and the number of records of each file.
     pub(super) fn close(mut self) -> Result<(ReshardSet, Vec<u64>), ToolsError> {
         let count = self.names.len();
-        self.at(count.saturating_sub(1))?;
+        self.at(count - 1)?;
         self.end()?;
         let Shards { names, done, records, .. } = self;
         let lengths = done.iter().map(Writer::records_written).collect();
@@ -59,16 +58,4 @@ impl Shards {
         let bytes = shards.iter().map(|path| written_size(path)).sum::<tfseek::Result<u64>>()?;
         Ok((ReshardSet { split: None, path: names.name(), shards, records, bytes }, lengths))
     }
-}
-
-/// Writes the indexes of compressed files.
-pub(super) fn index_compressed(
-    shards: &[PathBuf],
-    compression: Compression,
-    index: bool,
-) -> tfseek::Result<()> {
-    if !index || compression == Compression::None {
-        return Ok(());
-    }
-    build_beside(shards, &IndexOptions::new())?.into_iter().try_for_each(|built| built.map(drop))
 }

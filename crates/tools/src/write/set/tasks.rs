@@ -7,18 +7,18 @@
 //!
 //! Paths of datasets never include these names, because they begin with a dot.
 
-use super::shards::index_compressed;
 use crate::error::{OptionsReason, OutputConflict, ToolsError};
 use crate::forms::digest;
 use crate::write::outputs;
 use crate::write::reshard::names::{OutPattern, SetNames};
-use crate::write::reshard::sets::{self, written_size};
+use crate::write::reshard::sets::{self, index_compressed, written_size};
 use crate::write::reshard::{ReshardSet, ShardCount, writer_options};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, ErrorKind as IoErrorKind};
 use std::path::{Path, PathBuf};
+use tfseek::index::IndexOptions;
 use tfseek::io::{Existing, HiddenFolder, Output};
 use tfseek::paths::Replacement;
 use tfseek::{Compression, Error, Writer};
@@ -163,6 +163,7 @@ impl TaskWriter {
     pub fn close(mut self) -> Result<TaskFile, ToolsError> {
         self.writer.close()?;
         let TaskOptions { compression, index, .. } = self.options;
+        let index = index.then(IndexOptions::new);
         index_compressed(std::slice::from_ref(&self.path), compression, index)?;
         Ok(TaskFile {
             name: self.name,
@@ -221,20 +222,7 @@ pub fn commit(
     };
     let shards: Vec<PathBuf> = (0..names.len()).map(|shard| names.path(shard)).collect();
     let mut replacement = Replacement::lock(shards.first().map(PathBuf::as_path));
-    // A shard whose file is gone was renamed by a commit that was interrupted.
-    let mut left = Vec::new();
-    for (file, to) in files.iter().zip(&shards) {
-        let from = folder.join(&file.name);
-        match (size(&from)?, size(to)?) {
-            (Some(found), _) if found == file.bytes => left.push((from, to)),
-            (None, Some(found)) if found == file.bytes => {}
-            (found, _) => {
-                let name = file.name.clone();
-                let expected = file.bytes;
-                return Err(ToolsError::TaskSize { name, expected, found });
-            }
-        }
-    }
+    let left = left_files(&folder, &files, &shards)?;
     let indexes = indexes_in(&folder);
     if !left.is_empty() {
         let is_left = |path: &PathBuf| left.iter().any(|(_, to)| *to == path);
@@ -277,17 +265,43 @@ pub fn commit(
     })
 }
 
+/// Returns the paths of the files that have no names of shards yet, and these names.
+fn left_files<'s>(
+    folder: &Path,
+    files: &[TaskFile],
+    shards: &'s [PathBuf],
+) -> Result<Vec<(PathBuf, &'s PathBuf)>, ToolsError> {
+    let mut left = Vec::new();
+    for (file, to) in files.iter().zip(shards) {
+        let from = folder.join(&file.name);
+        match (size(&from)?, size(to)?) {
+            (Some(found), _) if found == file.bytes => left.push((from, to)),
+            // A commit that was interrupted has renamed it.
+            (None, Some(found)) if found == file.bytes => {}
+            (found, _) => {
+                let found = found.map_or("none".to_owned(), |found| format!("one of {found} bytes"));
+                let expected = format!("expected a file of {} bytes", file.bytes);
+                let text = format!("{:?}: {expected}, found {found}", file.name);
+                return Err(ToolsError::Task(text.into()));
+            }
+        }
+    }
+    Ok(left)
+}
+
 /// Returns the files that become shards, in the order of their tasks.
 fn counted(job: &str, files: &[TaskFile]) -> Result<Vec<TaskFile>, ToolsError> {
     let mut by_task: BTreeMap<_, &TaskFile> = BTreeMap::new();
     for file in files {
         let name = &file.name;
         let Some(attempt) = TaskAttempt::parse(name).filter(|attempt| attempt.job == job) else {
-            return Err(ToolsError::TaskName { job: job.into(), found: name.clone() });
+            let text = format!("{name:?}: expected the name of a file of the job {job:?}");
+            return Err(ToolsError::Task(text.into()));
         };
         if let Some(other) = by_task.insert(attempt.order(), file) {
-            let found = [other.name.clone(), name.clone()];
-            return Err(ToolsError::SameTask { task: attempt.task, found });
+            let task = attempt.task;
+            let text = format!("expected one file of the task {task}, found {:?} and {name:?}", other.name);
+            return Err(ToolsError::Task(text.into()));
         }
     }
     let some = by_task.values().any(|file| file.records > 0);

@@ -1,6 +1,6 @@
 //! `SetWriter`: a file or a set of shards from records in order.
 
-use super::shards::{Shards, index_compressed};
+use super::shards::Shards;
 use super::spool::Spool;
 use crate::error::ToolsError;
 use crate::write::reshard::names::OutPattern;
@@ -9,6 +9,7 @@ use crate::write::reshard::{ReshardSet, ShardCount, writer_options};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use tfseek::Compression;
+use tfseek::index::IndexOptions;
 use tfseek::writer::WriterOptions;
 
 /// Options of a [`SetWriter`].
@@ -185,7 +186,7 @@ impl SetWriter {
         };
         let (set, lengths) = shards.close()?;
         folders.keep();
-        index_compressed(&set.shards, compression, options.index)?;
+        sets::index_compressed(&set.shards, compression, options.index.then(IndexOptions::new))?;
         Ok((set, lengths))
     }
 }
@@ -193,13 +194,13 @@ impl SetWriter {
 /// Returns the one of `count` equal parts of `total` that contains a position.
 fn part_of(position: u64, total: u64, count: u64) -> u64 {
     let part = u128::from(position) * u128::from(count) / u128::from(total.max(1));
-    part.min(count.saturating_sub(1).into()) as u64
+    part.min((count - 1).into()) as u64
 }
 
 /// Returns the shard of a record: shard s has the records from s * n / N to (s + 1) * n / N, rounded down.
 fn shard_of(record: u64, records: u64, count: u64) -> u64 {
     // The largest s with s * n / N <= record, rounded down, so s * n < (record + 1) * N.
     let end = (u128::from(record) + 1) * u128::from(count);
-    let shard = end.saturating_sub(1) / u128::from(records.max(1));
-    shard.min(count.saturating_sub(1).into()) as u64
+    let shard = (end - 1) / u128::from(records.max(1));
+    shard.min((count - 1).into()) as u64
 }
