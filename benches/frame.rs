@@ -3,7 +3,8 @@
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
-use tfseek::frame::{Salvage, SalvageStep, frames};
+use tfseek::frame::frames;
+use tfseek::io::{SalvageItem, SalvageReader};
 use tfseek_testkit::{bench, rng::Rng};
 
 /// Returns the masked form that a record stores.
@@ -50,14 +51,12 @@ fn walk(c: &mut Criterion) {
 
 /// Returns the number of sound records.
 fn salvage(bytes: &[u8]) -> u64 {
-    let (mut salvage, mut records) = (Salvage::new(u64::from(u32::MAX >> 1)), 0);
-    loop {
-        match salvage.step(&bytes[salvage.offset() as usize..], false) {
-            SalvageStep::Record(_) => records += 1,
-            SalvageStep::Damage { .. } => {}
-            SalvageStep::Need(_) | SalvageStep::End => return records,
-        }
+    let mut reader = SalvageReader::new(&bytes, u64::from(u32::MAX >> 1)).unwrap();
+    let mut records = 0;
+    while let Some(item) = reader.next().unwrap() {
+        records += u64::from(matches!(item, SalvageItem::Record { .. }));
     }
+    records
 }
 
 fn search(c: &mut Criterion) {

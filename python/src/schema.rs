@@ -16,7 +16,7 @@ use tfseek::BatchParser;
 use tfseek::Warning;
 use tfseek::batch::Batch;
 use tfseek::example::{KindGuess, MessageKind};
-use tfseek::schema::Inference;
+use tfseek_tools::Inference;
 
 /// The features to parse and the columns to return, validated once and used for all batches.
 ///
@@ -100,7 +100,7 @@ impl PySchema {
 
     /// Returns Python code that creates the same specs for TensorFlow.
     fn to_tensorflow(&self) -> String {
-        tfseek::schema::code::python(&self.schema)
+        tfseek_tools::schema_code::python(&self.schema)
     }
 
     /// True if the schema describes SequenceExamples.

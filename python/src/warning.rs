@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::path::Path;
 use tfseek::Warning;
-use tfseek::schema::Inference;
+use tfseek_tools::Inference;
 use tfseek_tools::warnings::{Field, fields, kindless};
 
 /// A warning that becomes a `tfseek.Warning`.

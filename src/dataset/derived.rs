@@ -15,7 +15,7 @@ pub trait DerivedRecords: fmt::Debug + Send + Sync {
     fn noun(&self) -> &'static str;
 
     /// Returns the number of records.
-    fn len(&self) -> u64;
+    fn count(&self) -> u64;
 
     /// Returns the estimated number of bytes of a record, for limits.
     fn mean_bytes(&self) -> u64;

@@ -121,7 +121,7 @@ impl ShardFile {
 
     /// Returns a shard of records that are made when they are read.
     pub(super) fn derived(records: Arc<dyn DerivedRecords>) -> ShardFile {
-        let len = records.len();
+        let len = records.count();
         ShardFile::new(PathBuf::new(), len, IndexSource::Nothing, Access::Derived(records), MAX_RECORD)
     }
 
@@ -288,7 +288,7 @@ impl ShardFile {
                 compression.format().map(|_| *stream_end)
             }
             (IndexSource::Nothing, None) => {
-                self.as_derived().map(|records| records.len().saturating_mul(records.mean_bytes()))
+                self.as_derived().map(|records| records.count().saturating_mul(records.mean_bytes()))
             }
         };
         bytes.map(|bytes| self.share_of(bytes))

@@ -188,7 +188,10 @@ impl ErrorKind {
             ErrorKind::Compressed { .. } => Remedy::Unpack,
             ErrorKind::Compression(CompressionError::Twice { format, .. }) => Remedy::UnpackOnce(format),
             ErrorKind::RecordTooLarge { len, .. } => Remedy::MaxRecord(*len),
-            ErrorKind::TooMany { what: DIFFERENT_KEYS | BYTES_OF_KEYS, .. } => Remedy::FewerRecords,
+            // Limits of the inference of a schema.
+            ErrorKind::TooMany { what: "different keys" | "bytes of different keys", .. } => {
+                Remedy::FewerRecords
+            }
             ErrorKind::NotTfRecord { remedy, .. } => *remedy,
             ErrorKind::OtherKind { .. } => Remedy::SequenceExamples,
             ErrorKind::CorruptLength { computed, stored } | ErrorKind::CorruptData { computed, stored }
@@ -254,10 +257,6 @@ impl ErrorKind {
         }
     }
 }
-
-/// Values of `what` in [`ErrorKind::TooMany`] for limits on the keys that schema inference collects.
-pub(crate) const DIFFERENT_KEYS: &str = "different keys";
-pub(crate) const BYTES_OF_KEYS: &str = "bytes of different keys";
 
 /// Tells how the writer computes checksums wrongly, if that explains the stored one. Both are masked.
 fn other_checksum(computed: u32, stored: u32) -> Option<&'static str> {

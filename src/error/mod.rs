@@ -17,7 +17,6 @@ pub(crate) use files::ScanCost;
 pub use files::{Build, CompressionError, IndexError, PathsError};
 pub use filter::FilterError;
 pub use kind::ErrorKind;
-pub(crate) use kind::{BYTES_OF_KEYS, DIFFERENT_KEYS};
 pub use location::{At, Location};
 pub use options::OptionsError;
 pub use order::OrderError;

@@ -28,5 +28,5 @@ pub(crate) use checks::{
     starts_with_record, truncated, unverified_payload, whole_len,
 };
 pub(crate) use parser::{Event, Parser, Torn};
-pub use salvage::{Salvage, SalvageStep};
+pub(crate) use salvage::{Salvage, SalvageStep};
 pub(crate) use search::find_chain;

@@ -10,46 +10,14 @@ use crate::policy::Verify;
 /// [`step`](Salvage::step) takes all bytes that the caller has from the position on, and a flag that more may
 /// follow. It moves the position when it returns [`SalvageStep::Record`] or [`SalvageStep::Damage`].
 ///
-/// After damage it continues in one of three ways:
-///
-/// * A record with a sound header and a damaged payload is skipped if a sound header, or the end of the
-///   stream, follows it. TFRecords inside such a payload are not taken for records. To ask for a sound record
-///   there, payload included, would fail for two damaged neighbours.
-/// * If neither follows, bytes of the record may be missing. A chain of sound records inside the stated
-///   length counts if it passes over the stated end or ends with the stream, and so do two or more sound
-///   records before another torn one. A writer that was cut off and went on leaves such a chain, and nested
-///   TFRecords cannot. A writer that died twice would otherwise lose all between.
-/// * Otherwise the parser searches the next offset with a sound record: the checksums of its header and its
-///   payload are correct. In random bytes an offset passes with probability 2^-64. The search finds TFRecords
-///   inside a payload whose record has a damaged length.
-///
-/// The time is linear in the length of the stream, for any bytes. While the parser searches, sound headers
-/// can state payloads that overlap. It computes the checksums of such payloads up to eight times the bytes of
-/// the stream so far, and takes the others for damage. Only a file that was made for it reaches this limit.
-/// After [`SalvageStep::Need`] the caller should supply half as many bytes again as before, if it can: each
-/// step begins anew at the position.
-///
-/// ```
-/// use tfseek::frame::{Salvage, SalvageStep, put_record};
-/// let mut file = Vec::new();
-/// for payload in [b"one", b"two", b"ten"] {
-///     put_record(&mut file, payload)?;
-/// }
-/// file[19 + 12] ^= 1; // the payload of record 1
-/// let (mut salvage, mut sound) = (Salvage::new(u64::MAX), Vec::new());
-/// while let Some(rest) = file.get(salvage.offset() as usize..) {
-///     let record = salvage.record();
-///     match salvage.step(rest, false) {
-///         SalvageStep::Record(_) => sound.push(record),
-///         SalvageStep::Damage { .. } => {}
-///         SalvageStep::Need(_) | SalvageStep::End => break,
-///     }
-/// }
-/// assert_eq!(sound, [Some(0), Some(2)]);
-/// # Ok::<(), std::io::Error>(())
-/// ```
+/// [`SalvageReader`](crate::io::SalvageReader) describes how it continues after damage. The time is linear in
+/// the length of the stream, for any bytes. While the parser searches, sound headers can state payloads that
+/// overlap. It computes the checksums of such payloads up to eight times the bytes of the stream so far, and
+/// takes the others for damage. Only a file that was made for it reaches this limit. After
+/// [`SalvageStep::Need`] the caller should supply half as many bytes again as before, if it can: each step
+/// begins anew at the position.
 #[derive(Clone, Debug)]
-pub struct Salvage {
+pub(crate) struct Salvage {
     max_payload: u64,
     offset: u64,
     record: Option<u64>,
@@ -72,7 +40,7 @@ const CHAIN: usize = 2;
 
 /// The result of [`Salvage::step`].
 #[derive(Debug)]
-pub enum SalvageStep {
+pub(crate) enum SalvageStep {
     /// At least this many bytes are needed at the position. The caller supplies them, or reports that no more
     /// follow.
     Need(u64),
@@ -95,7 +63,7 @@ struct Needed(u64);
 
 impl Salvage {
     /// Creates a parser at the start of a stream. Payloads longer than `max_payload` bytes count as damage.
-    pub fn new(max_payload: u64) -> Salvage {
+    pub(crate) fn new(max_payload: u64) -> Salvage {
         Salvage::resuming(max_payload, 0, Some(0))
     }
 
@@ -124,17 +92,17 @@ impl Salvage {
     }
 
     /// Returns the byte offset of the position.
-    pub fn offset(&self) -> u64 {
+    pub(crate) fn offset(&self) -> u64 {
         self.offset
     }
 
     /// Returns the ordinal of the next record. `None` if an unknown number of records was damaged before it.
-    pub fn record(&self) -> Option<u64> {
+    pub(crate) fn record(&self) -> Option<u64> {
         self.record
     }
 
     /// Parses the bytes from the position on. With `more` false, the stream ends with them.
-    pub fn step(&mut self, bytes: &[u8], more: bool) -> SalvageStep {
+    pub(crate) fn step(&mut self, bytes: &[u8], more: bool) -> SalvageStep {
         if self.searches {
             return self.search(bytes, 0, more, None);
         }

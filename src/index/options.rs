@@ -141,7 +141,7 @@ impl IndexOptions {
     ///
     /// With [`Damage::Skip`] an index is used if it has gaps, or if its payloads were verified. Otherwise the
     /// shard is scanned again. A record with a payload of 2^31 bytes or more counts as damaged.
-    /// [`Salvage`](crate::frame::Salvage) defines which other records do.
+    /// [`SalvageReader`](crate::io::SalvageReader) defines which other records do.
     #[must_use]
     pub fn damage(mut self, damage: Damage) -> IndexOptions {
         self.damage = damage;

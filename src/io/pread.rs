@@ -43,7 +43,7 @@ impl Source for File {
 }
 
 /// Returns the size of an open file.
-pub(super) fn size(file: &File) -> io::Result<u64> {
+fn size(file: &File) -> io::Result<u64> {
     Ok(file.metadata()?.len())
 }
 

@@ -3,14 +3,12 @@
 use super::compression::{CompressedFormat, Compression};
 use super::inflate::{Checkpoints, DamagedInflate, FileBytes, NotInflated, SalvageFile, WINDOW};
 use super::pipe::{KEPT, PipeBytes};
-use super::pread::size;
 use super::read_buffer::ReadBuffer;
 use super::sniff;
 use super::source::{ReadRange, Source};
 use crate::error::{Error, Result};
 use crate::frame::{Salvage, SalvageStep};
 use std::fmt;
-use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Range;
 use std::sync::Arc;
@@ -55,9 +53,21 @@ pub enum SalvageItem<'a> {
 
 /// A reader of the sound records of a file, and of the bytes between them.
 ///
-/// [`Salvage`] defines which records are sound. Memory holds the damaged record and the one after it; the
-/// buffer grows only as bytes arrive. Inflated bytes, which cannot be read twice, so take the same path as
-/// others.
+/// After damage the reader continues in one of three ways:
+///
+/// * A record with a sound header and a damaged payload is skipped if a sound header, or the end of the
+///   stream, follows it. TFRecords inside such a payload are not taken for records. To ask for a sound record
+///   there, payload included, would fail for two damaged neighbours.
+/// * If neither follows, bytes of the record may be missing. A chain of sound records inside the stated
+///   length counts if it passes over the stated end or ends with the stream, and so do two or more sound
+///   records before another torn one. A writer that was cut off and went on leaves such a chain, and nested
+///   TFRecords cannot. A writer that died twice would otherwise lose all between.
+/// * Otherwise the reader searches the next offset with a sound record: the checksums of its header and its
+///   payload are correct. In random bytes an offset passes with probability 2^-64. The search finds TFRecords
+///   inside a payload whose record has a damaged length.
+///
+/// Memory holds the damaged record and the one after it; the buffer grows only as bytes arrive. Inflated
+/// bytes, which cannot be read twice, so take the same path as others.
 ///
 /// The record stream of a damaged gzip or zlib file is the bytes that can be inflated. After damage,
 /// inflation begins again at the next gzip member, or after the next flush (an empty stored block), if a
@@ -105,13 +115,13 @@ pub struct SalvageReader<'a> {
 }
 
 impl<'a> SalvageReader<'a> {
-    /// Returns a reader of a file. The first bytes tell its compression. Payloads longer than `max_payload`
-    /// bytes count as damage.
+    /// Returns a reader of a file, or of other bytes. The first bytes tell the compression. Payloads longer
+    /// than `max_payload` bytes count as damage.
     ///
     /// # Errors
     /// I/O errors.
-    pub fn new(file: &'a File, max_payload: u64) -> Result<SalvageReader<'a>> {
-        let size = size(file)?;
+    pub fn new(file: &'a dyn Source, max_payload: u64) -> Result<SalvageReader<'a>> {
+        let size = file.stamp()?.size;
         let first = sniff::first_bytes(ReadRange { file, at: 0, end: size })?;
         let format = sniff::compression(&first).format();
         Ok(SalvageReader::of(SalvageFile::Borrowed(file), size, format, u64::MAX, max_payload))

@@ -134,14 +134,8 @@ fn text(first: &[u8]) -> Option<LooksLike> {
 
 /// Returns true for UTF-8 text without control characters. A character that is cut off at the end is ignored.
 fn is_text(first: &[u8]) -> bool {
-    let whole = match std::str::from_utf8(first) {
-        Ok(text) => text,
-        Err(e) if e.error_len().is_none() => {
-            first.get(..e.valid_up_to()).and_then(|valid| std::str::from_utf8(valid).ok()).unwrap_or("\0")
-        }
-        Err(_) => return false,
-    };
-    !whole.is_empty() && !whole.chars().any(|c| c.is_control() && !matches!(c, '\t' | '\n' | '\r' | '\x0c'))
+    let is_binary = |c: char| c.is_control() && !matches!(c, '\t' | '\n' | '\r' | '\x0c');
+    unframed::utf8(first).is_some_and(|text| !text.is_empty() && !text.chars().any(is_binary))
 }
 
 /// Replaces an error in the first record by the file's actual format, if the first bytes show that it is not

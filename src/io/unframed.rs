@@ -103,7 +103,7 @@ fn has_zero_checksums(first: &[u8]) -> bool {
 }
 
 /// Returns the start of UTF-8, without a character that is cut off at the end.
-fn utf8(first: &[u8]) -> Option<&str> {
+pub(super) fn utf8(first: &[u8]) -> Option<&str> {
     match std::str::from_utf8(first) {
         Ok(text) => Some(text),
         Err(e) if e.error_len().is_none() => std::str::from_utf8(first.get(..e.valid_up_to())?).ok(),

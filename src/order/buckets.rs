@@ -72,7 +72,7 @@ impl Buckets {
     pub fn new(lengths: impl IntoIterator<Item = u64>, boundaries: impl Into<Vec<u64>>) -> Result<Buckets> {
         let boundaries = boundaries.into();
         if let Some(pair) = boundaries.windows(2).find(|pair| pair[0] >= pair[1]) {
-            return Err(refused(format!(
+            return Err(Error::order(format!(
                 "expected ascending boundaries, found {} after {}",
                 pair[1], pair[0]
             )));
@@ -81,7 +81,7 @@ impl Buckets {
         let mut rows = vec![Vec::new(); boundaries.len() + 1];
         for (row, length) in (0u64..).zip(lengths) {
             let length = u32::try_from(length).map_err(|_| {
-                refused(format!("expected lengths below 2^32, found {length} as length {row}"))
+                Error::order(format!("expected lengths below 2^32, found {length} as length {row}"))
             })?;
             kept.push(length);
             rows[bucket_of(&boundaries, length)].push(row);
@@ -178,27 +178,26 @@ impl Buckets {
         let buckets = self.bucket_count();
         let sizes = &self.sizes;
         if found as u64 != len {
-            return Err(refused(format!("expected {len} lengths, one per record, found {found}")));
+            return Err(Error::order(format!("expected {len} lengths, one per record, found {found}")));
         }
         if sizes.len() != buckets {
-            return Err(refused(format!(
+            return Err(Error::order(format!(
                 "expected {buckets} batch sizes, one for each bucket, found {}",
                 sizes.len()
             )));
         }
         if sizes.contains(&0) {
-            return Err(refused("expected batch sizes above 0, found 0".to_owned()));
+            return Err(Error::order("expected batch sizes above 0, found 0"));
         }
         if self.last == LastBatch::Continuous {
-            return Err(refused(
-                "batches of buckets are not continuous: expected drop, pad or short as the last batch"
-                    .to_owned(),
+            return Err(Error::order(
+                "batches of buckets are not continuous: expected drop, pad or short as the last batch",
             ));
         }
         let text = |list: &[u64]| list.iter().map(|number| number.to_string().len() + 1).sum::<usize>();
         let text = text(self.boundaries()) + text(sizes);
         if text > MAX_TEXT {
-            return Err(refused(format!(
+            return Err(Error::order(format!(
                 "expected boundaries and batch sizes of at most {MAX_TEXT} characters in a saved state, found {text}"
             )));
         }
@@ -235,11 +234,6 @@ fn bucket_of(boundaries: &[u64], length: u32) -> usize {
     boundaries.partition_point(|boundary| *boundary < u64::from(length))
 }
 
-#[cold]
-fn refused(reason: String) -> Error {
-    OrderError::Refused { reason: reason.into() }.into()
-}
-
 /// The positions and batches of all epochs: first of bucket 0, then of bucket 1, ..
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct BucketOrder {
@@ -269,7 +263,7 @@ impl BucketOrder {
         }
         if batch == 0 {
             let why = if len == 0 { "there are no rows" } else { "no bucket has the rows of one" };
-            return Err(refused(format!("there is no batch: {why}")));
+            return Err(Error::order(format!("there is no batch: {why}")));
         }
         let buckets = buckets.clone();
         Ok(BucketOrder { buckets, starts: starts.into(), batches: batches.into() })
@@ -395,7 +389,7 @@ impl BucketSteps {
                 return Err(OrderError::Batch { batch, ranks }.into());
             }
             if batch / ranks > MAX_SAMPLES {
-                return Err(refused(format!(
+                return Err(Error::order(format!(
                     "expected at most {MAX_SAMPLES} samples per batch and rank, found {}",
                     batch / ranks
                 )));

@@ -15,7 +15,7 @@ use super::digest::digest;
 use super::mixture::{CYCLE_STREAM, stream};
 use super::prp::{Permutation, SMALL, absorb};
 use super::subset::Subset;
-use crate::error::{OrderError, Result};
+use crate::error::{Error, Result};
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
@@ -40,12 +40,12 @@ impl Classes {
     /// all have.
     ///
     /// # Errors
-    /// [`OrderError::Refused`] for 2^32 records or more.
+    /// [`OrderError::Refused`](crate::error::OrderError::Refused) for 2^32 records or more.
     pub(crate) fn new(n: u64, classes: &[Subset]) -> Result<(Classes, Option<Subset>)> {
         const NONE: u32 = u32::MAX;
         if n >= u64::from(NONE) {
             let reason = format!("expected at most 2^32 - 2 records in balanced blocks, found {n}");
-            return Err(OrderError::Refused { reason: reason.into() }.into());
+            return Err(Error::order(reason));
         }
         let mut of = vec![NONE; n as usize];
         for (number, class) in (0..).zip(classes) {

@@ -4,7 +4,7 @@ use super::epoch::Order;
 use super::share::RankShare;
 use super::spec::Spec;
 use super::state::State;
-use crate::error::{OrderError, Result};
+use crate::error::{Error, Result};
 
 /// An epoch, and the number of its positions that all ranks together have delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -74,7 +74,7 @@ impl Cursor {
         if share.positions() != order.steps() || share.has_buckets() != order.has_buckets() {
             let reason =
                 format!("expected a share of {} positions, found {}", order.steps(), share.positions());
-            return Err(OrderError::Refused { reason: reason.into() }.into());
+            return Err(Error::order(reason));
         }
         let share = share.starting_at(0)?;
         let start = start_of(&order);
@@ -199,7 +199,7 @@ impl Cursor {
     /// only. After all of an epoch was delivered it is the start of the next epoch.
     ///
     /// # Errors
-    /// [`OrderError::State`] for an invalid fingerprint.
+    /// [`OrderError::State`](crate::error::OrderError::State) for an invalid fingerprint.
     pub fn state(&self, fingerprint: &str) -> Result<State> {
         self.state_at(self.delivered(), fingerprint)
     }
@@ -254,7 +254,7 @@ impl Cursor {
         let Some(last) = steps.checked_sub(1) else { return Ok(()) };
         let Some((epochs, position)) = self.share()?.after(last) else {
             let reason = format!("fewer than {steps} steps follow position {}", self.next.position);
-            return Err(OrderError::Refused { reason: reason.into() }.into());
+            return Err(Error::order(reason));
         };
         let after = Position { epoch: following_epoch(self.next.epoch, epochs)?, position };
         self.move_past(after, true);
@@ -272,8 +272,7 @@ impl Cursor {
         let len = |order: &Order| (!may_differ(order.spec())).then_some(order.len());
         let orders = [&self.order, &other.order].map(|order| (len(order), order.records()));
         if orders[0] != orders[1] {
-            let reason = "the other cursor has a different order".into();
-            return Err(OrderError::Refused { reason }.into());
+            return Err(Error::order("the other cursor has a different order"));
         }
         let share = other.order.share_of(self.share.clone())?;
         let Cursor { repeats, skips_ends, .. } = *self;
@@ -406,10 +405,9 @@ fn start_of(order: &Order) -> Position {
 /// Returns the epoch that is `ahead` epochs after this one.
 ///
 /// # Errors
-/// [`OrderError::Refused`] if it is above 2^64 - 1, the last epoch.
+/// [`OrderError::Refused`](crate::error::OrderError::Refused) if it is above 2^64 - 1, the last epoch.
 pub(crate) fn following_epoch(epoch: u64, ahead: u64) -> Result<u64> {
     epoch.checked_add(ahead).ok_or_else(|| {
-        let reason = format!("expected an epoch below 2^64, found {ahead} after epoch {epoch}");
-        OrderError::Refused { reason: reason.into() }.into()
+        Error::order(format!("expected an epoch below 2^64, found {ahead} after epoch {epoch}"))
     })
 }

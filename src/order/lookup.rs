@@ -1,8 +1,9 @@
 //! Queries of an epoch: the samples of a step, and the steps that contain a record.
 
+use super::cursor::following_epoch;
 use super::epoch::Order;
 use super::share::{RankShare, Run, StepRow};
-use crate::error::{OrderError, Result};
+use crate::error::Result;
 
 /// Number of positions looked up per call of [`Order::fill`].
 const CHUNK: u64 = 64;
@@ -45,14 +46,7 @@ impl Order {
         let mut samples = Vec::new();
         let mut records = [0; CHUNK as usize];
         for run in runs {
-            let epoch = self.epoch().checked_add(run.epoch).ok_or_else(|| OrderError::Refused {
-                reason: format!(
-                    "expected an epoch below 2^64, found {} after epoch {}",
-                    run.epoch,
-                    self.epoch()
-                )
-                .into(),
-            })?;
+            let epoch = following_epoch(self.epoch(), run.epoch)?;
             let later;
             let order = if run.epoch == 0 {
                 self

@@ -83,7 +83,7 @@ pub use state::State;
 pub use subset::Subset;
 pub use weighted::Weights;
 
-use crate::error::{OrderError, Result};
+use crate::error::{Error, Result};
 
 /// Converts a signed or unsigned 64-bit integer to a seed. A negative number becomes the unsigned number with
 /// the same bits.
@@ -95,12 +95,11 @@ use crate::error::{OrderError, Result};
 /// ```
 ///
 /// # Errors
-/// [`OrderError::Refused`] for a number below -2^63 or above 2^64 - 1.
+/// [`OrderError::Refused`](crate::error::OrderError::Refused) for a number below -2^63 or above 2^64 - 1.
 pub fn seed_of(number: i128) -> Result<u64> {
     let negative = || i64::try_from(number).ok().map(i64::cast_unsigned);
     u64::try_from(number).ok().or_else(negative).ok_or_else(|| {
-        let reason = format!("seed: expected a number from -2^63 to 2^64 - 1, found {number}");
-        OrderError::Refused { reason: reason.into() }.into()
+        Error::order(format!("seed: expected a number from -2^63 to 2^64 - 1, found {number}"))
     })
 }
 

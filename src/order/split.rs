@@ -1,6 +1,6 @@
 //! Splits of the records by a hash: a record stays in its split when others are added.
 
-use crate::error::{OrderError, Result};
+use crate::error::{Error, Result};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// Number of decimals of a fraction, at most.
@@ -35,8 +35,8 @@ impl Split {
     /// Creates splits of these fractions.
     ///
     /// # Errors
-    /// [`OrderError::Refused`] for a number outside 0 to 1 or with more than 27 decimals, and for a sum above
-    /// 1.
+    /// [`OrderError::Refused`](crate::error::OrderError::Refused) for a number outside 0 to 1 or with more than
+    /// 27 decimals, and for a sum above 1.
     pub fn new(fractions: &[f64]) -> Result<Split> {
         let mut sum = 0;
         let ends = fractions.iter().map(|&fraction| {
@@ -50,10 +50,10 @@ impl Split {
                     format!("expected {expected}, found {fraction}")
                 }
             };
-            sum += decimal(fraction).ok_or_else(|| refused(found()))?;
+            sum += decimal(fraction).ok_or_else(|| Error::order(found()))?;
             if sum > ONE {
                 let found = format!("expected fractions with a sum of at most 1, found {}", text(sum));
-                return Err(refused(found).into());
+                return Err(Error::order(found));
             }
             Ok(scaled(sum))
         });
@@ -76,10 +76,6 @@ impl Split {
     pub fn hash(bytes: &[u8], seed: u64) -> u64 {
         xxh3_64_with_seed(bytes, seed)
     }
-}
-
-fn refused(reason: String) -> OrderError {
-    OrderError::Refused { reason: reason.into() }
 }
 
 /// Returns a fraction from 0 to 1 as a multiple of 1 / `ONE`.

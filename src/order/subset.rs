@@ -9,7 +9,7 @@
 #![expect(clippy::indexing_slicing, reason = "there are words and ranks for all records up to `end`")]
 
 use super::digest::digest;
-use crate::error::{OrderError, Result};
+use crate::error::{Error, Result};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
@@ -51,18 +51,17 @@ impl Subset {
     /// Creates a subset from record numbers in ascending order.
     ///
     /// # Errors
-    /// [`OrderError::Refused`], with the index, for a number that is not above the previous one, and for the
-    /// number 2^64 - 1.
+    /// [`OrderError::Refused`](crate::error::OrderError::Refused), with the index, for a number that is not
+    /// above the previous one, and for the number 2^64 - 1.
     pub fn from_ids(ids: impl Into<Vec<u64>>) -> Result<Subset> {
         let ids = ids.into();
         if let Some(at) = ids.windows(2).position(|pair| pair[0] >= pair[1]) {
             let reason =
                 format!("expected ascending ids, found ids[{}] = {} after {}", at + 1, ids[at + 1], ids[at]);
-            return Err(OrderError::Refused { reason: reason.into() }.into());
+            return Err(Error::order(reason));
         }
         if ids.last() == Some(&u64::MAX) {
-            let reason = "expected record numbers below 2^64 - 1, found 2^64 - 1";
-            return Err(OrderError::Refused { reason: reason.into() }.into());
+            return Err(Error::order("expected record numbers below 2^64 - 1, found 2^64 - 1"));
         }
         Ok(Subset::from_ascending(ids))
     }

@@ -5,9 +5,8 @@
 //! parses records into arrays by a schema. Names and semantics are the same as in `tf.io.parse_example` and
 //! `tf.io.parse_sequence_example`.
 //!
-//! A schema is built in code, read from JSON ([`Schema::from_json`]) or inferred from records
-//! ([`Inference`]). It can be written as JSON ([`Schema::to_json`]), and as source code for TensorFlow or for
-//! this crate ([`code`]).
+//! A schema is built in code, or read from JSON ([`Schema::from_json`]). It can be written as JSON
+//! ([`Schema::to_json`]).
 //!
 //! ```
 //! use tfseek::schema::{DType, FeatureSpec, Schema};
@@ -26,16 +25,12 @@
 
 mod build;
 mod check;
-pub mod code;
 mod image;
-mod infer;
 mod json;
-mod literal;
 mod spec;
 
 pub use crate::example::DType;
 pub use build::{Schema, SchemaBuilder};
 pub(crate) use check::array_sizes;
 pub use image::{Crop, ImageSpec, MOST_PIXELS, Resize};
-pub use infer::{Finding, Inference};
 pub use spec::{FeatureSpec, Partition, SplitsDType};

@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::PathBuf;
 use tfseek::error::{IndexError, Remedy};
-use tfseek::frame::{Salvage, SalvageStep, put_record};
+use tfseek::frame::put_record;
 use tfseek::index::*;
-use tfseek::io::Region;
+use tfseek::io::{Region, SalvageItem, SalvageReader};
 use tfseek::{Damage, DatasetOptions, ErrorKind, IndexMode, Tail, Warning};
 use tfseek_testkit::hex::unhex;
 use tfseek_testkit::rng::Rng;
@@ -39,18 +39,21 @@ type Ranges = Vec<(u64, u64)>;
 
 /// The spans and the gaps of a file in memory, by the parser that `tfseek salvage` uses.
 fn twin(file: &[u8]) -> (Ranges, Ranges) {
-    let (mut salvage, mut spans, mut gaps) = (Salvage::new((1 << 31) - 1), Ranges::new(), Ranges::new());
-    loop {
-        let at = salvage.offset();
-        match salvage.step(&file[at as usize..], false) {
-            SalvageStep::Record(len) => spans.push((at, len as u64 - 16)),
-            SalvageStep::Damage { len, .. } => match gaps.last_mut().filter(|gap| gap.1 == at) {
-                Some(gap) => gap.1 += len as u64,
-                None => gaps.push((at, at + len as u64)),
-            },
-            SalvageStep::Need(_) | SalvageStep::End => return (spans, gaps),
+    let mut reader = SalvageReader::new(&file, (1 << 31) - 1).unwrap();
+    let (mut spans, mut gaps) = (Ranges::new(), Ranges::new());
+    while let Some(item) = reader.next().unwrap() {
+        match item {
+            SalvageItem::Record { offset, bytes, .. } => spans.push((offset, bytes.len() as u64 - 16)),
+            SalvageItem::Damage { offset, bytes, .. } => {
+                match gaps.last_mut().filter(|gap| gap.1 == offset) {
+                    Some(gap) => gap.1 += bytes.len() as u64,
+                    None => gaps.push((offset, offset + bytes.len() as u64)),
+                }
+            }
+            other => panic!("{other:?}"),
         }
     }
+    (spans, gaps)
 }
 
 fn gaps(index: &Index) -> Ranges {

@@ -66,7 +66,7 @@ fn schemas_as_json_and_as_code() {
     let schema = Schema::from_json(&json.out).unwrap();
     assert_eq!(schema.features()["emb"], FeatureSpec::fixed_len(&[2], DType::Float32));
     json.prints(&schema.to_json());
-    dir.run(&["schema", "--tf", "a.tfrecord"]).prints(&tfseek::schema::code::python(&schema));
+    dir.run(&["schema", "--tf", "a.tfrecord"]).prints(&tfseek_tools::schema_code::python(&schema));
     dir.run(&["schema", "--tf", "--json", "a.tfrecord"]).fails(2, &["--json"]);
     // Read as SequenceExamples, the records have only a context.
     let json = dir.run(&["schema", "--json", "--kind", "sequence-example", "a.tfrecord"]);

@@ -3,7 +3,7 @@
 use crate::error::ConvertError;
 use std::collections::HashMap;
 use tfseek::example::{DType, Example, Feature, FeatureList, MessageKind, SequenceExample};
-use tfseek::schema::Inference;
+use tfseek_tools::Inference;
 
 /// Maximum number of bytes of all different keys.
 const MAX_KEY_BYTES: usize = 64 << 20;

@@ -652,7 +652,7 @@ impl DerivedRecords for WindowRecords {
         "windows over steps"
     }
 
-    fn len(&self) -> u64 {
+    fn count(&self) -> u64 {
         self.anchors.len()
     }
 

@@ -21,6 +21,8 @@
 //!   makes records from JSON. [`bare`] reads and writes payloads without TFRecord's framing.
 //! * The module [`fields`] shows the fields of protobuf messages of unknown types.
 //! * The module [`validate`] compares records with a schema, of tfseek or of TensorFlow Metadata ([`tfx`]).
+//! * [`Inference`] infers a schema from records. The module [`schema_code`] writes a schema as Python code for
+//!   TensorFlow.
 //! * The module [`stats`] computes statistics of records and features.
 //! * [`thousands`], [`signed`] and [`brief`] write numbers as text, the module [`words`] names and numbers of
 //!   things in messages.
@@ -52,6 +54,7 @@ mod digits;
 mod error;
 mod forms;
 pub mod hints;
+mod infer;
 pub mod memory;
 pub mod sizes;
 pub mod times;
@@ -67,7 +70,10 @@ pub use error::{
     FetchReason, OptionsReason, OutputConflict, PathReason, SavedReason, SplitReason, TextPosition,
     ToolsError,
 };
-pub use forms::{Content, FeatureSelection, bare, digest, encode, fields, proto_json, record_json};
+pub use forms::{
+    Content, FeatureSelection, bare, digest, encode, fields, proto_json, record_json, schema_code,
+};
+pub use infer::{Finding, Inference};
 pub use work::{
     FaultKind, KindedStream, RecordChecks, RecordFault, RecordFaults, Verification, VerifyOptions, damage,
     decodable, guess_kind, in_order, sample, units, verify, verify_records,

@@ -1,7 +1,7 @@
 //! The fields of warnings, of which the command makes JSON and the Python package its `Warning`.
 
+use crate::infer::Inference;
 use crate::words::{Key, count};
-use tfseek::schema::Inference;
 use tfseek::{Gap, Warning};
 
 /// Largest number of features without a kind that a message names.

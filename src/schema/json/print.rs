@@ -1,6 +1,5 @@
 //! Writing schemas as JSON, with one feature per line and all names sorted.
 
-use super::super::literal::{FormatFn, decimal, list, nested};
 use super::super::spec::byte_order_name;
 use super::super::{Crop, FeatureSpec, ImageSpec, Partition, Resize, Schema};
 use crate::example::FeatureBuf;
@@ -143,10 +142,16 @@ fn default(f: &mut Formatter<'_>, values: Option<&FeatureBuf>, shape: &[usize]) 
     f.write_str(", ")
 }
 
+/// Writes a float as the shortest decimal that parses to it, also when it is parsed as a double and then
+/// rounded.
 fn float(value: &f32, f: &mut Formatter<'_>) -> fmt::Result {
-    match decimal(*value) {
-        Some(decimal) => f.write_str(&decimal),
-        None => write!(f, "{{\"f32\": \"{:08x}\"}}", value.to_bits()),
+    if !value.is_finite() {
+        return write!(f, "{{\"f32\": \"{:08x}\"}}", value.to_bits());
+    }
+    let short = format!("{value:?}");
+    match short.parse::<f64>() {
+        Ok(double) if (double as f32).to_bits() == value.to_bits() => f.write_str(&short),
+        _ => write!(f, "{:?}", f64::from(*value)),
     }
 }
 
@@ -167,5 +172,46 @@ struct JsonStr<'a>(&'a str);
 impl Display for JsonStr<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         serde_json::Value::from(self.0).fmt(f)
+    }
+}
+
+/// Writes a list, `[a, b]`.
+fn list<T>(
+    f: &mut Formatter<'_>,
+    values: impl IntoIterator<Item = T>,
+    mut one: impl FnMut(T, &mut Formatter<'_>) -> fmt::Result,
+) -> fmt::Result {
+    f.write_str("[")?;
+    for (k, value) in values.into_iter().enumerate() {
+        if k > 0 {
+            f.write_str(", ")?;
+        }
+        one(value, f)?;
+    }
+    f.write_str("]")
+}
+
+/// Writes values as lists nested like `shape`. A scalar is written without a list.
+///
+/// The schema is valid, so the number of values matches the shape.
+fn nested<T>(
+    f: &mut Formatter<'_>,
+    values: &[T],
+    shape: &[usize],
+    one: fn(&T, &mut Formatter<'_>) -> fmt::Result,
+) -> fmt::Result {
+    let Some((&dim, inner)) = shape.split_first() else {
+        return values.first().map_or(Ok(()), |value| one(value, f));
+    };
+    let chunk_len = values.len().checked_div(dim).unwrap_or(0).max(1);
+    list(f, values.chunks(chunk_len), |chunk, f| nested(f, chunk, inner, one))
+}
+
+/// A value whose `Display` implementation is a function.
+struct FormatFn<F>(F);
+
+impl<F: Fn(&mut Formatter<'_>) -> fmt::Result> Display for FormatFn<F> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.0(f)
     }
 }

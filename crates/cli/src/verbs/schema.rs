@@ -13,9 +13,9 @@ use clap::Args;
 use std::path::Path;
 use tfseek::example::MessageKind;
 use tfseek::frame::OVERHEAD;
-use tfseek::schema::{Finding, Inference, code};
 use tfseek::{Compression, FeatureSpec};
 use tfseek_tools::warnings::kindless;
+use tfseek_tools::{Finding, Inference, schema_code};
 
 #[derive(Debug, Args)]
 pub(crate) struct SchemaArgs {
@@ -93,7 +93,7 @@ pub(crate) fn run(args: &SchemaArgs, global: &GlobalArgs, console: &mut Console)
     if args.json {
         console.print(schema.to_json())
     } else if args.tf {
-        console.print(code::python(&schema))
+        console.print(schema_code::python(&schema))
     } else if args.tfdv {
         console.print(tfseek_tools::tfx::write(&seen))
     } else {

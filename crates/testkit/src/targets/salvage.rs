@@ -2,8 +2,11 @@
 
 use super::script::Script;
 use crate::twin::{self, Frame};
+use std::io;
+use std::ops::Range;
 use tfseek::crc::masked;
-use tfseek::frame::{HEADER_LEN, OVERHEAD, Salvage, SalvageStep, put_record};
+use tfseek::frame::{HEADER_LEN, OVERHEAD, put_record};
+use tfseek::io::{Fetched, SalvageItem, SalvageReader, Source, Stamp};
 
 /// Tests salvage. After a first byte 0 the rest is the stream. Otherwise the rest describes records, some of
 /// which contain records, and edits.
@@ -54,7 +57,7 @@ struct Pieces {
 
 /// Checks the pieces of a stream, and returns them.
 fn check(file: &[u8], max: u64) -> Pieces {
-    let found = pieces(file, max, file.len().max(1));
+    let found = pieces(file, max, usize::MAX);
     for chunk in [1, 7, 64] {
         let other = pieces(file, max, chunk);
         let starts = |pieces: &Pieces| pieces.records.iter().map(|record| record.0).collect::<Vec<_>>();
@@ -84,27 +87,62 @@ fn sound_headers(file: &[u8], max: u64) -> Vec<(usize, usize)> {
     headers.collect()
 }
 
-/// Salvages a stream that arrives in chunks.
+/// A record without a payload.
+const EMPTY_RECORD: [u8; OVERHEAD] = [0, 0, 0, 0, 0, 0, 0, 0, 0x29, 0x03, 0x98, 0x07, 0xd8, 0xea, 0x82, 0xa2];
+
+/// Bytes of which a read returns at most a chunk.
+#[derive(Debug)]
+struct Chunks {
+    bytes: Vec<u8>,
+    chunk: usize,
+}
+
+impl Source for Chunks {
+    fn name(&self) -> &str {
+        ""
+    }
+
+    fn len(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
+    fn stamp(&self) -> tfseek::Result<Stamp> {
+        Ok(Stamp::new(self.len()))
+    }
+
+    fn want(&self, _: &[Range<u64>]) {}
+
+    fn fetch(&self, range: Range<u64>, buf: &mut Vec<u8>) -> tfseek::Result<Fetched> {
+        self.bytes.as_slice().fetch(range, buf)
+    }
+
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        let len = buf.len().min(self.chunk);
+        self.bytes.as_slice().read_at(&mut buf[..len], offset)
+    }
+}
+
+/// Salvages a stream that arrives in chunks. An empty record before it shows that it is not compressed.
 fn pieces(file: &[u8], max: u64, chunk: usize) -> Pieces {
-    let (mut salvage, mut pieces, mut arrived) = (Salvage::new(max), Pieces::default(), 0);
-    loop {
-        let (start, record) = (salvage.offset() as usize, salvage.record());
-        arrived = arrived.max(start);
-        match salvage.step(&file[start..arrived], arrived < file.len()) {
-            SalvageStep::Need(n) => {
-                assert!(n > (arrived - start) as u64 && arrived < file.len(), "the parser has these bytes");
-                arrived = (arrived + chunk).min(file.len());
-            }
-            SalvageStep::Record(len) => {
-                let frames = twin::frames(&file[start..start + len]);
+    let source = Chunks { bytes: [&EMPTY_RECORD[..], file].concat(), chunk };
+    let mut reader = SalvageReader::new(&source, max).unwrap();
+    let mut pieces = Pieces::default();
+    let mut end = 0;
+    while let Some(item) = reader.next().unwrap() {
+        let start = end;
+        match item {
+            SalvageItem::Record { offset, record, bytes } => {
+                end += bytes.len();
+                assert_eq!((offset as usize, bytes), (start, &source.bytes[start..end]));
+                let frames = twin::frames(bytes);
                 assert!(matches!(frames[..], [Frame::Record(_)]), "{frames:?}");
-                assert!(len as u64 - OVERHEAD as u64 <= max);
-                assert_eq!(salvage.offset() as usize, start + len);
+                assert!((bytes.len() - OVERHEAD) as u64 <= max);
                 pieces.records.push((start, record));
             }
-            SalvageStep::Damage { len, error } => {
-                let end = start + len;
-                assert!(len > 0 && end <= arrived && salvage.offset() as usize == end);
+            SalvageItem::Damage { offset, record, bytes, error } => {
+                end += bytes.len();
+                assert!(start < end);
+                assert_eq!((offset as usize, bytes), (start, &source.bytes[start..end]));
                 match pieces.gaps.last_mut().filter(|gap| gap.1 == start) {
                     Some(gap) => {
                         assert!(error.is_none());
@@ -113,17 +151,25 @@ fn pieces(file: &[u8], max: u64, chunk: usize) -> Pieces {
                     None => {
                         let error = error.expect("the error of a new gap");
                         let place = (error.location().offset, error.location().record);
-                        assert_eq!(place, (Some(start as u64), record), "{error}");
+                        assert_eq!(place, (Some(offset), record), "{error}");
                         pieces.gaps.push((start, end));
                     }
                 }
             }
-            SalvageStep::End => {
-                assert_eq!(start, file.len());
-                return pieces;
-            }
+            other => panic!("{other:?}"),
         }
     }
+    assert_eq!(end, source.bytes.len());
+    assert_eq!(pieces.records.remove(0), (0, Some(0)));
+    for (start, record) in &mut pieces.records {
+        *start -= EMPTY_RECORD.len();
+        *record = record.map(|i| i - 1);
+    }
+    for (start, end) in &mut pieces.gaps {
+        *start -= EMPTY_RECORD.len();
+        *end -= EMPTY_RECORD.len();
+    }
+    pieces
 }
 
 /// Checks the pieces of a stream with flipped bits and no other damage: all untouched records are found, and

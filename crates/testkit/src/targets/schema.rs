@@ -6,7 +6,7 @@ use crate::shaped;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use tfseek::batch::BatchParser;
-use tfseek::schema::{FeatureSpec, Schema, code};
+use tfseek::schema::{FeatureSpec, Schema};
 use tfseek::{Error, ErrorKind};
 
 /// Tests schemas as JSON. After an even first byte the rest is the text. Otherwise the rest selects a schema
@@ -47,7 +47,6 @@ fn check(text: &[u8]) {
     assert!(schema.feature_lists().keys().eq(&names("sequence").collect::<BTreeSet<_>>()));
     assert_eq!(schema.is_sequence(), json.get("features").is_none());
 
-    assert!(!code::python(&schema).is_empty());
     let parser = BatchParser::new(&schema).limit(1 << 20);
     let pictures = schema.features().values().any(|spec| matches!(spec, FeatureSpec::Image(_)));
     for rows in [&[][..], &[Vec::new()]] {

@@ -6,8 +6,8 @@ use crate::http::Response;
 use crate::set::ViewSet;
 use serde_json::{Value, json};
 use tfseek::example::MessageKind;
-use tfseek::schema::{Inference, code};
 use tfseek::{FeatureSpec, Schema};
+use tfseek_tools::{Inference, schema_code};
 
 /// Number of records from which a schema is inferred.
 const RECORDS: u64 = 1000;
@@ -55,7 +55,7 @@ pub(super) fn value(set: &ViewSet) -> Result<Value, Refusal> {
         "left_out": left_out,
         "kind": kind_name(kind.name()),
         "features": features,
-        "python": schema.as_ref().map(code::python),
+        "python": schema.as_ref().map(schema_code::python),
         "json": schema.as_ref().map(Schema::to_json),
     }))
 }

@@ -1,9 +1,9 @@
 //! Inferred schemas in protobuf's text format, as TFX and TensorFlow Data Validation read them.
 
 use super::SEQUENCE;
+use crate::infer::{Finding, Inference};
 use std::fmt::Write;
 use tfseek::example::DType;
-use tfseek::schema::{Finding, Inference};
 
 /// Writes the schema of inferred features, as TensorFlow Data Validation infers it: type, presence, a shape
 /// where all records have one, and otherwise that there are values. The largest numbers of values of these

@@ -3,9 +3,9 @@
 use super::kinds::FeatureKinds;
 use super::value::{JsonValue, Token, ValueError};
 use crate::error::{TextPosition, ToolsError};
+use crate::infer::Inference;
 use std::collections::BTreeMap;
 use tfseek::DType;
-use tfseek::schema::Inference;
 
 /// Kinds of features that were observed in records without a schema.
 ///

@@ -1,9 +1,9 @@
 //! Schema inference: statistics of the features of records, and the strictest schema that accepts them.
 
-use super::{FeatureSpec, Schema, SchemaBuilder};
-use crate::error::{BYTES_OF_KEYS, DIFFERENT_KEYS, Error, ErrorKind, Result};
-use crate::example::{DType, Example, Feature, FeatureList, MessageKind, SequenceExample};
 use std::collections::BTreeMap;
+use tfseek::example::{DType, Example, Feature, FeatureList, MessageKind, SequenceExample};
+use tfseek::schema::{FeatureSpec, Schema, SchemaBuilder};
+use tfseek::{Error, ErrorKind, Result};
 
 /// An inference of a schema from records.
 ///
@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 ///
 /// ```
 /// use tfseek::example::MessageKind;
-/// use tfseek::schema::{FeatureSpec, Inference};
-/// use tfseek::{DType, ExampleBuilder};
+/// use tfseek::{DType, ExampleBuilder, FeatureSpec};
+/// use tfseek_tools::Inference;
 /// let mut seen = Inference::new(MessageKind::Example)?;
 /// for i in 0..10i64 {
 ///     seen.add(&ExampleBuilder::new().int64("label", [i]).int64("tokens", 0..i).encode()?)?;
@@ -81,7 +81,9 @@ impl Inference {
         let sequence = match kind {
             MessageKind::Example => false,
             MessageKind::SequenceExample => true,
-            MessageKind::Other => return Err(Error::spec(MessageKind::NO_FEATURES)),
+            MessageKind::Other => {
+                return Err(spec_error("the records are neither Examples nor SequenceExamples"));
+            }
         };
         let (features, feature_lists) = Default::default();
         Ok(Inference { sequence, records: 0, features, feature_lists, key_bytes: 0 })
@@ -133,10 +135,10 @@ impl Inference {
         }
         self.key_bytes += key.len();
         if keys >= Inference::MAX_KEYS {
-            return Err(too_many(DIFFERENT_KEYS, keys + 1, Inference::MAX_KEYS));
+            return Err(too_many("different keys", keys + 1, Inference::MAX_KEYS));
         }
         if self.key_bytes > Inference::MAX_KEY_BYTES {
-            return Err(too_many(BYTES_OF_KEYS, self.key_bytes, Inference::MAX_KEY_BYTES));
+            return Err(too_many("bytes of different keys", self.key_bytes, Inference::MAX_KEY_BYTES));
         }
         add(map.entry(key.to_owned()).or_default());
         Ok(())
@@ -180,7 +182,7 @@ impl Inference {
     /// [`ErrorKind::Spec`] if no records were added.
     pub fn schema_without_conflicts(&self) -> Result<Schema> {
         if self.records == 0 {
-            return Err(Error::spec("expected at least one record to infer a schema from, found none"));
+            return Err(spec_error("expected at least one record to infer a schema from, found none"));
         }
         let builder = if self.sequence { Schema::sequence_example() } else { Schema::example() };
         let add = |builder: SchemaBuilder, found: Finding<'_>| match found.spec() {
@@ -190,6 +192,11 @@ impl Inference {
         };
         self.findings().fold(builder, add).build()
     }
+}
+
+#[cold]
+fn spec_error(reason: impl Into<Box<str>>) -> Error {
+    ErrorKind::Spec(reason.into()).into()
 }
 
 #[cold]
@@ -278,6 +285,189 @@ impl<'a> Finding<'a> {
             .map(|(kind, count)| format!("{} in {count} {unit}", kind.list_name()))
             .collect();
         let reason = format!("expected one kind, found {}", kinds.join(" and "));
-        Some(Error::spec(reason).feature(self.name.as_bytes()))
+        Some(spec_error(reason).feature(self.name.as_bytes()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tfseek::error::Category;
+    use tfseek::example::KindGuess;
+    use tfseek::{ExampleBuilder, FeatureBuf, SequenceExampleBuilder};
+    use tfseek_testkit::rng::Rng;
+
+    /// Detects the record kind and infers a schema.
+    fn infer(payloads: &[impl AsRef<[u8]>]) -> tfseek::Result<Schema> {
+        let mut guess = KindGuess::default();
+        payloads.iter().for_each(|payload| guess.add(payload.as_ref()));
+        let mut seen = Inference::new(guess.kind())?;
+        payloads.iter().try_for_each(|payload| seen.add(payload.as_ref()))?;
+        seen.schema()
+    }
+
+    fn inferred(payloads: &[Vec<u8>]) -> Schema {
+        infer(payloads).unwrap()
+    }
+
+    #[test]
+    fn features_of_equal_length_are_inferred_as_fixed() {
+        let rows: Vec<_> = (0..20i64)
+            .map(|i| {
+                let mut row = ExampleBuilder::new();
+                row = row
+                    .int64("label", [i])
+                    .float("emb", [0.5f32; 3])
+                    .bytes("words", (0..i).map(|_| "w"))
+                    .int64("at most one", (0..i % 2).map(|_| 7))
+                    .int64("empty", [0i64; 0])
+                    .feature("never", FeatureBuf::None);
+                row = match i {
+                    7 => row.feature("sometimes", FeatureBuf::None),
+                    _ => row.int64("sometimes", [1]),
+                };
+                row.encode().unwrap()
+            })
+            .collect();
+        let schema = inferred(&rows);
+        let want = Schema::example()
+            .feature("label", FeatureSpec::fixed_len(&[], DType::Int64))
+            .feature("emb", FeatureSpec::fixed_len(&[3], DType::Float32))
+            .feature("words", FeatureSpec::var_len(DType::Bytes))
+            .feature("at most one", FeatureSpec::optional(DType::Int64))
+            .feature("empty", FeatureSpec::var_len(DType::Int64))
+            .feature("sometimes", FeatureSpec::optional(DType::Int64))
+            .build()
+            .unwrap();
+        assert_eq!(schema, want);
+
+        let mut seen = Inference::new(MessageKind::Example).unwrap();
+        rows.iter().for_each(|row| seen.add(row).unwrap());
+        let found = seen.findings().find(|found| found.name == "sometimes").unwrap();
+        assert_eq!((found.present, found.records, found.counts), (19, 20, Some((1, 1))));
+        let never = seen.findings().find(|found| found.name == "never").unwrap();
+        assert!(
+            never.kinds.is_empty()
+                && (never.present, never.spec()) == (0, None)
+                && never.conflict().is_none()
+        );
+        assert!(seen.findings().all(|found| found.steps.is_none() && !found.list));
+    }
+
+    /// The last entry of a key counts; earlier ones are ignored.
+    #[test]
+    fn duplicate_keys_count_as_one_feature() {
+        let two = [
+            ExampleBuilder::new().float("a", [1.0f32, 2.0]).encode().unwrap(),
+            ExampleBuilder::new().int64("a", [1]).encode().unwrap(),
+        ]
+        .concat();
+        assert_eq!(inferred(&[two]).features()["a"], FeatureSpec::fixed_len(&[], DType::Int64));
+    }
+
+    #[test]
+    fn feature_lists() {
+        let frames = |steps: usize| vec![FeatureBuf::Float(vec![0.0, 1.0]); steps];
+        let rows: Vec<_> = (0..10usize)
+            .map(|i| {
+                let mut row = SequenceExampleBuilder::new();
+                row = row
+                    .int64("id", [i as i64])
+                    .float("weight", (0..i % 2).map(|_| 0.5f32))
+                    .feature_list("frames", frames(i))
+                    .feature_list("words", (0..i).map(|k| FeatureBuf::Bytes(vec![b"w".to_vec(); k])))
+                    .feature_list("gaps", [FeatureBuf::Int64(vec![1]), FeatureBuf::None])
+                    .feature_list("no steps", []);
+                if i != 3 {
+                    row = row.feature_list("sometimes", frames(1));
+                }
+                row.encode().unwrap()
+            })
+            .collect();
+        let want = Schema::sequence_example()
+            .feature("id", FeatureSpec::fixed_len(&[], DType::Int64))
+            .feature("weight", FeatureSpec::optional(DType::Float32))
+            .feature_list(
+                "frames",
+                FeatureSpec::FixedLenSequence {
+                    shape: vec![2],
+                    dtype: DType::Float32,
+                    allow_missing: false,
+                    default: None,
+                },
+            )
+            .feature_list("words", FeatureSpec::var_len(DType::Bytes))
+            .feature_list("gaps", FeatureSpec::var_len(DType::Int64))
+            .feature_list("sometimes", FeatureSpec::fixed_len_sequence(&[2], DType::Float32))
+            .build()
+            .unwrap();
+        assert_eq!(inferred(&rows), want);
+        let mut seen = Inference::new(MessageKind::SequenceExample).unwrap();
+        rows.iter().for_each(|row| seen.add(row).unwrap());
+        let frames = seen.findings().find(|found| found.list && found.name == "frames").unwrap();
+        assert_eq!((frames.steps, frames.counts, frames.present), (Some((0, 9)), Some((2, 2)), 10));
+    }
+
+    #[test]
+    fn features_of_several_kinds_are_refused() {
+        let mut rows = vec![ExampleBuilder::new().int64("x", [1]).int64("y", [1]).encode().unwrap(); 3];
+        rows.push(ExampleBuilder::new().float("x", [1.0f32]).int64("y", [1]).encode().unwrap());
+        let e = infer(&rows).unwrap_err().to_string();
+        assert!(e.contains("float in 1 records and int64 in 3 records"), "{e}");
+        let mut seen = Inference::new(MessageKind::Example).unwrap();
+        rows.iter().for_each(|row| seen.add(row).unwrap());
+        let conflicts = seen.findings().filter(|found| found.conflict().is_some());
+        assert_eq!(conflicts.map(|found| found.name).collect::<Vec<_>>(), ["x"]);
+        assert_eq!(seen.schema_without_conflicts().unwrap().features().keys().collect::<Vec<_>>(), ["y"]);
+    }
+
+    #[test]
+    fn inference_without_records_is_refused() {
+        let none: [Vec<u8>; 0] = [];
+        assert_eq!(infer(&none).unwrap_err().category(), Some(Category::BadSpec));
+        assert_eq!(infer(&[b"plain text"]).unwrap_err().category(), Some(Category::BadSpec));
+        // A record that does not decode is not counted.
+        let mut seen = Inference::new(MessageKind::Example).unwrap();
+        assert_eq!(seen.add(b"\x0a\x05\x0a\x03").unwrap_err().category(), Some(Category::MalformedProto));
+        assert_eq!(seen.records(), 0);
+    }
+
+    #[test]
+    fn too_many_different_keys_are_refused() {
+        let mut seen = Inference::new(MessageKind::Example).unwrap();
+        for block in 0..10 {
+            let mut row = ExampleBuilder::new();
+            for k in 0..10_000 {
+                row = row.int64(format!("{block}/{k}"), [1]);
+            }
+            seen.add(&row.encode().unwrap()).unwrap();
+        }
+        let one_more = ExampleBuilder::new().int64("one more", [1]).encode().unwrap();
+        let e = seen.add(&one_more).unwrap_err();
+        assert_eq!(e.to_string(), "expected at most 100000 different keys, found 100001");
+        assert_eq!(e.kind().remedy(), Some(tfseek::error::Remedy::FewerRecords));
+    }
+
+    /// The schema inferred from any records survives a JSON round trip.
+    #[test]
+    fn schemas_inferred_from_any_records_round_trip() {
+        for seed in 0..500 {
+            let rng = &mut Rng::new(seed);
+            let sequence = rng.chance(128);
+            let kind = if sequence { MessageKind::SequenceExample } else { MessageKind::Example };
+            let mut seen = Inference::new(kind).unwrap();
+            for _ in 0..rng.below(10) {
+                let row = if sequence {
+                    tfseek_testkit::payloads::odd_sequence(rng)
+                } else {
+                    tfseek_testkit::payloads::odd_example(rng)
+                };
+                let _ = seen.add(&row);
+            }
+            if seen.records() > 0 {
+                let schema = seen.schema_without_conflicts().unwrap();
+                assert_eq!(Schema::from_json(&schema.to_json()).unwrap(), schema);
+            }
+        }
     }
 }
