@@ -14,8 +14,8 @@ pub(super) struct BatchPlan {
     pub(super) sequence: bool,
     pub(super) features: MapPlan,
     pub(super) lists: MapPlan,
-    /// Columns of the features that are pictures.
-    pub(super) pictures: Vec<(usize, Box<str>, ImageSpec)>,
+    /// The names and specs of the columns of pictures.
+    pub(super) pictures: Vec<(Box<str>, ImageSpec)>,
 }
 
 /// The features of an Example or a context, or the feature lists.
@@ -192,22 +192,24 @@ impl DefaultValues {
 
 impl BatchPlan {
     pub(super) fn new(schema: &Schema) -> BatchPlan {
+        let features = MapPlan::new(schema.features());
         BatchPlan {
             schema: schema.clone(),
             sequence: schema.is_sequence(),
-            features: MapPlan::new(schema.features()),
+            pictures: pictures(schema, &features.columns),
+            features,
             lists: MapPlan::new(schema.feature_lists()),
-            pictures: schema.features().iter().enumerate().filter_map(picture).collect(),
         }
     }
 }
 
-/// Returns the column, if it is one of pictures.
-fn picture((k, (name, spec)): (usize, (&String, &FeatureSpec))) -> Option<(usize, Box<str>, ImageSpec)> {
-    match spec {
-        FeatureSpec::Image(image) => Some((k, name.as_str().into(), image.clone())),
+/// Returns the names and specs of the columns of pictures.
+fn pictures(schema: &Schema, columns: &[ColumnPlan]) -> Vec<(Box<str>, ImageSpec)> {
+    let spec = |column: &ColumnPlan| match schema.features().get(&*column.key)? {
+        FeatureSpec::Image(image) => Some((column.name.clone(), image.clone())),
         _ => None,
-    }
+    };
+    columns.iter().filter_map(spec).collect()
 }
 
 impl BatchPlan {
@@ -226,16 +228,8 @@ impl BatchPlan {
             column.ok_or_else(|| spec_error(key, "is renamed and is not in the schema"))?.name = name.into();
         }
         // A picture has the name of its column, also where its crop is drawn.
-        let key_of = |(number, ..): &(usize, _, _)| columns.get(*number).map(|column| column.key.clone());
-        let pictures: Vec<Option<Box<str>>> = plan.pictures.iter().map(key_of).collect();
+        plan.pictures = pictures(&plan.schema, columns);
         columns.sort_by(|a, b| a.name.cmp(&b.name));
-        for ((number, name, _), key) in plan.pictures.iter_mut().zip(pictures) {
-            if let Some((found, column)) =
-                columns.iter().enumerate().find(|(_, column)| Some(&column.key) == key.as_ref())
-            {
-                (*number, *name) = (found, column.name.clone());
-            }
-        }
         let mut adjacent = columns.iter().zip(columns.iter().skip(1));
         if let Some((twice, _)) = adjacent.find(|(a, b)| a.name == b.name) {
             return Err(spec_error(&twice.name, "is the name of two columns"));

@@ -1,19 +1,19 @@
 //! Decoders of columns: other values than those that the records have, made in the threads that parse them.
 
-use super::column::Column;
 use super::output::Batch;
-use crate::error::Error;
+use crate::error::{Error, Result};
+use crate::schema::ImageSpec;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// A decoder of columns. A [`BatchParser`](super::BatchParser) calls it for each batch, in the thread that
-/// parses the batch.
+/// A decoder of columns. It is called for each batch, in the thread that parses the batch: by a
+/// [`BatchParser`](super::BatchParser::decoder), or by a loader, for
+/// [pictures](crate::LoaderOptions::pictures).
 ///
 /// ```
 /// use std::sync::Arc;
-/// use std::sync::atomic::AtomicBool;
-/// use tfseek::batch::{Batch, ColumnDecoder, Dense, Values};
+/// use tfseek::batch::{Batch, ColumnDecoder, DecodeContext, Dense, Values};
 /// use tfseek::{BatchParser, DType, Error, ExampleBuilder, FeatureSpec, Schema};
 ///
 /// /// Returns the lengths of texts instead of texts.
@@ -21,12 +21,11 @@ use std::sync::atomic::AtomicBool;
 /// struct Lengths;
 ///
 /// impl ColumnDecoder for Lengths {
-///     fn decode(&self, batch: &mut Batch, _: &Arc<AtomicBool>) -> Result<(), (Option<usize>, Error)> {
-///         let texts = batch.bytes("text").map_err(|e| (None, e))?;
-///         let lengths: Vec<i64> = texts.iter().map(|text| text.len() as i64).collect();
+///     fn decode(&self, batch: &mut Batch, _: &DecodeContext<'_>) -> Result<Vec<(usize, Error)>, Error> {
+///         let lengths: Vec<i64> = batch.bytes("text")?.iter().map(|text| text.len() as i64).collect();
 ///         let shape = vec![lengths.len()];
 ///         batch.set("text", Dense::new(Values::Int64(lengths.into()), shape));
-///         Ok(())
+///         Ok(Vec::new())
 ///     }
 ///
 ///     fn signature(&self) -> &str {
@@ -41,23 +40,45 @@ use std::sync::atomic::AtomicBool;
 /// # Ok::<(), tfseek::Error>(())
 /// ```
 pub trait ColumnDecoder: fmt::Debug + Send + Sync {
-    /// Decodes columns of a batch in place, by [`Batch::get`] and [`Batch::set`]. Long work ends with
-    /// [`ErrorKind::Cancelled`](crate::ErrorKind::Cancelled) soon after `cancelled` is set.
+    /// Decodes columns of a batch in place, by [`Batch::get`] and [`Batch::set`]. Returns refused rows, at
+    /// least the lowest one, and their errors. The batch is not used if there is one.
     ///
     /// # Errors
-    /// The error of the lowest refused row, with its number. `None` for errors that no single row causes.
-    fn decode(&self, batch: &mut Batch, cancelled: &Arc<AtomicBool>) -> Result<(), (Option<usize>, Error)>;
+    /// Errors that no single row causes, and [`ErrorKind::Cancelled`](crate::ErrorKind::Cancelled).
+    fn decode(&self, batch: &mut Batch, context: &DecodeContext<'_>) -> Result<Vec<(usize, Error)>>;
 
     /// Returns a text that is equal for decoders that make equal columns of equal records. A mix has rows of
     /// several data sets in one batch only if their decoders have one signature.
     fn signature(&self) -> &str;
 }
 
+/// What a [`ColumnDecoder`] is given with a batch.
+#[non_exhaustive]
+pub struct DecodeContext<'a> {
+    /// The names and specs of the columns of pictures, whose values are files.
+    pub pictures: &'a [(Box<str>, ImageSpec)],
+    /// Returns the random word of a row and a name, for random crops. 0 for a parser's decoder.
+    pub draw: &'a dyn Fn(usize, &str) -> u64,
+    /// Limit on the bytes of a column: the parser's [limit](super::BatchParser::limit).
+    pub limit: u64,
+    /// Long work ends soon after this is set.
+    pub cancelled: &'a Arc<AtomicBool>,
+}
+
 impl Batch {
-    /// Changes the column `name`. Has no effect if there is no such column.
-    pub fn set(&mut self, name: &str, column: impl Into<Column>) {
-        if let Some(number) = self.number(name) {
-            self.set_column(number, |old| *old = column.into());
-        }
+    /// Lets a decoder change the columns. Returns refused rows, ascending, and the first error of each.
+    pub(crate) fn decode(
+        &mut self,
+        decoder: &dyn ColumnDecoder,
+        draw: &dyn Fn(usize, &str) -> u64,
+        limit: u64,
+        cancelled: &Arc<AtomicBool>,
+    ) -> Result<Vec<(usize, Error)>> {
+        let plan = Arc::clone(self.plan());
+        let context = DecodeContext { pictures: &plan.pictures, draw, limit, cancelled };
+        let mut refused = decoder.decode(self, &context)?;
+        refused.sort_by_key(|(row, _)| *row);
+        refused.dedup_by_key(|(row, _)| *row);
+        Ok(refused)
     }
 }

@@ -5,7 +5,7 @@ use super::compile::{BatchPlan, MapPlan};
 use super::pool::{Buf, BufPool};
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::Region;
-use crate::schema::{DType, ImageSpec};
+use crate::schema::DType;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
@@ -125,26 +125,22 @@ impl Batch {
         Error::from(ErrorKind::Spec(reason.into())).feature(name.as_bytes())
     }
 
-    /// Returns the columns of pictures: their numbers, names and specs.
-    pub(super) fn pictures(&self) -> Vec<(usize, Box<str>, ImageSpec)> {
-        self.plan.pictures.clone()
-    }
-
-    /// Returns the column of a feature by its number.
-    pub(super) fn column(&self, number: usize) -> Option<&Column> {
-        self.data.features.get(number)
-    }
-
-    /// Returns the number of the column `name` of a feature.
-    pub(super) fn number(&self, name: &str) -> Option<usize> {
-        self.plan.features.column(name)
-    }
-
-    /// Changes a column.
-    pub(super) fn set_column(&mut self, number: usize, set: impl FnOnce(&mut Column)) {
-        if let Some(column) = self.data.features.get_mut(number) {
-            set(column);
+    /// Changes the column `name`. Has no effect if there is no such column.
+    pub fn set(&mut self, name: &str, column: impl Into<Column>) {
+        let number = self.plan.features.column(name);
+        if let Some(old) = number.and_then(|number| self.data.features.get_mut(number)) {
+            *old = column.into();
         }
+    }
+
+    /// Returns true if the schema has pictures.
+    pub(crate) fn has_pictures(&self) -> bool {
+        !self.plan.pictures.is_empty()
+    }
+
+    /// Returns the compiled schema.
+    pub(super) fn plan(&self) -> &Arc<BatchPlan> {
+        &self.plan
     }
 
     /// Returns the columns of the features and their names, sorted by name.

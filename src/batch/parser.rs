@@ -266,9 +266,10 @@ impl BatchParser {
         BatchParser { decoder: Some(decoder), ..self }
     }
 
-    /// Lets the decoder end its work early once `cancelled` is set.
-    pub(crate) fn cancelled_by(self, cancelled: &Arc<AtomicBool>) -> BatchParser {
-        BatchParser { cancelled: Arc::clone(cancelled), ..self }
+    /// Returns the parser of a loader. The decoder ends its work early once `cancelled` is set. `pictures` are
+    /// left as files; otherwise a schema with pictures is refused.
+    pub(crate) fn of_loader(self, cancelled: &Arc<AtomicBool>, pictures: bool) -> BatchParser {
+        BatchParser { cancelled: Arc::clone(cancelled), pictures, ..self }
     }
 
     /// Returns how long the decoder has worked, in nanoseconds.
@@ -294,16 +295,6 @@ impl BatchParser {
     /// Returns the signature of the decoder, or `""`.
     pub(super) fn signature(&self) -> &str {
         self.decoder.as_ref().map_or("", |decoder| decoder.signature())
-    }
-
-    /// Leaves pictures as files. Otherwise a schema with pictures is refused.
-    pub(crate) fn with_pictures(self) -> BatchParser {
-        BatchParser { pictures: true, ..self }
-    }
-
-    /// Returns true if the schema has pictures.
-    pub(crate) fn has_pictures(&self) -> bool {
-        !self.plan.pictures.is_empty()
     }
 
     /// Sets whether byte strings are always copied into contiguous memory of the batch. Default: false.
@@ -508,7 +499,7 @@ impl BatchParser {
     }
 
     fn run<R: Row>(&self, rows: Rows<'_, R>) -> Result<Batch> {
-        if let Some((_, name, _)) = self.plan.pictures.first()
+        if let Some((name, _)) = self.plan.pictures.first()
             && !self.pictures
         {
             let reason = "pictures are decoded by Loader".into();
@@ -537,12 +528,11 @@ impl BatchParser {
         }
         if let Some(decoder) = self.decoder.as_ref().filter(|_| !rows.single) {
             let start = Instant::now();
-            let decoded = decoder.decode(&mut batch, &self.cancelled);
+            let refused = batch.decode(&**decoder, &|_, _| 0, self.limit, &self.cancelled);
             self.decode_nanos.fetch_add(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
-            decoded.map_err(|(row, error)| match row {
-                Some(row) => rows.locate_error(RowError { row, error }),
-                None => error,
-            })?;
+            if let Some((row, error)) = refused?.into_iter().next() {
+                return Err(rows.locate_error(RowError { row, error }));
+            }
         }
         Ok(batch)
     }

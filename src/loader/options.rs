@@ -5,8 +5,8 @@ use super::pace::Pace;
 use super::queue::QueueLimits;
 use super::sources::{MixSource, MixSources, restricted};
 use super::times::WorkerClock;
-use super::worker::{BatchWorker, ObjectBlocks, Pictures};
-use crate::batch::{BatchParser, BytePool, PictureDecoder, PicturePools};
+use super::worker::{BatchWorker, ObjectBlocks};
+use crate::batch::{BatchParser, BytePool, ColumnDecoder};
 use crate::column::DatasetColumn;
 use crate::dataset::{Dataset, INFLATED_BYTES, OrderBlocks};
 use crate::error::{Error, OptionsError, Result};
@@ -68,7 +68,7 @@ pub struct LoaderOptions {
     damage: Damage,
     verify: Option<[Verify; 2]>,
     repeat: bool,
-    pictures: Option<Arc<dyn PictureDecoder>>,
+    pictures: Option<Arc<dyn ColumnDecoder>>,
     #[cfg(test)]
     before_read: Option<super::worker::BeforeRead>,
 }
@@ -394,7 +394,7 @@ impl LoaderOptions {
     /// Sets the decoder of pictures, which a schema with [`FeatureSpec::Image`](crate::FeatureSpec::Image)
     /// requires. `tfseek-image` has one. A picture that it refuses is treated as a record that does not match
     /// the schema.
-    pub fn pictures(mut self, decoder: Arc<dyn PictureDecoder>) -> LoaderOptions {
+    pub fn pictures(mut self, decoder: Arc<dyn ColumnDecoder>) -> LoaderOptions {
         self.pictures = Some(decoder);
         self
     }
@@ -596,24 +596,15 @@ impl LoaderOptions {
             min_ahead_records: MIN_RECORDS_AHEAD,
         };
         let verify = self.verify.unwrap_or([self.dataset.set().verify(); 2]);
-        // Without a decoder the parser refuses the schema.
-        let has_pictures = match &self.mix {
-            Some(mix) => mix.have_pictures(),
-            None => self.parser.as_ref().is_some_and(BatchParser::has_pictures),
-        };
-        let decoder = self.pictures.filter(|_| has_pictures);
-        let (parser, mix) = match decoder {
-            Some(_) => (self.parser.map(BatchParser::with_pictures), self.mix.map(MixSources::with_pictures)),
-            None => (self.parser, self.mix),
-        };
         let cancelled = Arc::default();
+        let pictures = self.pictures.is_some();
         let worker = BatchWorker {
             fills,
             left_out: Mutex::default(),
             dataset: self.dataset,
-            parser: parser.map(|parser| parser.cancelled_by(&cancelled)),
-            mix: mix.map(|mix| mix.cancelled_by(&cancelled)),
-            pictures: decoder.map(|decoder| Pictures { decoder, pools: PicturePools::default() }),
+            parser: self.parser.map(|parser| parser.of_loader(&cancelled, pictures)),
+            mix: self.mix.map(|mix| mix.of_loader(&cancelled, pictures)),
+            pictures: self.pictures,
             cancelled,
             damage: self.damage,
             verify,

@@ -89,23 +89,10 @@ impl MixSources {
         parsers.map(BatchParser::decode_nanos).sum()
     }
 
-    /// Returns true if a source has pictures.
-    pub(super) fn have_pictures(&self) -> bool {
-        self.sources.iter().filter_map(|source| source.parser.as_ref()).any(BatchParser::has_pictures)
-    }
-
-    /// Leaves the pictures of all sources as files.
-    pub(super) fn with_pictures(mut self) -> MixSources {
+    /// Returns the sources of a loader, with [its parsers](BatchParser::of_loader).
+    pub(super) fn of_loader(mut self, cancelled: &Arc<AtomicBool>, pictures: bool) -> MixSources {
         for source in &mut self.sources {
-            source.parser = source.parser.take().map(BatchParser::with_pictures);
-        }
-        self
-    }
-
-    /// Lets the decoders of all sources end their work early once `cancelled` is set.
-    pub(super) fn cancelled_by(mut self, cancelled: &Arc<AtomicBool>) -> MixSources {
-        for source in &mut self.sources {
-            source.parser = source.parser.take().map(|parser| parser.cancelled_by(cancelled));
+            source.parser = source.parser.take().map(|parser| parser.of_loader(cancelled, pictures));
         }
         self
     }

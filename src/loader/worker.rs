@@ -8,7 +8,7 @@ use super::plan::{BatchTickets, StepPlan};
 use super::sources::MixSources;
 use super::step::{BorrowedRow, ReadRow, Step, StepContent, StepRecords};
 use super::times::{LoaderTimes, WorkerClock};
-use crate::batch::{Batch, BatchParser, BytePool, PictureDecoder, PicturePools, Row};
+use crate::batch::{Batch, BatchParser, BytePool, ColumnDecoder, Row};
 use crate::dataset::{Dataset, OrderBlocks, RecordLocation, prefetch};
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::{ReadAhead, Region, Requested};
@@ -46,8 +46,8 @@ pub(super) struct BatchWorker {
     pub(super) object_blocks: Option<ObjectBlocks>,
     pub(super) buffers: BytePool,
     pub(super) clock: WorkerClock,
-    /// Set if the schema has pictures.
-    pub(super) pictures: Option<Pictures>,
+    /// The decoder of pictures. Without it the parser refuses a schema with pictures.
+    pub(super) pictures: Option<Arc<dyn ColumnDecoder>>,
     /// Set while the threads end. Their batches are not needed.
     pub(super) cancelled: Arc<AtomicBool>,
     /// Called with the record numbers of a batch before the records are read.
@@ -81,12 +81,6 @@ struct BatchOutcome {
     skipped: Vec<(u32, Error)>,
     /// Warnings about the names of the first batch.
     warnings: Vec<Warning>,
-}
-
-/// A decoder of pictures, and memory for them.
-pub(super) struct Pictures {
-    pub(super) decoder: Arc<dyn PictureDecoder>,
-    pub(super) pools: PicturePools,
 }
 
 /// The errors of records without a location, in the order of the plan.
@@ -413,55 +407,23 @@ impl BatchWorker {
             let records = StepRecords::new(self.dataset.clone(), located.collect(), read);
             return Ok(StepContent::Records(records));
         };
-        if self.pictures.is_none() {
-            let (batch, refused) = self.parse(plan, own, &rows, outcome)?;
-            leave_out(&refused, &mut outcome.kept);
-            let mut sound: Vec<&R> = Vec::new();
-            if outcome.kept.len() < plan.ids.len() {
-                sound.extend(&rows);
-                leave_out(&refused, &mut sound);
-            }
-            let Some(padded) = self.pad(plan, &mut outcome.kept) else {
-                return Ok(StepContent::Columns(batch));
-            };
-            let rows: Vec<&R> = padded.into_iter().map(|row| sound[row]).collect();
-            return Ok(StepContent::Columns(self.parse(plan, own, &rows, outcome)?.0));
-        }
-        self.decode(plan, own, rows.iter().collect(), outcome)
-    }
-
-    /// Does the same for rows with pictures. Rows whose picture is refused are left out, and the others
-    /// parsed again.
-    fn decode<R: Row>(
-        &self,
-        plan: &StepPlan,
-        own: &BatchParser,
-        mut rows: Vec<&R>,
-        outcome: &mut BatchOutcome,
-    ) -> Result<StepContent> {
-        let seeds: Vec<u64> =
-            plan.positions().map(|at| augmentation_seed(plan.seed, at.epoch, at.position)).collect();
+        let mut rows: Vec<&R> = rows.iter().collect();
+        let mut is_padded = false;
         loop {
             let (mut batch, refused) = self.parse(plan, own, &rows, outcome)?;
             leave_out(&refused, &mut rows);
             leave_out(&refused, &mut outcome.kept);
-            let draw = |row: usize, name: &str| named_draw(seeds[outcome.kept[row] as usize], name);
-            let limit = own.bytes_limit();
-            let bad = match &self.pictures {
-                Some(Pictures { decoder, pools }) => self
-                    .clock
-                    .decoding(|| pools.decode(&mut batch, &**decoder, draw, limit, &self.cancelled))?,
-                None => Vec::new(),
-            };
-            if bad.is_empty() {
-                let Some(padded) = self.pad(plan, &mut outcome.kept) else {
-                    return Ok(StepContent::Columns(batch));
-                };
-                rows = padded.into_iter().map(|row| rows[row]).collect();
+            let undecoded = self.decode(plan, own, &mut batch, &outcome.kept)?;
+            if undecoded.is_empty() {
+                let sound = if is_padded { None } else { self.pad(plan, &mut outcome.kept) };
+                let Some(sound) = sound else { return Ok(StepContent::Columns(batch)) };
+                rows = sound.into_iter().map(|row| rows[row]).collect();
+                is_padded = true;
                 continue;
             }
-            let mut refused = Vec::with_capacity(bad.len());
-            for (row, error) in bad {
+            // The others are parsed again.
+            let mut refused = Vec::with_capacity(undecoded.len());
+            for (row, error) in undecoded {
                 refused.push(row);
                 let error = error.at(rows[row].at()).row(row);
                 self.skip(outcome.kept[row], error, &mut outcome.skipped)?;
@@ -469,6 +431,24 @@ impl BatchWorker {
             leave_out(&refused, &mut rows);
             leave_out(&refused, &mut outcome.kept);
         }
+    }
+
+    /// Decodes the pictures of a batch of these rows of the plan. Returns the refused rows.
+    fn decode(
+        &self,
+        plan: &StepPlan,
+        own: &BatchParser,
+        batch: &mut Batch,
+        kept: &[u32],
+    ) -> Result<Vec<(usize, Error)>> {
+        let decoder = self.pictures.as_ref().filter(|_| batch.has_pictures());
+        let Some(decoder) = decoder else { return Ok(Vec::new()) };
+        let positions: Vec<Position> = plan.positions().collect();
+        let draw = |row: usize, name: &str| {
+            let at = positions[kept[row] as usize];
+            named_draw(augmentation_seed(plan.seed, at.epoch, at.position), name)
+        };
+        self.clock.decoding(|| batch.decode(&**decoder, &draw, own.bytes_limit(), &self.cancelled))
     }
 
     /// Pads a batch that lacks rows: repeats the nearest sound row in the place of each. Returns the number

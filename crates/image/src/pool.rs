@@ -1,13 +1,23 @@
-//! `DecoderPool`: decoders for the threads of a loader.
+//! `DecoderPool`: the decoder of columns of pictures.
 
-use crate::decoder::Decoder;
-use std::sync::atomic::AtomicBool;
+use crate::decoder::{Decoder, size};
+use crate::error::ImageError;
+use crate::memory::resize;
+use crate::sample::Sample;
+use std::fmt;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
-use tfseek::Result;
-use tfseek::batch::{PictureDecoder, PictureMemory};
+use tfseek::batch::{
+    ArrayBits, ArrayValues, Batch, Buf, BytesColumn, ColumnDecoder, DecodeContext, Dense, Ragged, RowSplits,
+    SharedPool, Values,
+};
 use tfseek::schema::ImageSpec;
+use tfseek::{Error, ErrorKind, Result, TensorDType};
 
-/// Decoders for the threads of a loader. Each call takes one that is free, or makes one.
+/// The decoder of pictures for the threads of a loader: decoders, and memory for one batch after the other.
+///
+/// Pictures of one size are a dense column. Others are a ragged one, with the lines of each picture and the
+/// pixels of each line as rows.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -31,31 +41,152 @@ use tfseek::schema::ImageSpec;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Default)]
-pub struct DecoderPool(Mutex<Vec<Decoder>>);
+pub struct DecoderPool {
+    free: Mutex<Vec<Decoder>>,
+    bits8: SharedPool<u8>,
+    bits16: SharedPool<u16>,
+}
 
-impl PictureDecoder for DecoderPool {
-    fn size(&self, file: &[u8], spec: &ImageSpec) -> Result<[u32; 2]> {
-        let size = crate::decoder::size(file, spec)?;
-        // At most 100 million.
-        Ok(size.map(|side| side as u32))
+impl fmt::Debug for DecoderPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("DecoderPool")
     }
+}
 
-    fn decode(
-        &self,
-        file: &[u8],
-        spec: &ImageSpec,
-        draw: u64,
-        pixels: PictureMemory<'_>,
-        cancelled: &Arc<AtomicBool>,
-    ) -> Result<()> {
-        let free = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+impl ColumnDecoder for DecoderPool {
+    fn decode(&self, batch: &mut Batch, context: &DecodeContext<'_>) -> Result<Vec<(usize, Error)>> {
+        let free = || self.free.lock().unwrap_or_else(PoisonError::into_inner);
         let mut decoder = free().pop().unwrap_or_default();
-        decoder.cancelled = Some(Arc::clone(cancelled));
-        let decoded = match pixels {
-            PictureMemory::Bits8(pixels) => decoder.decode_into(file, spec, draw, pixels),
-            PictureMemory::Bits16(pixels) => decoder.decode_into(file, spec, draw, pixels),
-        };
+        decoder.cancelled = Some(Arc::clone(context.cancelled));
+        let decoded = self.columns(&mut decoder, batch, context);
         free().push(decoder);
-        Ok(decoded?)
+        decoded
     }
+
+    /// The schema has all that decides about the pixels.
+    fn signature(&self) -> &str {
+        ""
+    }
+}
+
+impl DecoderPool {
+    /// Decodes all columns of pictures. Returns the refused rows.
+    fn columns(
+        &self,
+        decoder: &mut Decoder,
+        batch: &mut Batch,
+        context: &DecodeContext<'_>,
+    ) -> Result<Vec<(usize, Error)>> {
+        let mut refused = Vec::new();
+        for (name, spec) in context.pictures {
+            let Ok(files) = batch.bytes(name) else { continue };
+            let mut pictures = Pictures::new(files, spec);
+            let len = u128::from(pictures.values()) * spec.dtype.size().unwrap_or(1) as u128;
+            if spec.size.is_none() && len > u128::from(context.limit) {
+                let limit = context.limit;
+                return Err(Error::from(ErrorKind::TooLarge { len, limit }).feature(name.as_bytes()));
+            }
+            let bits = if spec.dtype == TensorDType::UInt16 {
+                ArrayBits::Bits16(pictures.decode(name, decoder, &self.bits16, context)?)
+            } else {
+                ArrayBits::Bits8(pictures.decode(name, decoder, &self.bits8, context)?)
+            };
+            let Pictures { sizes, refused: bad, .. } = pictures;
+            refused.extend(bad.into_iter().map(|(row, e)| (row, Error::from(e).feature(name.as_bytes()))));
+            let values = Values::Array(ArrayValues::new(spec.dtype, bits));
+            let channels = usize::from(spec.channels);
+            match spec.size {
+                Some([h, w]) => {
+                    let shape = vec![sizes.len(), h as usize, w as usize, channels];
+                    batch.set(name, Dense::new(values, shape));
+                }
+                None => batch.set(name, ragged(values, &sizes, channels)),
+            }
+        }
+        Ok(refused)
+    }
+}
+
+/// The pictures of a column.
+struct Pictures<'a> {
+    files: &'a BytesColumn,
+    spec: &'a ImageSpec,
+    /// Height and width. A refused picture has none.
+    sizes: Vec<[usize; 2]>,
+    refused: Vec<(usize, ImageError)>,
+}
+
+impl<'a> Pictures<'a> {
+    /// Reads the sizes of pictures, unless the spec has one for all.
+    fn new(files: &'a BytesColumn, spec: &'a ImageSpec) -> Pictures<'a> {
+        let mut refused = Vec::new();
+        let size_of = |(row, file)| {
+            let of_all = spec.size.map(|size| size.map(|side| side as usize));
+            of_all.map_or_else(|| size(file, spec), Ok).unwrap_or_else(|e| {
+                refused.push((row, e));
+                [0, 0]
+            })
+        };
+        let sizes = files.iter().enumerate().map(size_of).collect();
+        Pictures { files, spec, sizes, refused }
+    }
+
+    /// Returns the number of values of all pictures. Each has at most 100 million pixels.
+    fn values(&self) -> u64 {
+        let channels = u64::from(self.spec.channels);
+        self.sizes.iter().map(|[h, w]| (h * w) as u64 * channels).sum()
+    }
+
+    /// Decodes the pictures one after the other, to memory of a pool.
+    fn decode<T: Sample>(
+        &mut self,
+        name: &str,
+        decoder: &mut Decoder,
+        pool: &SharedPool<T>,
+        context: &DecodeContext<'_>,
+    ) -> Result<Buf<T>> {
+        let drawn = self.spec.crop_with.as_deref().unwrap_or(name);
+        let channels = usize::from(self.spec.channels);
+        let mut pixels = pool.take();
+        let values = usize::try_from(self.values()).map_err(|_| ImageError::Memory)?;
+        resize(&mut pixels, values).map_err(|fault| fault.of(""))?;
+        let mut rest = pixels.as_mut_slice();
+        for (row, (file, &[h, w])) in self.files.iter().zip(&self.sizes).enumerate() {
+            let (out, after) = rest.split_at_mut(h * w * channels);
+            rest = after;
+            let decoded = match self.spec.size {
+                _ if context.cancelled.load(Ordering::Relaxed) => Err(ImageError::Cancelled),
+                Some(_) => decoder.decode_into(file, self.spec, (context.draw)(row, drawn), out),
+                // Refused before.
+                None if out.is_empty() => Ok(()),
+                None => {
+                    let size = Some([h as u32, w as u32]);
+                    let own = ImageSpec { size, resize: None, ..self.spec.clone() };
+                    decoder.decode_into(file, &own, 0, out)
+                }
+            };
+            if let Err(e) = decoded {
+                self.refused.push((row, e));
+            }
+        }
+        Ok(pool.freeze(pixels))
+    }
+}
+
+/// Returns pictures of these sizes, with the lines of each picture and the pixels of each line as rows.
+fn ragged(values: Values, sizes: &[[usize; 2]], channels: usize) -> Ragged {
+    let pixels = values.len() / channels;
+    let lines = splits(sizes.iter().map(|[h, _]| *h));
+    let widths = sizes.iter().flat_map(|&[h, w]| std::iter::repeat_n(w, h));
+    Ragged::new(values, vec![pixels, channels], vec![lines, splits(widths)])
+}
+
+/// Returns the row splits of rows of these lengths.
+fn splits(lens: impl Iterator<Item = usize>) -> RowSplits {
+    let mut end = 0;
+    let ends = lens.map(|len| {
+        end += len as i64;
+        end
+    });
+    RowSplits::Int64(std::iter::once(0).chain(ends).collect::<Vec<_>>().into())
 }

@@ -2,12 +2,10 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
-use tfseek::batch::{
-    Batch, BatchParser, Column, ColumnDecoder, PictureDecoder, PictureMemory, RowSplits, Values,
-};
+use tfseek::batch::{Batch, BatchParser, Column, ColumnDecoder, DecodeContext, RowSplits, Values};
 use tfseek::loader::{NextStep, Shuffle};
 use tfseek::schema::{Crop, ImageSpec, Resize};
 use tfseek::{
@@ -182,44 +180,21 @@ fn a_lack_of_memory_is_no_damage() {
     }
 }
 
-/// Waits until it is cancelled, also as a decoder of columns.
+/// Waits until it is cancelled.
 #[derive(Debug)]
 struct Waiting(Mutex<mpsc::Sender<()>>);
-
-impl Waiting {
-    fn wait(&self, cancelled: &Arc<AtomicBool>) -> tfseek::Result<()> {
-        self.0.lock().unwrap().send(()).unwrap();
-        while !cancelled.load(Ordering::Relaxed) {
-            std::thread::yield_now();
-        }
-        Err(ErrorKind::Cancelled.into())
-    }
-}
-
-impl PictureDecoder for Waiting {
-    fn size(&self, _: &[u8], _: &ImageSpec) -> tfseek::Result<[u32; 2]> {
-        Ok([1, 1])
-    }
-
-    fn decode(
-        &self,
-        _: &[u8],
-        _: &ImageSpec,
-        _: u64,
-        _: PictureMemory<'_>,
-        cancelled: &Arc<AtomicBool>,
-    ) -> tfseek::Result<()> {
-        self.wait(cancelled)
-    }
-}
 
 impl ColumnDecoder for Waiting {
     fn decode(
         &self,
         _: &mut Batch,
-        cancelled: &Arc<AtomicBool>,
-    ) -> Result<(), (Option<usize>, tfseek::Error)> {
-        self.wait(cancelled).map_err(|e| (None, e))
+        context: &DecodeContext<'_>,
+    ) -> tfseek::Result<Vec<(usize, tfseek::Error)>> {
+        self.0.lock().unwrap().send(()).unwrap();
+        while !context.cancelled.load(Ordering::Relaxed) {
+            std::thread::yield_now();
+        }
+        Err(ErrorKind::Cancelled.into())
     }
 
     fn signature(&self) -> &str {

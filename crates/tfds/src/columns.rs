@@ -9,8 +9,9 @@ use crate::pixels::PictureWork;
 use crate::record::uneven;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use tfseek::batch::{Batch, BytesColumn, Column, ColumnDecoder, Dense, Optional, Ragged, RowSplits, Values};
+use tfseek::batch::{
+    Batch, BytesColumn, Column, ColumnDecoder, DecodeContext, Dense, Optional, Ragged, RowSplits, Values,
+};
 use tfseek::{Error, ErrorKind};
 
 /// The decoder of the columns of a plan.
@@ -62,20 +63,15 @@ struct Arrangement {
 }
 
 impl ColumnDecoder for Columns {
-    fn decode(&self, batch: &mut Batch, cancelled: &Arc<AtomicBool>) -> Result<(), Refused> {
+    fn decode(&self, batch: &mut Batch, context: &DecodeContext<'_>) -> tfseek::Result<Vec<(usize, Error)>> {
         let DecoderParts { plan, pools, pictures, .. } = &*self.parts;
-        let pictures = PictureWork { decoders: pictures, cancelled: Some(cancelled) };
-        let mut lowest: Option<Refused> = None;
-        let mut refuse = |(row, e): Refused| {
-            // A column that is too large has no row, which is told if no row is refused.
-            let lower = match (&lowest, row) {
-                (None, _) => true,
-                (Some((Some(known), _)), Some(row)) => row < *known,
-                (Some((None, _)), row) => row.is_some(),
-                (Some(_), None) => false,
-            };
-            if lower {
-                lowest = Some((row, e));
+        let pictures = PictureWork { decoders: pictures, cancelled: Some(context.cancelled) };
+        let mut refused = Vec::new();
+        let mut of_batch: Option<Error> = None;
+        let mut refuse = |(row, e): Refused| match row {
+            Some(row) => refused.push((row, e)),
+            None => {
+                of_batch.get_or_insert(e);
             }
         };
         for leaf in &plan.leaves {
@@ -89,7 +85,11 @@ impl ColumnDecoder for Columns {
             }
         }
         check_steps(plan, &plan.root, 0, batch, &mut refuse);
-        lowest.map_or(Ok(()), Err)
+        match of_batch {
+            // A column that is too large has no row, which is told if no row is refused.
+            Some(e) if refused.is_empty() => Err(e),
+            _ => Ok(refused),
+        }
     }
 
     fn signature(&self) -> &str {
