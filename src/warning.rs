@@ -198,8 +198,8 @@ impl Warning {
 
     /// Returns the name of the kind, the same in Python and in JSON: `file_refused`, `not_saved`,
     /// `shard_changed`, `damage_skipped`, `payloads_skipped`, `torn_tail`, `other_names`, `long_blocks`,
-    /// `scattered_reads`, `scattered_inflation`, `block_starts`, `scattered_requests`, `steps_not_indexed`,
-    /// `compressed_steps`, `rare_class` or `unknown_feature`.
+    /// `scattered_reads`, `scattered_inflation`, `block_starts`, `scattered_requests`, `rare_class` or
+    /// `unknown_feature`. The names of [`Derived`](Warning::Derived) come from the layer above.
     pub fn kind(&self) -> &'static str {
         match self {
             Warning::FileRefused { .. } => "file_refused",

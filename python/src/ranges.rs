@@ -336,7 +336,7 @@ fn gaps(parts: &Parts, range: Range<u64>) -> Vec<Range<u64>> {
 /// bytes.
 fn for_each_in(parts: &mut Parts, range: &Range<u64>, mut f: impl FnMut(u64, &mut KeptPart, u64)) {
     let before = parts.range(..=range.start).next_back().map_or(range.start, |(start, _)| *start);
-    if before >= range.end {
+    if before >= range.end || range.start > range.end {
         return;
     }
     for (start, part) in parts.range_mut(before..range.end) {

@@ -36,9 +36,10 @@ class Warning(UserWarning):
     names of the features of ``"features_left_out"``, which :func:`tfseek.infer_schema` raises.
     """
 
-    #: ``"file_refused"``, ``"not_saved"``, ``"shard_changed"``, ``"other_names"``, ``"damage_skipped"``, ``"payloads_skipped"``,
-    #: ``"torn_tail"``, ``"long_blocks"``, ``"scattered_reads"``, ``"scattered_inflation"``, ``"block_starts"``, ``"scattered_requests"``, ``"scattered_episodes"``, ``"rare_class"``, ``"steps_not_indexed"``,
-    #: ``"compressed_steps"``, ``"unknown_feature"`` or ``"features_left_out"``. Later versions may add others.
+    #: ``"file_refused"``, ``"not_saved"``, ``"shard_changed"``, ``"damage_skipped"``, ``"payloads_skipped"``, ``"torn_tail"``,
+    #: ``"other_names"``, ``"long_blocks"``, ``"scattered_reads"``, ``"scattered_inflation"``, ``"block_starts"``, ``"scattered_requests"``,
+    #: ``"rare_class"``, ``"unknown_feature"``, ``"steps_not_indexed"``, ``"compressed_steps"``, ``"scattered_episodes"`` or
+    #: ``"features_left_out"``. Later versions may add others.
     kind: str = ""
     #: Message, which contains the path.
     message: str = ""

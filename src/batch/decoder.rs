@@ -1,7 +1,7 @@
 //! Decoders of columns: other values than those that the records have, made in the threads that parse them.
 
 use super::output::Batch;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::schema::ImageSpec;
 use std::fmt;
 use std::sync::Arc;
@@ -52,7 +52,7 @@ pub trait ColumnDecoder: fmt::Debug + Send + Sync {
     fn signature(&self) -> &str;
 }
 
-/// What a [`ColumnDecoder`] is given with a batch.
+/// The inputs of a [`ColumnDecoder`] beside the batch.
 #[non_exhaustive]
 pub struct DecodeContext<'a> {
     /// The names and specs of the columns of pictures, whose values are files.
@@ -76,9 +76,15 @@ impl Batch {
     ) -> Result<Vec<(usize, Error)>> {
         let plan = Arc::clone(self.plan());
         let context = DecodeContext { pictures: &plan.pictures, draw, limit, cancelled };
+        let len = self.rows() as u64;
         let mut refused = decoder.decode(self, &context)?;
         refused.sort_by_key(|(row, _)| *row);
         refused.dedup_by_key(|(row, _)| *row);
-        Ok(refused)
+        match refused.last() {
+            Some(&(row, _)) if row as u64 >= len => {
+                Err(ErrorKind::OutOfRange { what: "refused row", i: row as i128, len }.into())
+            }
+            _ => Ok(refused),
+        }
     }
 }

@@ -283,7 +283,7 @@ impl Dataset {
     /// [`ranges`](Dataset::ranges) it is the share of the records. The size of a compressed shard is the size
     /// of its decompressed records. `None` is possible with a pack, which does not store sizes of shards.
     pub fn known_bytes(&self) -> Option<u64> {
-        self.files().iter().try_fold(0u64, |sum, file| sum.checked_add(file.known_bytes()?))
+        self.files().iter().try_fold(0u64, |sum, file| Some(sum.saturating_add(file.known_bytes()?)))
     }
 
     /// Returns what the store of the shards has read so far in this process, for all data sets that share it.

@@ -93,7 +93,8 @@ pub(crate) fn read_all(
     let timed = |range: Range<usize>| {
         let start = Instant::now();
         read(range.clone())?;
-        let bytes: u64 = part(range).iter().flatten().map(RecordLocation::payload_len).sum();
+        let lens = part(range).iter().flatten().map(RecordLocation::payload_len);
+        let bytes = lens.fold(0, u64::saturating_add);
         Ok(start.elapsed().saturating_sub(Duration::from_nanos(bytes / WARM_BYTES_PER_NS)))
     };
     read_timed(ahead, requested, records.len(), timed, |range| request(set, part(range)))
@@ -148,7 +149,7 @@ impl<'a> Group<'a> {
             len += 1;
             let Ok(at) = set.locate(id) else { continue };
             let Some(range) = set.file_of(&at).range(at.span) else { continue };
-            bytes += range.end - range.start;
+            bytes = bytes.saturating_add(range.end - range.start);
             let found = ranges.entry(at.shard).or_default();
             match found.last_mut() {
                 Some(last) if last.end == range.start => last.end = range.end,

@@ -178,7 +178,7 @@ impl ShardSet {
         for file in self.files.iter().filter(|file| file.len() > 0 && file.segment_cache().is_some()) {
             if let Some(bytes) = file.known_bytes() {
                 let window = u128::from(bytes) * u128::from(records.min(self.len)) / u128::from(file.len());
-                share.keep(u64::try_from(window + window / 4).unwrap_or(u64::MAX));
+                share.keep(u64::try_from(window.saturating_add(window / 4)).unwrap_or(u64::MAX));
             }
         }
     }

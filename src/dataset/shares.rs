@@ -108,7 +108,7 @@ impl<'d> Axis<'d> {
                 let bytes = bytes_of(file, &header)?;
                 let size = bytes.end.saturating_sub(bytes.start);
                 let start = len;
-                let end = len + size;
+                let end = len.saturating_add(size);
                 units.push(Unit { file, header, records, bytes, first, start, end });
                 len = end;
             }
@@ -199,7 +199,7 @@ impl<'d> Axis<'d> {
 impl Unit<'_> {
     /// Returns the position on the axis of a byte of the file.
     fn position(&self, offset: u64) -> u64 {
-        self.start + offset.saturating_sub(self.bytes.start)
+        self.start.saturating_add(offset.saturating_sub(self.bytes.start))
     }
 
     /// Returns the record that contains byte `offset`, and its span.

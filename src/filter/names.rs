@@ -145,7 +145,7 @@ mod tests {
         let example = ExampleBuilder::new().float("items/price", [1.0, 2.0]).int64("image/label", [3]);
         first.add(&example.encode().unwrap());
         assert_eq!(first.nearest("price"), Some(("items/price", true)));
-        assert_eq!(first.nearest("prices"), Some(("items/price", false)));
+        assert_eq!(first.nearest("item/price"), Some(("items/price", false)));
         assert_eq!(first.nearest("label"), Some(("image/label", false)));
         let filter: Filter = "price > 1".parse().unwrap();
         let e = filter.check_names(["price"], &first).unwrap_err().to_string();

@@ -48,12 +48,17 @@ pub(crate) const MAX_SECTIONS: usize = 64;
 /// Bytes of the header and the longest section table.
 pub(crate) const MAX_PREFIX: usize = HEADER_LEN + MAX_SECTIONS * ENTRY_LEN;
 
-pub(crate) const TFRI: [u8; 8] = *b"\x89TFRI\r\n\x1a";
-pub(crate) const TFRC: [u8; 8] = *b"\x89TFRC\r\n\x1a";
-pub(crate) const TFRP: [u8; 8] = *b"\x89TFRP\r\n\x1a";
-pub(crate) const TFRS: [u8; 8] = *b"\x89TFRS\r\n\x1a";
-/// Major version of the format. A file with another one is refused; the minor version is ignored.
-pub(crate) const MAJOR: u16 = 1;
+/// A kind of index files: its magic number and its major version. A file of another version is refused; the
+/// minor version is ignored.
+pub(crate) struct FileFormat {
+    magic: [u8; 8],
+    major: u16,
+}
+
+pub(crate) const TFRI: FileFormat = FileFormat { magic: *b"\x89TFRI\r\n\x1a", major: 1 };
+pub(crate) const TFRC: FileFormat = FileFormat { magic: *b"\x89TFRC\r\n\x1a", major: 1 };
+pub(crate) const TFRP: FileFormat = FileFormat { magic: *b"\x89TFRP\r\n\x1a", major: 1 };
+pub(crate) const TFRS: FileFormat = FileFormat { magic: *b"\x89TFRS\r\n\x1a", major: 1 };
 
 pub(super) const MAJOR_AT: usize = 8;
 pub(super) const MINOR_AT: usize = MAJOR_AT + 2;
@@ -196,7 +201,7 @@ pub(crate) fn align(at: u64) -> Option<u64> {
     reason = "at most MAX_SECTIONS sections, whose bytes are in memory"
 )]
 pub(crate) fn encode_file(
-    magic: &[u8; 8],
+    format: &FileFormat,
     header: &IndexHeader,
     mut sections: Vec<Section>,
 ) -> (Vec<u8>, Vec<Section>) {
@@ -214,8 +219,8 @@ pub(crate) fn encode_file(
         table.extend([0; 4]);
     }
     let mut bytes = vec![0; HEADER_LEN];
-    put(&mut bytes, 0, magic);
-    put(&mut bytes, MAJOR_AT, &MAJOR.to_le_bytes());
+    put(&mut bytes, 0, &format.magic);
+    put(&mut bytes, MAJOR_AT, &format.major.to_le_bytes());
     put(&mut bytes, COUNT_AT, &(sections.len() as u32).to_le_bytes());
     put(&mut bytes, FILE_LEN_AT, &end.to_le_bytes());
     put(&mut bytes, N_RECORDS_AT, &header.n_records.to_le_bytes());
@@ -244,9 +249,9 @@ pub(crate) fn unknown(section: &Section) -> Result<(), Refusal> {
 pub(crate) fn decode_file(
     prefix: &[u8],
     file_len: u64,
-    magic: &[u8; 8],
+    format: &FileFormat,
 ) -> Result<(IndexHeader, Vec<Section>), Refusal> {
-    let head = decode_common(prefix, file_len, magic)?;
+    let head = decode_common(prefix, file_len, format)?;
     let header = IndexHeader {
         n_records: u64_at(head, N_RECORDS_AT),
         data_size: u64_at(head, DATA_SIZE_AT),
@@ -316,8 +321,8 @@ pub(crate) struct PackHeader {
 /// Encodes the header of a pack; `tables` is its shard table and names.
 pub(crate) fn encode_pack(header: &PackHeader, tables: &[u8], file_len: u64) -> Vec<u8> {
     let mut bytes = vec![0; HEADER_LEN];
-    put(&mut bytes, 0, &TFRP);
-    put(&mut bytes, MAJOR_AT, &MAJOR.to_le_bytes());
+    put(&mut bytes, 0, &TFRP.magic);
+    put(&mut bytes, MAJOR_AT, &TFRP.major.to_le_bytes());
     put(&mut bytes, FILE_LEN_AT, &file_len.to_le_bytes());
     put(&mut bytes, N_RECORDS_AT, &header.n_records.to_le_bytes());
     put(&mut bytes, SHARD_COUNT_AT, &header.shard_count.to_le_bytes());
@@ -359,16 +364,17 @@ pub(crate) fn check_pack_tables(prefix: &[u8], tables: &[u8]) -> Result<(), Refu
 fn decode_common<'a>(
     prefix: &'a [u8],
     file_len: u64,
-    magic: &[u8; 8],
+    format: &FileFormat,
 ) -> Result<&'a [u8; HEADER_LEN], Refusal> {
     let head = prefix.first_chunk::<HEADER_LEN>().ok_or("shorter than a header")?;
-    if head[..MAJOR_AT] != *magic {
+    if head[..MAJOR_AT] != format.magic {
         return Err("the magic number is not that of an index file".into());
     }
     // The version is checked before the CRC, because a later major version may store the CRC elsewhere.
     let major = u16::from_le_bytes([head[MAJOR_AT], head[MAJOR_AT + 1]]);
-    if major != MAJOR {
-        return Err(format!("format version: expected {MAJOR}, found {major}"));
+    let expected = format.major;
+    if major != expected {
+        return Err(format!("format version: expected {expected}, found {major}"));
     }
     let computed = crc32c(&head[..CRC_AT]);
     let stored = u32_at(head, CRC_AT);

@@ -100,7 +100,7 @@ impl Sequential {
         let ahead = ahead.clamp(least, most);
         let step = (ahead / STEPS).clamp(FIRST_STEP, STEP).min(ahead / 2).max(1);
         let from = self.wanted.load(Relaxed).max(read.start);
-        let mut until = (read.end + ahead).min(self.end);
+        let mut until = read.end.saturating_add(ahead).min(self.end);
         if from < until && until < self.end {
             // Whole steps: a request for the rest of one takes as long.
             until -= (until - from) % step;

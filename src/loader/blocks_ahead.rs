@@ -27,8 +27,8 @@ pub(super) struct BlocksAhead {
     /// batch.
     waiting: VecDeque<(BlockKey, u64)>,
     /// Bytes of these, bytes of the requested ones, and the limit of the latter.
-    waiting_bytes: u64,
-    bytes: u64,
+    waiting_bytes: u128,
+    bytes: u128,
     room: u64,
     /// The blocks whose records of looked up batches were all read.
     ended: Vec<BlockKey>,
@@ -42,7 +42,7 @@ type BlockKey = (u32, u64);
 struct Block {
     /// Its records in the shard, and their bytes.
     of: Range<u64>,
-    bytes: u64,
+    bytes: u128,
     requested: bool,
     /// Number of those records.
     records: u64,
@@ -91,10 +91,10 @@ impl BlocksAhead {
     }
 
     /// Looks up batches until their blocks have more bytes than the limit and `ended`.
-    fn look_up(&mut self, set: &ShardSet, blocks_of: impl Fn(u64) -> Option<OrderBlocks>, ended: u64) {
+    fn look_up(&mut self, set: &ShardSet, blocks_of: impl Fn(u64) -> Option<OrderBlocks>, ended: u128) {
         for _ in 0..STEPS {
             let bytes = self.bytes + self.waiting_bytes;
-            if self.seen >= self.planned && bytes >= self.room + ended {
+            if self.seen >= self.planned && bytes >= u128::from(self.room) + ended {
                 return;
             }
             // The plan returns the same error.
@@ -125,7 +125,7 @@ impl BlocksAhead {
         let waiting_bytes = &mut self.waiting_bytes;
         let block = self.blocks.entry(key).or_insert_with(|| {
             // The read of the record returns the error.
-            let bytes = prefetch::block_bytes(set, (shard, records.clone())).unwrap_or(0);
+            let bytes = u128::from(prefetch::block_bytes(set, (shard, records.clone())).unwrap_or(0));
             waiting.push_back((key, number));
             *waiting_bytes += bytes;
             Block { of: records, bytes, requested: false, records: 0 }
@@ -136,7 +136,7 @@ impl BlocksAhead {
     /// Requests blocks while there is room, and the blocks of planned batches.
     fn request(&mut self, set: &ShardSet) {
         while let Some(&(key, number)) = self.waiting.front() {
-            if number > self.planned && self.bytes >= self.room {
+            if number > self.planned && self.bytes >= u128::from(self.room) {
                 return;
             }
             self.waiting.pop_front();

@@ -415,6 +415,7 @@ impl BatchWorker {
             leave_out(&refused, &mut outcome.kept);
             let undecoded = self.decode(plan, own, &mut batch, &outcome.kept)?;
             if undecoded.is_empty() {
+                // Padding may be refused because the batch becomes too large.
                 let sound = if is_padded { None } else { self.pad(plan, &mut outcome.kept) };
                 let Some(sound) = sound else { return Ok(StepContent::Columns(batch)) };
                 rows = sound.into_iter().map(|row| rows[row]).collect();

@@ -72,7 +72,8 @@ fn the_list_has_the_public_items_of_the_promised_crates() {
     let list = fs::read_to_string(root().join("docs/public-api.txt")).unwrap();
     let mut by_crate: BTreeMap<String, BTreeSet<(String, String)>> = BTreeMap::new();
     let mut name = String::new();
-    for line in list.lines() {
+    // `WireError` is re-exported from an internal crate.
+    for line in list.lines().filter(|line| !line.contains("tfseek_wire::WireError")) {
         if let Some(module) = line.strip_prefix("pub mod ").filter(|module| !module.contains("::")) {
             name = module.replace('_', "-");
         }

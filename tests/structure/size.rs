@@ -3,14 +3,14 @@
 
 use crate::source::{code, files, pages, root};
 
-/// The published crates: the core first.
+/// The published crates: the core first, then the other promised ones.
 const PUBLISHED: [&str; 11] = [
     "src",
     "crates/arrow/src",
     "crates/cli/src",
+    "crates/remote/src",
     "crates/convert/src",
     "crates/image/src",
-    "crates/remote/src",
     "crates/rlds/src",
     "crates/tfds/src",
     "crates/tools/src",
@@ -18,9 +18,10 @@ const PUBLISHED: [&str; 11] = [
     "crates/wire/src",
 ];
 
-/// Limits of public functions and types: of the core, and of all published crates.
-const CORE: [usize; 2] = [476, 141];
-const ALL: [usize; 2] = [875, 318];
+/// Limits of public functions and types: of the core, of the promised crates, and of all published ones.
+const CORE: [usize; 2] = [476, 140];
+const PROMISED: [usize; 2] = [526, 154];
+const ALL: [usize; 2] = [885, 319];
 
 /// Limits of words: of the README, of a page, and of all pages.
 const README_WORDS: usize = 650;
@@ -58,8 +59,10 @@ fn public_items_stay_within_their_limits() {
         counts.fold([0; 2], |[a, b], [c, d]| [a + c, b + d])
     };
     let counts: Vec<[usize; 2]> = PUBLISHED.iter().map(count).collect();
-    let all = counts.iter().fold([0; 2], |[a, b], [c, d]| [a + c, b + d]);
-    for (what, found, limit) in [("the core", counts[0], CORE), ("all crates", all, ALL)] {
+    let sum = |counts: &[[usize; 2]]| counts.iter().fold([0; 2], |[a, b], [c, d]| [a + c, b + d]);
+    let limits = [("the core", 1, CORE), ("the promised crates", 4, PROMISED), ("all crates", 11, ALL)];
+    for (what, crates, limit) in limits {
+        let found = sum(&counts[..crates]);
         assert!(
             found[0] <= limit[0] && found[1] <= limit[1],
             "{what}: {found:?} functions and types, limits {limit:?}"

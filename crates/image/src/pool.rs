@@ -2,7 +2,6 @@
 
 use crate::decoder::{Decoder, size};
 use crate::error::ImageError;
-use crate::memory::resize;
 use crate::sample::Sample;
 use std::fmt;
 use std::sync::atomic::Ordering;
@@ -149,11 +148,12 @@ impl<'a> Pictures<'a> {
         let channels = usize::from(self.spec.channels);
         let mut pixels = pool.take();
         let values = usize::try_from(self.values()).map_err(|_| ImageError::Memory)?;
-        resize(&mut pixels, values).map_err(|fault| fault.of(""))?;
-        let mut rest = pixels.as_mut_slice();
+        pixels.try_reserve_exact(values)?;
         for (row, (file, &[h, w])) in self.files.iter().zip(&self.sizes).enumerate() {
-            let (out, after) = rest.split_at_mut(h * w * channels);
-            rest = after;
+            // Cleared one by one, while they are in the cache.
+            let start = pixels.len();
+            pixels.resize(start + h * w * channels, T::default());
+            let (_, out) = pixels.split_at_mut(start);
             let decoded = match self.spec.size {
                 _ if context.cancelled.load(Ordering::Relaxed) => Err(ImageError::Cancelled),
                 Some(_) => decoder.decode_into(file, self.spec, (context.draw)(row, drawn), out),

@@ -36,7 +36,8 @@ pub(crate) fn merge(ranges: &[Range<u64>], len: u64, joins: bool) -> Vec<Range<u
             && range.start <= last.end.saturating_add(if joins { gap(*wanted) } else { 0 })
         {
             last.end = last.end.max(range.end);
-            (*first, *wanted) = ((*first).min(k), *wanted + bytes);
+            // Ranges may overlap, in an object of any size.
+            (*first, *wanted) = ((*first).min(k), wanted.saturating_add(bytes));
         } else {
             merged.push((range, k, bytes));
         }

@@ -623,11 +623,11 @@ impl RemoteObject {
         }
         pieces.begin(self.id, remote, range);
         live.advance(&mut pieces);
-        let mut since = None;
+        let mut since: Option<Instant> = None;
         loop {
             let answer = pieces.take(self.id, range);
             if let (Some(since), Answer::Here(_) | Answer::Failed(_)) = (since, &answer) {
-                pieces.waited(live.start.elapsed() - since);
+                pieces.waited(since.elapsed());
             }
             match answer {
                 Answer::Here(parts) => {
@@ -646,7 +646,7 @@ impl RemoteObject {
                 }
                 Answer::Wait => {
                     let now = live.start.elapsed();
-                    since.get_or_insert(now);
+                    since.get_or_insert_with(Instant::now);
                     let slow = pieces.hurry(self.id, range, now);
                     live.advance(&mut pieces);
                     let time = slow.map_or(ATTENTION, |at| (at - now).min(ATTENTION));

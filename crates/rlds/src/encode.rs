@@ -8,7 +8,7 @@ use tfseek_wire::{MAX_LEN, WireReader, field_len, put_field, put_head};
 /// The head of an entry whose list has a number of bytes: packed numbers, or encoded byte strings.
 pub(crate) struct EntryHead<'a> {
     name: &'a str,
-    kind: DType,
+    pub(crate) kind: DType,
     content: u64,
     list: u64,
     feature: u64,
@@ -37,10 +37,6 @@ impl<'a> EntryHead<'a> {
         let feature = field_len(list);
         let entry = field_len(name.len() as u64).saturating_add(field_len(feature));
         EntryHead { name, kind, content, list, feature, entry }
-    }
-
-    pub(crate) fn kind(&self) -> DType {
-        self.kind
     }
 
     /// Appends the head. The bytes of the list follow.

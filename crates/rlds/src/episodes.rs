@@ -69,8 +69,9 @@ impl Episodes {
     pub fn open(dataset: &Dataset, keys: &EpisodeKeys, options: &EpisodeOptions) -> Result<Episodes> {
         let (tables, warnings) = RecordTables::open(dataset, keys, options)?;
         let starts = starts(dataset, &tables)?;
-        let has_objects =
-            dataset.shards().any(|shard| shard.path.to_str().is_some_and(|path| path.contains("://")));
+        let is_url = |path: &str| path.split_once("://").is_some_and(|(scheme, _)| !scheme.contains('/'));
+        let has_objects = dataset.store().is_some()
+            && dataset.shards().any(|shard| shard.path.to_str().is_some_and(is_url));
         let dataset = dataset.clone();
         let keys = keys.clone();
         let (cache, pool) = Default::default();
@@ -187,15 +188,6 @@ impl Episodes {
         Ok(Arc::new(table))
     }
 
-    /// Reads and verifies the record of an episode.
-    fn read_whole(&self, episode: u64, at: &StoredRecord<'_>) -> Result<WholeEpisode> {
-        let mut buf = Vec::new();
-        let record = at.read(Verify::Payload, &mut buf)?;
-        let payload = record.payload().to_vec();
-        let table = self.made_of(episode, at, &payload)?;
-        Ok(WholeEpisode { payload, table })
-    }
-
     /// Returns an episode of a store whose record is in memory, or is read now because there is no table of
     /// it. `None`: its parts are to be read.
     pub(crate) fn whole(&self, episode: u64, at: &StoredRecord<'_>) -> Result<Option<Arc<WholeEpisode>>> {
@@ -215,16 +207,14 @@ impl Episodes {
 
     /// Returns an episode of a store in memory, which one thread reads, and keeps its table.
     fn read_once(&self, episode: u64, at: &StoredRecord<'_>) -> Result<Arc<WholeEpisode>> {
-        let whole = self.0.pool.own().get_or_read(episode, || self.read_whole(episode, at))?;
+        let whole = self.0.pool.own().get_or_read(episode, || {
+            let mut buf = Vec::new();
+            let payload = at.read(Verify::Payload, &mut buf)?.payload().to_vec();
+            let table = self.made_of(episode, at, &payload)?;
+            Ok(WholeEpisode { payload, table })
+        })?;
         self.0.cache.own().put(episode, Arc::clone(&whole.table));
         Ok(whole)
-    }
-
-    /// Returns the table of an episode from its file, if the file has a valid one with the steps of the
-    /// episode.
-    fn stored_table(&self, episode: u64, at: &StoredRecord<'_>) -> Option<EpisodeTable> {
-        let table = self.0.tables.table(at)?;
-        (self.length(episode).ok()? == u64::from(table.steps())).then_some(table)
     }
 
     /// Announces the tables of these episodes that have to be read.
@@ -233,12 +223,18 @@ impl Episodes {
         self.0.tables.want(episodes.iter().copied().filter(|episode| cache.get(*episode).is_none()));
     }
 
-    /// Returns the table of an episode if it needs no record.
+    /// Returns the table of an episode if it needs no record: from the cache, or from its file, if that has a
+    /// valid one.
     pub(crate) fn known_table(&self, episode: u64, at: &StoredRecord<'_>) -> Option<Arc<EpisodeTable>> {
         if let Some(table) = self.0.cache.own().get(episode) {
             return Some(table);
         }
-        let table = Arc::new(self.stored_table(episode, at)?);
+        let table = self.0.tables.table(at)?;
+        // A table of another number of steps would give values of other steps.
+        if self.length(episode).ok()? != u64::from(table.steps()) {
+            return None;
+        }
+        let table = Arc::new(table);
         self.0.cache.own().put(episode, Arc::clone(&table));
         Some(table)
     }
@@ -255,7 +251,7 @@ fn starts(dataset: &Dataset, tables: &RecordTables<EpisodeKeys>) -> Result<Arc<[
             let Some(len) = tables.number(s, i) else {
                 let file = shard.path.into();
                 let reason = "the numbers of steps are not those of the index";
-                let e = IndexError::CorruptSection { file, section: "EPISODES", reason };
+                let e = IndexError::CorruptSection { file, section: "NUMBERS", reason };
                 return Err(Error::from(e).in_file(shard.path));
             };
             all += len;
@@ -305,7 +301,7 @@ mod tests {
         };
         open();
         assert_eq!((known(&open(), 0), known(&open(), 1)), (Some(3), Some(2)));
-        // Section EPISODES is the second one, with one block.
+        // Section NUMBERS is the second one, with one block.
         let file = dir.path().join("x.tfrs");
         let mut bytes = fs::read(&file).unwrap();
         let at = u64::from_le_bytes(bytes[168..176].try_into().unwrap()) as usize;

@@ -1,4 +1,5 @@
-//! The steps of episodes: records that have the values of many steps, as data sets of robots do (RLDS).
+//! Internal crate of tfseek: the steps of episodes, which are records that have the values of many steps, as
+//! data sets of robots do (RLDS). A version of it fits one version of the library.
 //!
 //! * An [`EpisodeTable`] has the place of each step in the payload of its episode. It is made of one payload
 //!   by one function, and stored in files that are found, built and extended like columns (`docs/index.md`).

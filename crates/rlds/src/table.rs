@@ -108,13 +108,8 @@ fn fits(key: &ResolvedKey, form: ListForm, steps: u32, len: u32) -> bool {
     let len = u64::from(len);
     match form {
         ListForm::Absent | ListForm::Irregular => true,
-        ListForm::Whole => {
-            if exact {
-                all == len
-            } else {
-                all <= len
-            }
-        }
+        ListForm::Whole if exact => all == len,
+        ListForm::Whole => all <= len,
         ListForm::Uniform { stride, .. } if key.kind == DType::Bytes => width > 0 && u64::from(stride) >= row,
         ListForm::Uniform { stride, .. } => u64::from(stride) == row,
         ListForm::Table | ListForm::Constant { .. } => key.kind == DType::Bytes && width > 0 && all <= len,

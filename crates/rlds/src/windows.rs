@@ -95,10 +95,6 @@ pub struct WindowsBuilder {
 }
 
 impl WindowsBuilder {
-    pub(crate) fn new(episodes: Episodes) -> WindowsBuilder {
-        WindowsBuilder { episodes, features: Vec::new(), pad: Pad::default(), anchors: None, error: None }
-    }
-
     fn refuse(mut self, reason: String) -> WindowsBuilder {
         self.error.get_or_insert(reason);
         self
@@ -227,7 +223,8 @@ impl WindowsBuilder {
 impl Episodes {
     /// Returns a builder of windows over the steps.
     pub fn windows(&self) -> WindowsBuilder {
-        WindowsBuilder::new(self.clone())
+        let episodes = self.clone();
+        WindowsBuilder { episodes, features: Vec::new(), pad: Pad::default(), anchors: None, error: None }
     }
 }
 
@@ -574,7 +571,7 @@ impl WindowRecords {
         let mut parts = parts.into_iter();
         for (head, count) in &heads {
             head.put(buf);
-            parts.by_ref().take(*count).for_each(|part| part.put(head.kind(), &mut own, buf));
+            parts.by_ref().take(*count).for_each(|part| part.put(head.kind, &mut own, buf));
         }
         Ok(())
     }

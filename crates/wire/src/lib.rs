@@ -1,6 +1,5 @@
-//! Protobuf's wire format: a cursor over one message, varints, and the encoding of fields. This crate is
-//! internal to `tfseek`: a version of it fits one version of the library, and its items change without
-//! notice.
+//! Internal crate of tfseek: protobuf's wire format, a cursor over one message, varints, and the encoding of
+//! fields. A version of it fits one version of the library.
 //!
 //! A [`WireReader`] is confined to the slice of one message, so it cannot read beyond that message: a length
 //! is compared with the bytes that are left before a slice is taken. The rules come from protobuf's own

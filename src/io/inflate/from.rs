@@ -125,7 +125,7 @@ impl<'a, F: Source + ?Sized> PausableInflate<'a, F> {
         format: CompressedFormat,
         paused: &PausedInflate,
     ) -> PausableInflate<'a, F> {
-        let bytes = ResumedBytes::new(file, 8 * paused.at, u64::MAX);
+        let bytes = ResumedBytes::new(file, paused.at.saturating_mul(8), u64::MAX);
         PausableInflate(CheckpointScan::resume(bytes, format, &paused.scan))
     }
 

@@ -445,7 +445,7 @@ impl<R: Read> CheckpointScan<R> {
         self.next = StreamNext::Blocks;
         let must = std::mem::take(&mut self.must_mark);
         if must || self.found.last().is_none_or(|last| self.is_far_from(last.out)) {
-            self.found.push(self.out, 8 * self.input.consumed, &[])?;
+            self.found.push(self.out, self.input.consumed.saturating_mul(8), &[])?;
         }
         Ok(())
     }
@@ -508,7 +508,7 @@ impl<R: Read> CheckpointScan<R> {
     fn border(&mut self) -> io::Result<()> {
         let Some(state) = self.decoder.block_boundary_state() else { return Ok(()) };
         // A resumed decoder has bits that were consumed before.
-        let bit = (8 * self.input.consumed).saturating_sub(state.num_bits.into());
+        let bit = self.input.consumed.saturating_mul(8).saturating_sub(state.num_bits.into());
         self.block = bit / 8;
         if self.found.last().is_some_and(|last| !self.is_far_from(last.out)) {
             return Ok(());

@@ -37,7 +37,7 @@ pub(super) fn together(dataset: &Dataset) -> usize {
 }
 
 /// Returns the bytes of the largest batch of this number of rows. `None` if that takes long to find, or if a
-/// record has no location, which its reader reports.
+/// record has no location, or one before earlier records, which its reader reports.
 fn largest_batch(dataset: &Dataset, rows: usize) -> Option<u64> {
     let shards = dataset.shards();
     let step = u64::try_from(rows).ok().filter(|&rows| rows > 0)?;
@@ -55,12 +55,13 @@ fn largest_batch(dataset: &Dataset, rows: usize) -> Option<u64> {
         let mut border = first.checked_add(step)?;
         while border < end {
             let to = index.locate(shard.first.checked_add(border.checked_sub(shard.start)?)?).ok()?.offset;
-            largest = largest.max(batch.saturating_add(to - from));
+            // Distant offsets of an index file need not ascend.
+            largest = largest.max(batch.saturating_add(to.checked_sub(from)?));
             (batch, from, first) = (0, to, border);
             border = border.checked_add(step)?;
         }
         let last = index.locate(shard.first.checked_add(shard.len.checked_sub(1)?)?).ok()?;
-        batch = batch.saturating_add(last.offset + last.payload_len - from);
+        batch = batch.saturating_add((last.offset + last.payload_len).checked_sub(from)?);
     }
     Some(largest.max(batch))
 }

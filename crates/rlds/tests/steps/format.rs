@@ -105,7 +105,7 @@ fn files_have_the_bytes_that_the_page_defines() {
             want.extend(key.name.bytes());
         }
         assert_eq!(part_of(32), want);
-        // EPISODES and PLACES: one block of five values.
+        // NUMBERS and PLACES: one block of five values.
         let values = |kind| (0..5).map(|i| u32_at(part_of(kind), 16 + 4 * i)).collect::<Vec<_>>();
         let decoded = decoded(&payloads, &keys);
         let mut before = 0;

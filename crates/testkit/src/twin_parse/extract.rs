@@ -284,8 +284,12 @@ fn row_lengths(partition: &Partition, numbers: &[i64], below: i64) -> CellResult
             if numbers.is_empty() { Vec::new() } else { ends.chain([below]).collect() }
         }
         Partition::ValueRowIds(_) => {
-            if numbers.len() as i64 != below || !numbers.is_sorted() || numbers.iter().any(|&id| id < 0) {
+            if numbers.len() as i64 != below {
                 return Err(bad());
+            }
+            if !numbers.is_sorted() || numbers.iter().any(|&id| id < 0) {
+                let is_large = numbers.iter().any(|&id| id >= MOST_ROWS);
+                return Err(bad().into_iter().chain(is_large.then_some(Category::TooLarge)).collect());
             }
             let rows = numbers.last().map_or(0, |&last| last.saturating_add(1));
             if rows > MOST_ROWS {

@@ -54,10 +54,10 @@ impl RequestedRecords {
         let (number, ordinal) = self.first;
         let len = |i: u64| {
             let at = ordinal + (i - number);
-            // A record that cannot be located is an error when it is read.
-            dataset.index(self.shard).and_then(|index| index.locate(at)).map_or(0, |span| span.payload_len)
+            // A record without a place is an error when it is read. A larger one fills a request alone.
+            let span = dataset.index(self.shard).and_then(|index| index.locate(at));
+            span.map_or(0, |span| span.payload_len.min(REQUESTED_BYTES))
         };
-        // Records of one shard do not overlap.
         let mut bytes: u64 = self.pending.iter().map(|i| len(*i)).sum();
         while bytes < REQUESTED_BYTES && self.pending.len() < REQUESTED {
             let Some(i) = next() else { return };
