@@ -131,8 +131,8 @@ pub enum Warning {
         /// Number of windows.
         windows: u64,
     },
-    /// Of a layer above about its [tables of records](crate::tables), or about records that are
-    /// [made of others](crate::dataset::DerivedRecords).
+    /// A warning of a layer above. It is about that layer's [tables of records](crate::tables), or about
+    /// [records made of others](crate::dataset::DerivedRecords).
     Derived {
         /// The [`kind`](Warning::kind).
         kind: &'static str,

@@ -1,5 +1,5 @@
-//! What is promised: `docs/public-api.txt` names the public items of the promised crates, and all other
-//! published crates say that they are internal.
+//! `docs/public-api.txt` names the public items of the promised crates. All other published crates say that
+//! they are internal.
 
 use crate::source::{code, files, root};
 use std::collections::{BTreeMap, BTreeSet};

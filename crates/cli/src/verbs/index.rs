@@ -175,7 +175,7 @@ fn build(args: &IndexArgs, global: &GlobalArgs, console: &mut Console) -> Outcom
     Ok(report)
 }
 
-/// What was built of the shards.
+/// The index files that were built.
 struct BuiltIndexes {
     /// The file with all indexes.
     pack: Option<PathBuf>,
