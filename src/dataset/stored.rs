@@ -118,7 +118,8 @@ impl<'d> StoredRecord<'d> {
 
     /// Returns the byte range in the shard of a part of the payload.
     fn stored_part(&self, part: &Range<u32>) -> Range<u64> {
-        let start = self.place.span.offset + HEADER_LEN as u64;
-        start + u64::from(part.start)..start + u64::from(part.end)
+        // An index may have any offset; the read refuses a range beyond the file.
+        let start = self.place.span.offset.saturating_add(HEADER_LEN as u64);
+        start.saturating_add(part.start.into())..start.saturating_add(part.end.into())
     }
 }
