@@ -247,7 +247,7 @@ fn schemas_and_states_are_read_from_pipes_up_to_a_limit() {
             let mut command = Command::new("sh");
             command.arg("-c").arg("ulimit -v 400000; exec \"$@\"").arg("sh");
             command.arg(env!("CARGO_BIN_EXE_tfseek")).args(with(args, path)).current_dir(dir.path(""));
-            command.env("XDG_CACHE_HOME", dir.path("cache"));
+            command.env("XDG_CACHE_HOME", dir.path("cache")).env("MALLOC_ARENA_MAX", "1");
             Ran::of(command.output().unwrap())
         };
         bounded("/dev/zero").fails(2, &["/dev/zero: expected", "more than 67108864 bytes", what]);

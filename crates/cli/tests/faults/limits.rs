@@ -4,12 +4,13 @@ use crate::common::*;
 use std::fs;
 use std::process::Command;
 
-/// Runs the command in a shell after these commands.
+/// Runs the command in a shell after these commands. Its threads share one heap, because glibc reserves 64 MiB
+/// of address space for each further one, and how many there are depends on the load.
 pub(crate) fn limited(dir: &Folder, limits: &str, args: &[&str]) -> Ran {
     let mut command = Command::new("sh");
     command.arg("-c").arg(format!("{limits}; exec \"$@\"")).arg("sh").arg(env!("CARGO_BIN_EXE_tfseek"));
     command.args(args).current_dir(dir.path("")).env("XDG_CACHE_HOME", dir.path("cache"));
-    command.env_remove("TFSEEK_INDEX_DIR");
+    command.env_remove("TFSEEK_INDEX_DIR").env("MALLOC_ARENA_MAX", "1");
     Ran::limited(command, dir)
 }
 
