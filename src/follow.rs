@@ -11,6 +11,9 @@ use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
+/// Maximum number of records before the start. A file has fewer than 2^63 bytes, so ordinals stay below 2^64.
+const MAX_BEFORE: u64 = i64::MAX as u64;
+
 /// Options of a [`Follow`].
 #[derive(Clone, Copy, Debug)]
 pub struct FollowOptions {
@@ -76,7 +79,8 @@ impl Follow {
     /// # Errors
     /// I/O errors, also for a file that is not regular;
     /// [`PathsError::NotLocal`](crate::error::PathsError::NotLocal) for the address of a store;
-    /// [`ErrorKind::Changed`] if the file ends before the start.
+    /// [`ErrorKind::Changed`] if the file ends before the start; [`ErrorKind::TooMany`] for more than
+    /// 2^63 - 1 records before it.
     pub fn open(path: impl AsRef<Path>, options: &FollowOptions) -> Result<Follow> {
         let path = path.as_ref();
         check_local(path)?;
@@ -84,11 +88,14 @@ impl Follow {
     }
 
     fn open_file(path: &Path, options: &FollowOptions) -> Result<Follow> {
-        let mut file = open_regular(path)?;
+        let file = open_regular(path)?;
         let id = FileId::of_file(&file)?;
         let FollowOptions { verify, max_record, start: (record, offset) } = *options;
-        file.seek(SeekFrom::Start(offset))?;
-        let follow = Follow {
+        if record > MAX_BEFORE {
+            let what = "records before the start";
+            return Err(ErrorKind::TooMany { what, found: record.into(), limit: MAX_BEFORE }.into());
+        }
+        let mut follow = Follow {
             buffer: ReadBuffer::default(),
             parser: Parser::whole_from(verify, max_record, record, offset),
             name: path.into(),
@@ -97,6 +104,7 @@ impl Follow {
             file,
         };
         follow.check_size()?;
+        follow.file.seek(SeekFrom::Start(offset))?;
         Ok(follow)
     }
 
@@ -157,12 +165,11 @@ impl Follow {
     /// Checks that the file has all bytes that were read.
     fn check_size(&self) -> Result<()> {
         let read = self.parser.offset() + self.buffer.bytes().len() as u64;
-        match self.file.metadata()?.len() {
-            len if len < read => {
-                Err(changed(format!("expected a file of at least {read} bytes, found {len}")))
-            }
-            _ => Ok(()),
+        let len = self.file.metadata()?.len();
+        if len < read {
+            return Err(changed(format!("expected a file of at least {read} bytes, found {len}")));
         }
+        Ok(())
     }
 
     /// Checks that the path still leads to the open file.

@@ -1,4 +1,5 @@
-//! Formats and dimensions of encoded images, from their headers. The only list of first bytes of images.
+//! Formats and dimensions of encoded images, from their headers. The only list of first bytes of images, and
+//! of the formats' names.
 
 use imagesize::ImageType;
 
@@ -24,6 +25,21 @@ pub fn image_format(bytes: &[u8]) -> Option<&'static str> {
         ImageType::Jxl => "jxl",
         ImageType::Qoi => "qoi",
         _ => return None,
+    })
+}
+
+/// Returns the name in messages of an image's format, by its first bytes.
+pub(crate) fn image_name(bytes: &[u8]) -> Option<&'static str> {
+    Some(match image_format(bytes)? {
+        "jpeg" => "a JPEG image",
+        "png" => "a PNG image",
+        "gif" => "a GIF image",
+        "bmp" => "a BMP image",
+        "webp" => "a WebP image",
+        "tiff" => "a TIFF image",
+        "heif" => "a HEIC image",
+        "avif" => "an AVIF image",
+        _ => "an image",
     })
 }
 

@@ -114,7 +114,6 @@ mod cache;
 pub mod column;
 #[cfg(all(doctest, feature = "dataset"))]
 mod compile_fail;
-mod cpu;
 pub mod crc;
 #[cfg(feature = "dataset")]
 pub mod dataset;
@@ -158,7 +157,6 @@ pub mod writer;
 
 #[cfg(feature = "dataset")]
 pub use batch::{Batch, BatchParser, Column};
-#[cfg(feature = "dataset")]
 #[cfg(feature = "dataset")]
 pub use dataset::{Dataset, DatasetOptions, Mapped};
 pub use error::{At, Error, ErrorKind, Location, Result};

@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 pub(crate) struct SoundRecords {
     reader: SalvageReader<'static>,
     /// Number of sound records so far.
-    records: u64,
+    pub(crate) records: u64,
     /// Offset in the record stream after the last sound record.
-    end: u64,
+    pub(crate) end: u64,
     gaps: Vec<Gap>,
     /// The damaged bytes of the record stream after the last sound record.
     open: Option<Gap>,
@@ -141,16 +141,6 @@ impl SoundRecords {
         self.close_gap();
         let gaps = std::mem::take(&mut self.gaps);
         Ok((!gaps.is_empty()).then(|| Warning::damage_skipped(&self.path, gaps, records)))
-    }
-
-    /// Returns the number of sound records so far.
-    pub(crate) fn records(&self) -> u64 {
-        self.records
-    }
-
-    /// Returns the offset in the record stream after the last sound record.
-    pub(crate) fn end(&self) -> u64 {
-        self.end
     }
 }
 

@@ -159,10 +159,13 @@ impl StreamOptions {
         object: impl Fn(Arc<dyn Source>, u64) -> S + Send + 'static,
     ) -> Result<Stream> {
         let name = PathBuf::from(source.name());
-        let stream = self.read_opened(object(Arc::clone(&source), 0), true, &name)?;
+        let mut stream = self.read_opened(object(Arc::clone(&source), 0), true, &name)?;
         let again = Arc::clone(&source);
         let open = Box::new(move |at| Box::new(object(Arc::clone(&again), at)) as Box<dyn Read + Send>);
-        Ok(stream.of_object(ObjectAgain { source, open, settled: 0 }))
+        if let StreamRecords::Framed(records) = &mut stream.records {
+            records.again = Some(ObjectAgain { source, open, settled: 0 });
+        }
+        Ok(stream)
     }
 
     /// Returns the files and the objects of the store. They are listed anew in each call: an object may have
@@ -202,17 +205,16 @@ impl StreamOptions {
             let reader = SalvageReader::piped(pipe, compression, self.max_record);
             return Ok(self.start_sound(reader, first, name, compression));
         }
-        Ok(self.start(reader, first, name, compression))
+        let records = self.framed(reader, first.clone(), compression);
+        Ok(self.with_records(StreamRecords::Framed(Box::new(records)), first, name, compression))
     }
 
     /// Damage is what checksums tell of.
     fn check_policies(&self) -> Result<()> {
-        match (self.verify, self.damage) {
-            (Verify::None, Damage::Skip) => {
-                Err(OptionsError::Unverified { asked: "to leave out damage" }.into())
-            }
-            _ => Ok(()),
+        if self.verify == Verify::None && self.damage == Damage::Skip {
+            return Err(OptionsError::Unverified { asked: "to leave out damage" }.into());
         }
+        Ok(())
     }
 
     /// Returns the compression of a file from that found in its first bytes.
@@ -319,18 +321,6 @@ impl StreamOptions {
         Ok(options.with_records(StreamRecords::Framed(Box::new(records)), first, name.into(), compression))
     }
 
-    /// Returns the stream of a reader after its `first` bytes.
-    fn start(
-        &self,
-        reader: Box<dyn Read + Send>,
-        first: Vec<u8>,
-        name: PathBuf,
-        compression: Compression,
-    ) -> Stream {
-        let records = self.framed(reader, first.clone(), compression);
-        self.with_records(StreamRecords::Framed(Box::new(records)), first, name, compression)
-    }
-
     /// Returns the records of a reader after its `first` bytes.
     fn framed(
         &self,
@@ -342,7 +332,7 @@ impl StreamOptions {
         let source = match (self.tail, compression.format()) {
             (Tail::Tolerate, Some(format)) => {
                 let scan = CheckpointScan::new(source, format, u64::MAX).tolerant(true);
-                StreamInflate::Tolerant(scan)
+                StreamInflate::Tolerant(Box::new(scan))
             }
             (Tail::Tolerate, None) | (Tail::Strict, _) => {
                 StreamInflate::Strict(Inflate::new(source, compression))
@@ -408,25 +398,7 @@ type StreamSource = Chain<Cursor<Vec<u8>>, Box<dyn Read + Send>>;
 enum StreamInflate {
     Strict(Inflate<StreamSource>),
     /// The decoder that knows the parts of a compressed file. It is slower.
-    Tolerant(CheckpointScan<StreamSource>),
-}
-
-impl StreamInflate {
-    /// Returns the number of bytes at the end of a compressed file that were left out, if its end was torn.
-    fn left_out(&self) -> Option<u64> {
-        match self {
-            StreamInflate::Strict(_) => None,
-            StreamInflate::Tolerant(scan) => scan.left_out(),
-        }
-    }
-
-    /// Returns the number of bytes of the file that were consumed, if the decoder counts them.
-    fn consumed(&self) -> Option<u64> {
-        match self {
-            StreamInflate::Strict(_) => None,
-            StreamInflate::Tolerant(scan) => Some(scan.consumed()),
-        }
-    }
+    Tolerant(Box<CheckpointScan<StreamSource>>),
 }
 
 impl Read for StreamInflate {
@@ -571,14 +543,6 @@ impl Stream {
         }
     }
 
-    /// Keeps the object that the records are read from.
-    fn of_object(mut self, again: ObjectAgain) -> Stream {
-        if let StreamRecords::Framed(records) = &mut self.records {
-            records.again = Some(again);
-        }
-        self
-    }
-
     /// Returns the next sound record. What was left out is known at the end.
     fn next_sound(&mut self) -> Result<Option<Record<'_>>> {
         let StreamRecords::Sound(sound) = &mut self.records else { return Ok(None) };
@@ -606,7 +570,7 @@ impl Stream {
     pub fn records_read(&self) -> u64 {
         match &self.records {
             StreamRecords::Framed(records) => records.records_read(),
-            StreamRecords::Sound(sound) => sound.records(),
+            StreamRecords::Sound(sound) => sound.records,
         }
     }
 
@@ -614,7 +578,7 @@ impl Stream {
     pub fn offset(&self) -> u64 {
         match &self.records {
             StreamRecords::Framed(records) => records.parser.offset(),
-            StreamRecords::Sound(sound) => sound.end(),
+            StreamRecords::Sound(sound) => sound.end,
         }
     }
 
@@ -716,7 +680,11 @@ impl FramedRecords {
     #[cold]
     fn torn_tail(&self, name: &Path) -> Option<Warning> {
         let inflated = self.torn;
-        let left = self.source.left_out();
+        // Bytes at the end of a compressed file that were left out, and those that were consumed.
+        let (left, consumed) = match &self.source {
+            StreamInflate::Strict(_) => (None, 0),
+            StreamInflate::Tolerant(scan) => (scan.left_out(), scan.consumed()),
+        };
         if inflated.is_none() && left.is_none() {
             return None;
         }
@@ -730,7 +698,7 @@ impl FramedRecords {
                 Warning::TornTail { path, records, offset, bytes: inflated, inflated_bytes: 0 }
             }
             Some(_) => {
-                let offset = self.source.consumed().unwrap_or(0) - bytes;
+                let offset = consumed - bytes;
                 Warning::TornTail { path, records, offset, bytes, inflated_bytes: inflated }
             }
         })

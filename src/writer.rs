@@ -89,11 +89,7 @@ impl WriterOptions {
         }
         let mut writer = Writer::of(TargetKind::File(output), self);
         writer.path = Some(path.into());
-        writer.index = self.index.clone().map(|options| PendingIndex {
-            path: path.into(),
-            offsets: TableBuilder::offsets(),
-            options,
-        });
+        writer.offsets = self.index.is_some().then(TableBuilder::offsets);
         Ok(writer)
     }
 
@@ -174,8 +170,9 @@ const BUFFER: usize = 256 << 10;
 pub struct Writer {
     /// `None` after the file was finished or a call failed.
     sink: Option<WriterSink>,
-    /// The file between [`finish`](Writer::finish) and [`close`](Writer::close).
-    finished: Option<FinishedFile>,
+    /// The file between [`finish`](Writer::finish) and [`close`](Writer::close): its bytes are all written and
+    /// synced, but it is not renamed yet.
+    finished: Option<WriterTarget>,
     options: WriterOptions,
     failed: bool,
     path: Option<PathBuf>,
@@ -184,28 +181,9 @@ pub struct Writer {
     /// Offset in the record stream of the current gzip member.
     member: u64,
     records: u64,
-    index: Option<PendingIndex>,
+    /// The offsets of the records, if an index is written when the file is closed.
+    offsets: Option<TableBuilder>,
     process: Process,
-}
-
-/// A file whose bytes are all written and synced, but which is not renamed yet.
-struct FinishedFile {
-    target: WriterTarget,
-    compression: Compression,
-}
-
-/// A file that is renamed to its path, but has no index yet.
-struct CommittedFile {
-    compression: Compression,
-    /// The error of the folder's sync, after which a power failure may undo the rename.
-    unsynced: Option<io::Error>,
-}
-
-/// The index of the file that is being written.
-struct PendingIndex {
-    path: PathBuf,
-    offsets: TableBuilder,
-    options: IndexOptions,
 }
 
 enum WriterSink {
@@ -252,7 +230,7 @@ impl Writer {
             end: 0,
             member: 0,
             records: 0,
-            index: None,
+            offsets: None,
             process: Process::this(),
         }
     }
@@ -273,8 +251,8 @@ impl Writer {
             None => return Err(self.closed()),
         };
         self.fail_on_error(written)?;
-        if let Some(index) = &mut self.index {
-            index.offsets.push(self.end);
+        if let Some(offsets) = &mut self.offsets {
+            offsets.push(self.end);
         }
         self.end += (payload.len() + OVERHEAD) as u64;
         self.records += 1;
@@ -337,9 +315,9 @@ impl Writer {
     pub fn close(&mut self) -> Result<()> {
         self.finish()?;
         match self.finished.take() {
-            Some(finished) => {
-                let committed = self.commit(finished)?;
-                self.write_index(committed)
+            Some(target) => {
+                let unsynced = self.commit(target)?;
+                self.write_index(unsynced)
             }
             None => Ok(()),
         }
@@ -362,7 +340,6 @@ impl Writer {
             self.check_process()?;
         }
         let Some(sink) = self.sink.take() else { return Ok(()) };
-        let compression = sink.compression();
         let target = sink.finish().and_then(|target| {
             if let TargetKind::File(output) = &target.sink
                 && output.is_whole()
@@ -371,32 +348,27 @@ impl Writer {
             }
             Ok(target)
         });
-        match target {
-            Ok(target) => {
-                self.finished = Some(FinishedFile { target, compression });
-                Ok(())
-            }
-            Err(e) => self.fail_on_error(Err(e)),
+        self.finished = Some(self.fail_on_error(target)?);
+        Ok(())
+    }
+
+    /// Renames a finished file to its path. Returns the error of the folder's sync, after which a power
+    /// failure may undo the rename.
+    fn commit(&mut self, target: WriterTarget) -> Result<Option<io::Error>> {
+        match target.commit() {
+            Err(e) if NameNotSynced::is(&e) => Ok(Some(e)),
+            result => self.fail_on_error(result).map(|()| None),
         }
     }
 
-    fn commit(&mut self, FinishedFile { target, compression }: FinishedFile) -> Result<CommittedFile> {
-        let unsynced = match target.commit() {
-            Err(e) if NameNotSynced::is(&e) => Some(e),
-            result => {
-                self.fail_on_error(result)?;
-                None
+    /// Writes the index of a file that is renamed.
+    fn write_index(&mut self, unsynced: Option<io::Error>) -> Result<()> {
+        let WriterOptions { compression, index, .. } = &self.options;
+        let indexed = match (self.offsets.take(), index, &self.path) {
+            (Some(offsets), Some(options), Some(path)) => {
+                index::sidecar_for_written(path, *compression, offsets, self.end, options).map(drop)
             }
-        };
-        Ok(CommittedFile { compression, unsynced })
-    }
-
-    fn write_index(&mut self, CommittedFile { compression, unsynced }: CommittedFile) -> Result<()> {
-        let indexed = match self.index.take() {
-            Some(PendingIndex { path, offsets, options }) => {
-                index::sidecar_for_written(&path, compression, offsets, self.end, &options).map(drop)
-            }
-            None => Ok(()),
+            _ => Ok(()),
         };
         match unsynced {
             Some(e) => Err(self.locate(e.into())),
@@ -418,8 +390,7 @@ impl Writer {
 
     /// Gives a finished file the mode of the file that it replaces.
     fn keep_mode(&self) -> Result<()> {
-        let output = self.finished.as_ref().map(|file| &file.target.sink);
-        match output {
+        match self.finished.as_ref().map(|target| &target.sink) {
             Some(TargetKind::File(output)) => output.keep_mode().map_err(|e| self.locate(e.into())),
             _ => Ok(()),
         }
@@ -427,7 +398,7 @@ impl Writer {
 
     /// Returns true for a finished writer that gives its file the name of an existing one.
     fn replaces(&self) -> bool {
-        let is_whole = |file: &FinishedFile| match &file.target.sink {
+        let is_whole = |target: &WriterTarget| match &target.sink {
             TargetKind::File(output) => output.is_whole(),
             TargetKind::Other(_) => false,
         };
@@ -443,7 +414,7 @@ impl Writer {
     }
 
     /// Drops the sink after an error: the last record may be incomplete, so no other record must follow it.
-    fn fail_on_error(&mut self, written: io::Result<()>) -> Result<()> {
+    fn fail_on_error<T>(&mut self, written: io::Result<T>) -> Result<T> {
         written.map_err(|e| {
             self.drop_sink();
             self.failed = true;
@@ -455,7 +426,7 @@ impl Writer {
     /// dropped.
     fn drop_sink(&mut self) {
         if self.sink.is_some() && !self.process.is_this() {
-            std::mem::forget((self.sink.take(), self.index.take()));
+            std::mem::forget((self.sink.take(), self.offsets.take()));
         }
         self.sink = None;
     }
@@ -476,14 +447,6 @@ impl Drop for Writer {
 }
 
 impl WriterSink {
-    fn compression(&self) -> Compression {
-        match self {
-            WriterSink::Plain(_) => Compression::None,
-            WriterSink::Gzip(_) => Compression::Gzip,
-            WriterSink::Zlib(_) => Compression::Zlib,
-        }
-    }
-
     fn finish(self) -> io::Result<WriterTarget> {
         let out = match self {
             WriterSink::Plain(w) => w,
@@ -595,13 +558,13 @@ impl ShardedWriter {
         writers.sort_by_key(|writer| writer.path.as_deref().is_none_or(is_last));
         let mut committed = Vec::with_capacity(writers.len());
         for writer in writers {
-            if let Some(finished) = writer.finished.take() {
-                committed.push((writer.commit(finished)?, writer));
+            if let Some(target) = writer.finished.take() {
+                committed.push((writer.commit(target)?, writer));
             }
         }
-        let is_durable = committed.iter().all(|(file, _)| file.unsynced.is_none());
+        let is_durable = committed.iter().all(|(unsynced, _)| unsynced.is_none());
         let indexed: Vec<Result<()>> =
-            committed.into_iter().map(|(file, writer)| writer.write_index(file)).collect();
+            committed.into_iter().map(|(unsynced, writer)| writer.write_index(unsynced)).collect();
         let ended = if is_durable { replacement.end(&replacing) } else { Ok(()) };
         indexed.into_iter().chain([ended]).collect::<Result<()>>().map(|()| replacement)
     }

@@ -1,12 +1,10 @@
 //! `tfseek.write`: record batches of any library as records, in files or as a data set.
 
-use crate::error::{BindingError, Result, arrow_failure};
+use crate::error::{BindingError, Result};
 use crate::exit;
 use crate::foreign::ForeignStream;
-use crate::hooks;
 use crate::options::{Choice, Float64, argument};
-use crate::reshard::{self, ShardsOption, size_argument};
-use crate::tfds;
+use crate::reshard::{ShardsOption, size_argument};
 use crate::wait::{self, Progress, Unit};
 use arrow_schema::Schema as ArrowSchema;
 use pyo3::prelude::*;
@@ -17,76 +15,35 @@ use std::path::PathBuf;
 use tfseek::{Compression, ErrorKind};
 use tfseek_arrow::{Encoder, EncoderOptions};
 use tfseek_tfds::{Features, SetMetadata, TfdsError};
-use tfseek_tools::ToolsError;
 use tfseek_tools::reshard::ReshardSet;
 use tfseek_tools::set::{DataSetWriter, SetOptions, SetWriter};
 
 /// A set that was written: its path, its shards, and the numbers of records and bytes.
 pub(crate) type Written = (OsString, Vec<OsString>, u64, u64);
 
-/// The reason why a stream was not written.
-pub(crate) enum WriteFailure {
-    Stream(String),
-    /// The error of a batch, and the number of rows before it.
-    Row(tfseek_arrow::Error, u64),
-    /// The error of a split.
-    Split(String, Box<WriteFailure>),
-    Set(ToolsError),
-}
-
-impl From<ToolsError> for WriteFailure {
-    fn from(e: ToolsError) -> WriteFailure {
-        WriteFailure::Set(e)
-    }
-}
-
-impl From<tfseek::Error> for WriteFailure {
-    fn from(e: tfseek::Error) -> WriteFailure {
-        WriteFailure::Set(e.into())
-    }
-}
-
-impl WriteFailure {
-    pub(crate) fn raise(self, py: Python<'_>) -> BindingError {
-        self.raise_in(py, "")
-    }
-
-    /// Raises the error of the part of a set that the text names.
-    fn raise_in(self, py: Python<'_>, part: &str) -> BindingError {
-        match self {
-            WriteFailure::Split(name, e) => e.raise_in(py, &format!("split {name:?}: ")),
-            WriteFailure::Stream(text) => BindingError::error(py, format!("{part}stream: {text}")),
-            WriteFailure::Set(e) => reshard::failure(py, e),
-            WriteFailure::Row(e, before) => match e.into_record_error() {
-                Ok(e) => e.into(),
-                Err(e) => row_error(py, &e, before, part),
-            },
-        }
-    }
-}
-
-/// Returns the exception of a value that cannot be written. `before` is the number of rows before the batch.
-fn row_error(py: Python<'_>, e: &tfseek_arrow::Error, before: u64, part: &str) -> BindingError {
+/// Returns the error of a batch. `before` is the number of rows before it, and `part` a text before the
+/// message.
+fn row_error(e: tfseek_arrow::Error, before: u64, part: &str) -> BindingError {
+    let e = match e.into_record_error() {
+        Ok(e) => return e.into(),
+        Err(e) => e,
+    };
     let row = e.row.map(|row| before + row as u64);
     let column = e.column.as_deref().map_or_else(String::new, |column| format!("column {column:?}: "));
     let row_text = row.map_or_else(String::new, |row| format!("row {row}: "));
-    let raised = hooks::data_error(py).and_then(|class| {
-        let hint = match e.kind {
-            tfseek_arrow::ErrorKind::Inexact(_) => " (float64=\"round\" stores the nearest float32)",
-            _ => "",
-        };
-        let raised = class.call1((format!("{part}{row_text}{column}{}{hint}", e.kind),))?;
-        raised.setattr(pyo3::intern!(py, "row"), row)?;
-        raised.setattr(pyo3::intern!(py, "feature"), e.column.as_deref())?;
-        Ok(raised)
-    });
-    BindingError::Python(raised.map_or_else(|e| e, PyErr::from_value))
+    let hint = match e.kind {
+        tfseek_arrow::ErrorKind::Inexact(_) => " (float64=\"round\" stores the nearest float32)",
+        _ => "",
+    };
+    BindingError::Value(format!("{part}{row_text}{column}{}{hint}", e.kind), row, e.column)
 }
 
 /// A stream with the encoder of its rows.
 pub(crate) struct StreamRows {
     stream: ForeignStream,
     encoder: Encoder,
+    /// A text before the messages of errors, which names the part of a set.
+    part: String,
 }
 
 impl StreamRows {
@@ -103,22 +60,23 @@ impl StreamRows {
             options = options.rename(column, feature);
         }
         options.round_float64 = rounds(arguments)?;
-        StreamRows::encoded(py, stream, |schema| Encoder::new(schema, &options))
+        StreamRows::encoded(py, stream, String::new(), |schema| Encoder::new(schema, &options))
     }
 
     /// Begins a stream, whose rows the encoder of its schema makes records.
     fn encoded(
         py: Python<'_>,
         stream: &Bound<'_, PyAny>,
-        encoder: impl FnOnce(&ArrowSchema) -> std::result::Result<Encoder, tfseek_arrow::Error>,
+        part: String,
+        encoder: impl FnOnce(&ArrowSchema) -> Result<Encoder, tfseek_arrow::Error>,
     ) -> Result<StreamRows> {
         let stream = ForeignStream::begin(stream)?;
         match encoder(&stream.schema()) {
-            Ok(encoder) => Ok(StreamRows { stream, encoder }),
+            Ok(encoder) => Ok(StreamRows { stream, encoder, part }),
             Err(e) => {
                 // Its functions may wait for a thread that needs the GIL.
                 py.detach(|| drop(stream));
-                Err(arrow_failure(py, e))
+                Err(e.into())
             }
         }
     }
@@ -129,10 +87,11 @@ impl StreamRows {
         &mut self,
         advance: &dyn Fn(u64) -> ControlFlow<()>,
         mut write: impl FnMut(&[u8]) -> tfseek::Result<()>,
-    ) -> Result<(), WriteFailure> {
+    ) -> Result<()> {
         let mut before = 0u64;
-        let StreamRows { stream, encoder } = self;
-        while let Some(batch) = stream.next().map_err(WriteFailure::Stream)? {
+        let StreamRows { stream, encoder, part } = self;
+        let failed = |text: String| BindingError::Text(format!("{part}stream: {text}"));
+        while let Some(batch) = stream.next().map_err(failed)? {
             let encoded = encoder.encode(&batch, |payload| {
                 write(payload)?;
                 if advance(1).is_break() || stream.is_cancelled() {
@@ -140,10 +99,10 @@ impl StreamRows {
                 }
                 Ok(())
             });
-            encoded.map_err(|e| WriteFailure::Row(e, before))?;
+            encoded.map_err(|e| row_error(e, before, part))?;
             before += batch.num_rows() as u64;
             if advance(0).is_break() || stream.is_cancelled() {
-                return Err(tfseek::Error::from(ErrorKind::Cancelled).into());
+                return Err(ErrorKind::Cancelled.into());
             }
         }
         Ok(())
@@ -162,19 +121,15 @@ pub(crate) fn write_stream(
     let options = set_options(arguments)?;
     let progress = Progress::new(py, progress, "writing", Unit::Records)?;
     let mut rows = StreamRows::new(py, stream, arguments)?;
-    let written = wait::run(py, progress, move |call| {
+    let written = wait::run(py, progress, false, move |call| {
         call.expect(options.records);
         let advance = call.callback();
-        let mut write = || -> Result<ReshardSet, WriteFailure> {
-            let mut writer = SetWriter::new(&options)?;
-            rows.write(&advance, |payload| writer.write(payload))?;
-            Ok(writer.close(&|_| advance(0))?)
-        };
-        Ok(write())
+        let mut writer = SetWriter::new(&options)?;
+        rows.write(&advance, |payload| writer.write(payload))?;
+        Ok(writer.close(&|_| advance(0))?)
     });
     exit::stop_at_exit(py);
-    let set = written?.map_err(|e| e.raise(py))?;
-    Ok(of_set(set))
+    Ok(of_set(written?))
 }
 
 /// Writes streams as the splits of a data set with the features of a folder. `tfseek.write` calls it and has
@@ -191,35 +146,31 @@ pub(crate) fn write_data_set(
     let mut encoding = EncoderOptions::new();
     encoding.round_float64 = rounds(arguments)?;
     let progress = Progress::new(py, progress, "writing", Unit::Records)?;
-    let read = || -> std::result::Result<(SetMetadata, Features), TfdsError> {
+    let (metadata, features) = py.detach(|| -> Result<_, TfdsError> {
         let metadata = SetMetadata::find(&features, None)?;
         let (features, _) = Features::read(metadata.folder(), None)?;
         Ok((metadata, features))
-    };
-    let (metadata, features) = py.detach(read).map_err(|e| tfds::failure(py, &e))?;
+    })?;
     let mut rows = Vec::new();
     for (name, stream, records) in splits {
         let encoder = |schema: &ArrowSchema| Encoder::of_features(&features, schema, &encoding);
-        let stream = StreamRows::encoded(py, &stream, encoder)?;
+        let part = format!("split {name:?}: ");
+        let stream = StreamRows::encoded(py, &stream, part, encoder)?;
         rows.push((name, stream, records));
     }
-    let written = wait::run(py, progress, move |call| {
+    let written = wait::run(py, progress, false, move |call| {
         call.expect(rows.iter().try_fold(0u64, |sum, (_, _, records)| sum.checked_add((*records)?)));
         let advance = call.callback();
-        let write = || -> Result<Vec<ReshardSet>, WriteFailure> {
-            let mut writer = DataSetWriter::new(metadata, &options)?;
-            for (name, mut rows, records) in rows {
-                let written = writer.split(&name, records, &|_| advance(0), |split| {
-                    rows.write(&advance, |payload| split.write(payload))
-                });
-                written.map_err(|e| WriteFailure::Split(name, Box::new(e)))?;
-            }
-            Ok(writer.close()?)
-        };
-        Ok(write())
+        let mut writer = DataSetWriter::new(metadata, &options)?;
+        for (name, mut rows, records) in rows {
+            writer.split(&name, records, &|_| advance(0), |split| {
+                rows.write(&advance, |payload| split.write(payload))
+            })?;
+        }
+        Ok(writer.close()?)
     });
     exit::stop_at_exit(py);
-    Ok(written?.map_err(|e| e.raise(py))?.into_iter().map(of_set).collect())
+    Ok(written?.into_iter().map(of_set).collect())
 }
 
 /// Returns true if numbers of float64 columns are rounded.

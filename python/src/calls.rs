@@ -2,12 +2,13 @@
 //! answer. Threads of Rust wait for answers on a condition, without the GIL.
 
 use crate::ranges::{CallFailure, FailureCause, PartRequest, RangeTable};
+use crate::wait::locked;
 use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyList, PyTuple};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::AcqRel};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 use tfseek::io::{Listing, Object, Region, Stamp, is_interrupted};
 
@@ -69,10 +70,6 @@ impl Calls {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, CallTable> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Returns true the first time.
     pub(crate) fn start(&self) -> bool {
         !self.started.swap(true, AcqRel)
@@ -80,25 +77,25 @@ impl Calls {
 
     /// Ends all calls, also those to come, with a failure.
     pub(crate) fn end(&self, failure: CallFailure) {
-        self.lock().ended.get_or_insert(failure);
+        locked(&self.state).ended.get_or_insert(failure);
         self.work.notify_all();
         self.answered.notify_all();
     }
 
     /// Changes the ranges, and wakes the threads that make calls.
     pub(crate) fn change(&self, change: impl FnOnce(&mut RangeTable)) {
-        change(&mut self.lock().ranges);
+        change(&mut locked(&self.state).ranges);
         self.work.notify_all();
     }
 
     /// Notes an object that is open.
     pub(crate) fn add(&self, id: u64, object: &Arc<Object>) {
-        self.lock().objects.entry(id).or_insert_with(|| object.clone());
+        locked(&self.state).objects.entry(id).or_insert_with(|| object.clone());
     }
 
     /// Drops an object.
     pub(crate) fn remove(&self, id: u64) {
-        let mut state = self.lock();
+        let mut state = locked(&self.state);
         state.objects.remove(&id);
         state.ranges.remove(id);
     }
@@ -110,7 +107,7 @@ impl Calls {
         mut take: impl FnMut(&mut CallTable) -> Option<T>,
         leave: impl FnOnce(&mut CallTable),
     ) -> Result<T, CallFailure> {
-        let mut state = self.lock();
+        let mut state = locked(&self.state);
         loop {
             if let Some(answer) = take(&mut state) {
                 drop(state);
@@ -133,7 +130,7 @@ impl Calls {
 
     /// Makes a call, and waits for its answer.
     pub(crate) fn call(&self, call: SingleCall) -> Result<CallAnswer, CallFailure> {
-        let mut state = self.lock();
+        let mut state = locked(&self.state);
         let number = state.number();
         state.waiting.push_back((number, call));
         drop(state);
@@ -157,17 +154,13 @@ enum TakenCall {
 
 /// The queue that threads of Python take calls from.
 #[pyclass(frozen, module = "tfseek._tfseek")]
-pub(crate) struct CallQueue(Arc<Calls>);
+pub(crate) struct CallQueue(pub(crate) Arc<Calls>);
 
 impl CallQueue {
-    pub(crate) fn new(calls: Arc<Calls>) -> CallQueue {
-        CallQueue(calls)
-    }
-
     /// Waits for the next call. `None` if there will be none.
     fn take(&self, thread: usize) -> Option<TakenCall> {
         let calls = &*self.0;
-        let mut state = calls.lock();
+        let mut state = locked(&calls.state);
         loop {
             if state.ended.is_some() {
                 return None;
@@ -200,7 +193,7 @@ impl CallQueue {
     /// Notes the answer to a call. A second one is dropped: an exception after the first, as of a trace
     /// function, seems to be the call's.
     fn answer(&self, number: u64, answer: CallAnswer) {
-        let mut state = self.0.lock();
+        let mut state = locked(&self.0.state);
         if !state.running.remove(&number) {
             return;
         }
@@ -214,7 +207,7 @@ impl CallQueue {
 
     /// Notes the results for the parts of a read. Parts without one have failed.
     fn read_done(&self, number: u64, results: Vec<Result<Region, CallFailure>>) {
-        let mut state = self.0.lock();
+        let mut state = locked(&self.0.state);
         state.running.remove(&number);
         let parts = state.reads.remove(&number).unwrap_or_default();
         let mut results = results.into_iter();
@@ -222,14 +215,13 @@ impl CallQueue {
             let missing = || Err(CallFailure::other("the filesystem returned too few results"));
             let result = results.next().unwrap_or_else(missing);
             let expected = part.range.end - part.range.start;
-            let result = result.and_then(|bytes| {
-                let found = bytes.len();
-                let is_whole = u64::try_from(found) == Ok(expected);
-                let other = || {
-                    CallFailure::other(format!("expected {expected} bytes of the filesystem, found {found}"))
-                };
-                is_whole.then_some(bytes).ok_or_else(other)
-            });
+            let result = match result {
+                Ok(bytes) if bytes.len() as u64 != expected => Err(CallFailure::other(format!(
+                    "expected {expected} bytes of the filesystem, found {}",
+                    bytes.len()
+                ))),
+                result => result,
+            };
             state.ranges.done(part, result);
         }
         drop(state);
@@ -306,7 +298,7 @@ impl CallQueue {
     /// Takes the cause and text of the failure of a call.
     fn failed(&self, number: u64, cause: String, text: String) {
         let failure = failure_of(cause, text);
-        let parts = self.0.lock().reads.get(&number).map(Vec::len);
+        let parts = locked(&self.0.state).reads.get(&number).map(Vec::len);
         match parts {
             Some(parts) => self.read_done(number, vec![Err(failure); parts]),
             None => self.answer(number, CallAnswer::Failed(failure)),

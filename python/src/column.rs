@@ -7,13 +7,12 @@ use crate::ids::Ids;
 use crate::memory::ArrayData;
 use crate::numpy;
 use crate::repeated::StringCache;
-use crate::shared::{SharedDataset, is_remote};
+use crate::shared::SharedDataset;
 use crate::wait::{self, Progress, TimeSlice};
 use crate::warning;
 use pyo3::prelude::*;
 use std::sync::Arc;
-use tfseek::column::Value;
-use tfseek::column::{ColumnOptions, DatasetColumn};
+use tfseek::column::{ColumnOptions, DatasetColumn, Value};
 use tfseek::example::DType;
 
 /// Returns the values of these records, and which records have one. A missing value is 0, or `None` in a
@@ -29,7 +28,7 @@ pub(crate) fn arrays<'py>(
     let column = match shared.columns.iter().find(|column| *column.feature == *feature) {
         Some(column) => column,
         None => {
-            built = build(py, &shared.dataset, feature, progress)?;
+            built = build(py, shared, feature, progress)?;
             warning::raise(py, &built.warnings)?;
             &built
         }
@@ -67,19 +66,16 @@ pub(crate) fn arrays<'py>(
 
 fn build(
     py: Python<'_>,
-    dataset: &tfseek::Dataset,
+    shared: &SharedDataset,
     feature: &str,
     progress: Option<Progress<'_>>,
 ) -> Result<DatasetColumn> {
-    let dataset = dataset.clone();
+    let dataset = shared.dataset.clone();
     let feature = feature.to_owned();
-    wait::run(py, progress, move |call| {
-        call.may_request(is_remote(&dataset));
+    wait::run(py, progress, shared.is_remote, move |call| {
         call.expect(dataset.known_bytes());
-        Ok(dataset.column(
-            &feature,
-            &ColumnOptions { progress: Some(Arc::new(call.callback())), ..ColumnOptions::default() },
-        )?)
+        let options = ColumnOptions { progress: Some(Arc::new(call.callback())), ..ColumnOptions::default() };
+        Ok(dataset.column(&feature, &options)?)
     })
 }
 

@@ -52,7 +52,7 @@ fn dict<'py, 'a, C: ExactSizeIterator<Item = (&'a str, &'a Column)>>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let converted = |name, found: &Column, cache: &mut StringCache| {
         let row_of = |string| if single { None } else { found.row_of(string) };
-        column(py, found, bytes_as, cache).map_err(|e| e.in_column(py, name, row_of))
+        column(py, found, bytes_as, cache).map_err(|e| e.in_column(name, row_of))
     };
     let Some(forms) = forms else {
         let dict = PyDict::new(py);

@@ -11,7 +11,6 @@ use crate::options::{Choice, FeatureName, LoaderVerify, Seed, extracted};
 use crate::strings::BytesAs;
 use crate::tfds_batch::Nesting;
 use crate::wait::{self, CallState, Progress};
-use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::collections::BTreeSet;
@@ -56,28 +55,21 @@ impl LoaderConfig {
             bytes_as => bytes_as.is_contiguous() || sources.has_small_records(),
         };
         let is_sequence = sources.is_sequence();
-        let source = sources.dataset().cloned();
-        let view = sources.view();
+        let source = sources.single();
         let starts = sources.starts().collect();
         let pictures = sources.pictures_of_any_size();
         let nesting = sources.nesting(py)?;
         let is_remote = sources.is_remote();
-        let options = wait::run(py, None, move |call| {
-            call.may_request(is_remote);
-            sources.options(contiguous)
-        })?;
+        let options = wait::run(py, None, is_remote, move |_| sources.options(contiguous))?;
         let options = options.pictures(Arc::new(DecoderPool::default()));
         let buckets = arguments.take_buckets()?;
         let options = arguments.apply(options, buckets.is_some())?;
         let balance: Option<FeatureName> = arguments.take("balance")?;
         arguments.finish()?;
         let is_mix = source.is_none();
-        let (options, warnings) = wait::run(py, progress, move |call: &Arc<CallState>| {
-            call.may_request(is_remote);
-            with_columns(options, (source, view), buckets, balance, call)
+        let (options, warnings) = wait::run(py, progress, is_remote, move |call: &Arc<CallState>| {
+            with_columns(options, source, buckets, balance, call)
         })?;
-        let forms = SharedForms::default();
-        let fingerprint = OnceLock::new();
         Ok(LoaderConfig {
             options,
             warnings,
@@ -88,8 +80,8 @@ impl LoaderConfig {
             bytes_as,
             pictures,
             nesting,
-            forms,
-            fingerprint,
+            forms: SharedForms::default(),
+            fingerprint: OnceLock::new(),
         })
     }
 
@@ -118,52 +110,44 @@ impl LoaderConfig {
             return Ok(known);
         }
         let options = self.options.clone();
-        let is_remote = self.is_remote;
-        let fingerprint = wait::run(py, None, move |call| {
-            call.may_request(is_remote);
-            Ok(options.fingerprint()?)
-        })?;
+        let fingerprint = wait::run(py, None, self.is_remote, move |_| Ok(options.fingerprint()?))?;
         Ok(self.fingerprint.get_or_init(|| fingerprint))
     }
 
     /// Builds the loader.
     pub(crate) fn build(&self, py: Python<'_>) -> Result<tfseek::Loader> {
         let options = self.options.clone();
-        let is_remote = self.is_remote;
-        wait::run(py, None, move |call| {
-            call.may_request(is_remote);
-            Ok(options.build()?)
-        })
+        wait::run(py, None, self.is_remote, move |_| Ok(options.build()?))
     }
 }
 
 /// Returns the options with the columns of `bucket_by` and `balance`, and the columns' warnings.
 fn with_columns(
     mut options: LoaderOptions,
-    (source, view): (Option<Dataset>, Option<Ids>),
+    source: Option<(Dataset, Option<Ids>)>,
     buckets: Option<BucketArguments>,
     balance: Option<FeatureName>,
     call: &Arc<CallState>,
 ) -> Result<(LoaderOptions, Vec<Warning>)> {
     let columns = ColumnOptions { progress: Some(Arc::new(call.callback())), ..ColumnOptions::default() };
     let source_of = |option: &str| {
-        let mix = || value_error(format!("{option}: expected a dataset, found a mix"));
+        let mix = || BindingError::value_error(format!("{option}: expected a dataset, found a mix"));
         source.as_ref().ok_or_else(mix)
     };
     let mut warnings = Vec::new();
     if let Some(buckets) = buckets {
-        let source = source_of("bucket_by")?;
+        let (source, view) = source_of("bucket_by")?;
         let counts = |feature| {
             call.expect(source.known_bytes());
             source.value_counts(feature, &columns)
         };
         let column = buckets.feature().map(counts).transpose()?;
         warnings = column.iter().flat_map(|column| column.warnings.clone()).collect();
-        let view = view.map(|ids| ids.subset()).transpose()?;
+        let view = view.as_ref().map(Ids::subset).transpose()?;
         options = options.buckets(buckets.buckets(column.as_ref(), view.as_ref())?);
     }
     if let Some(feature) = balance {
-        let source = source_of("balance")?;
+        let (source, _) = source_of("balance")?;
         call.expect(source.known_bytes());
         let column = source.column(&feature, &columns)?;
         options = options.balance(&column)?;
@@ -185,7 +169,8 @@ impl<'py> LoaderArguments<'py> {
     pub(crate) fn apply(&mut self, options: LoaderOptions, buckets: bool) -> Result<LoaderOptions> {
         let sizes = ["batch_size", "global_batch_size"].map(|name| self.is_given(name));
         if !buckets && (sizes == [true; 2] || sizes == [false; 2]) {
-            return Err(value_error("a loader requires exactly one of batch_size and global_batch_size"));
+            let message = "a loader requires exactly one of batch_size and global_batch_size";
+            return Err(BindingError::value_error(message));
         }
         let rank = self.take("rank")?.unwrap_or(0);
         let ranks = self.take("world_size")?.unwrap_or(1);
@@ -222,9 +207,9 @@ impl<'py> LoaderArguments<'py> {
         ];
         let mut sizes = sizes.into_iter().flatten();
         let (Some(sizes), None) = (sizes.next(), sizes.next()) else {
-            return Err(value_error(
-                "bucket_by requires exactly one of batch_size, global_batch_size and tokens_per_batch",
-            ));
+            let message =
+                "bucket_by requires exactly one of batch_size, global_batch_size and tokens_per_batch";
+            return Err(BindingError::value_error(message));
         };
         let ranks = self.get("world_size")?.unwrap_or(1);
         Ok(Some(BucketArguments { by, boundaries, sizes, ranks }))
@@ -277,11 +262,6 @@ impl<'py> LoaderArguments<'py> {
     /// Returns an error for an unknown argument.
     pub(crate) fn finish(self) -> Result<()> {
         let Some(name) = self.0.keys().iter().next() else { return Ok(()) };
-        let message = format!("a loader has no option {}", name.repr()?);
-        Err(BindingError::Python(PyTypeError::new_err(message)))
+        Err(BindingError::type_error(format!("a loader has no option {}", name.repr()?)))
     }
-}
-
-pub(crate) fn value_error(message: impl Into<String>) -> BindingError {
-    BindingError::Python(PyValueError::new_err(message.into()))
 }

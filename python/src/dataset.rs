@@ -8,7 +8,7 @@ use crate::hooks;
 use crate::ids::{self, Ids, PickledIds};
 use crate::iter::DatasetIterator;
 use crate::options::{ConditionText, FeatureName};
-use crate::part::{self, PyPart};
+use crate::part::PyPart;
 use crate::remote;
 use crate::schema::{PySchema, infer_columns, infer_schema};
 use crate::sequence::PySequenceExample;
@@ -48,16 +48,12 @@ const SCHEMA_RECORDS: u64 = 1000;
 /// Returns the fingerprint of a dataset. For a pack it opens all shards, which takes time, so it checks for
 /// signals.
 pub(crate) fn fingerprint(py: Python<'_>, dataset: &tfseek::Dataset) -> Result<String> {
-    match dataset.known_bytes() {
-        Some(_) => Ok(py.detach(|| dataset.fingerprint())?),
-        None => {
-            let dataset = dataset.clone();
-            wait::run(py, None, move |call| {
-                call.may_request(is_remote(&dataset));
-                Ok(dataset.fingerprint()?)
-            })
-        }
+    if dataset.known_bytes().is_some() {
+        return Ok(py.detach(|| dataset.fingerprint())?);
     }
+    let requests = is_remote(dataset);
+    let dataset = dataset.clone();
+    wait::run(py, None, requests, move |_| Ok(dataset.fingerprint()?))
 }
 
 impl PyDataset {
@@ -69,10 +65,10 @@ impl PyDataset {
         progress: Option<&Bound<'_, PyAny>>,
     ) -> Result<PyDataset> {
         let progress = Progress::new(py, progress, "columns", Unit::Bytes)?;
-        let (dataset, columns, ids) =
-            (self.shared.dataset.clone(), Arc::clone(&self.shared.columns), self.ids.clone());
-        let (ids, warnings) = wait::run(py, progress, move |call| {
-            call.may_request(is_remote(&dataset));
+        let dataset = self.shared.dataset.clone();
+        let columns = Arc::clone(&self.shared.columns);
+        let ids = self.ids.clone();
+        let (ids, warnings) = wait::run(py, progress, self.shared.is_remote, move |call| {
             let is_loaded = |feature: &&str| columns.iter().any(|column| *column.feature == **feature);
             let loaded = filter.column_features().iter().all(is_loaded);
             call.expect(dataset.known_bytes());
@@ -109,12 +105,8 @@ impl PyDataset {
         PyDataset { ids, ..PyDataset::whole(shared) }
     }
 
-    /// Returns the dataset, or `None` if this is a view of some of its records.
-    fn whole_dataset(&self) -> Option<&tfseek::Dataset> {
-        self.view_ids().is_none().then_some(&self.shared.dataset)
-    }
-
-    /// Divides the records into shares by `divide`, which receives the value of the argument `name`.
+    /// Divides the records into shares by `divide`, which receives `number`. This is the value of the argument
+    /// `name`.
     fn divided(
         &self,
         py: Python<'_>,
@@ -122,8 +114,23 @@ impl PyDataset {
         number: i64,
         divide: impl Fn(&tfseek::Dataset, u64) -> tfseek::Result<Vec<Vec<tfseek::Part>>> + Sync,
     ) -> Result<Vec<Vec<PyPart>>> {
-        let protocol = self.shared.arguments.protocol(py)?;
-        part::shares(py, self.whole_dataset(), protocol.as_deref(), name, number, divide)
+        let Some(number) = u64::try_from(number).ok().filter(|number| *number > 0) else {
+            return Err(BindingError::value_error(format!("{name}: expected at least 1, found {number}")));
+        };
+        let dataset = &self.shared.dataset;
+        if !self.ids.is_all(dataset.len()) {
+            let message =
+                "expected a whole dataset, found some of its records: parts are ranges of all records";
+            return Err(BindingError::value_error(message));
+        }
+        if let Some(protocol) = self.shared.arguments.protocol(py)? {
+            return Err(BindingError::value_error(format!(
+                "expected files or URLs that another process opens by their names, found a dataset of filesystem= ({protocol}://): parts have no \
+                 filesystem, and a pickle of the dataset has its protocol"
+            )));
+        }
+        let shares = py.detach(|| divide(dataset, number))?;
+        Ok(shares.into_iter().map(|share| share.into_iter().map(PyPart).collect()).collect())
     }
 
     /// Returns the record numbers of this view, or `None` if it contains all records in order.
@@ -137,21 +144,16 @@ impl PyDataset {
 
     fn item<'py>(&self, py: Python<'py>, i: u64) -> Result<Bound<'py, PyAny>> {
         let shared = &self.shared;
-        let kind = match shared.mapped {
-            Some(_) => shared.kind(),
-            None => shared.detached_kind(py)?,
+        let Some(mapped) = &shared.mapped else {
+            shared.detached_kind(py)?;
+            let own = Arc::clone(shared);
+            let payload = wait::detached(py, shared.is_remote, move || own.payload(i))?;
+            return Ok(shared.item(py, i, payload)?);
         };
-        if let (MessageKind::Other, Some(mapped)) = (kind, &shared.mapped) {
+        if shared.kind() == MessageKind::Other {
             return Ok(headroom::bytes(py, mapped.get(i)?.payload())?.into_any());
         }
-        let payload = match shared.mapped {
-            Some(_) => shared.payload(i)?,
-            None => {
-                let shared = Arc::clone(&self.shared);
-                wait::detached(py, shared.is_remote, move || shared.payload(i))?
-            }
-        };
-        Ok(shared.item(py, i, payload)?)
+        Ok(shared.item(py, i, shared.payload(i)?)?)
     }
 }
 
@@ -225,7 +227,7 @@ impl PyDataset {
         condition: ConditionText,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> Result<PyDataset> {
-        self.filtered(py, condition.parse()?, progress)
+        self.filtered(py, condition.0.parse()?, progress)
     }
 
     /// Checks the names in a condition that workers will evaluate, and returns those that none of the first
@@ -233,8 +235,7 @@ impl PyDataset {
     fn _check_names(&self, py: Python<'_>, condition: &str) -> Result<Vec<String>> {
         let filter = condition.parse::<tfseek::Filter>()?;
         let dataset = self.shared.dataset.clone();
-        wait::run(py, None, move |call| {
-            call.may_request(is_remote(&dataset));
+        wait::run(py, None, self.shared.is_remote, move |_| {
             Ok(dataset.check_names(&filter)?.into_iter().map(str::to_owned).collect())
         })
     }
@@ -468,7 +469,7 @@ impl PyDataset {
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> Result<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
-        if let Some(url) = remote::with_secret(self.shared.arguments.paths()) {
+        if let Some(url) = remote::with_secret(&self.shared.arguments.paths) {
             return Err(BindingError::type_error(format!(
                 "{url}: a Dataset of a URL with a query or a user cannot be pickled, because they may be secret: open it in each process"
             )));
@@ -482,11 +483,11 @@ impl PyDataset {
                 headroom::bytes(py, &bytes)?.into_any()
             }
         };
-        let arguments = match self.shared.arguments.recipe(py) {
-            Some(recipe) => recipe.clone(),
+        let arguments = match &self.shared.arguments.recipe {
+            Some(recipe) => recipe.bind(py).clone(),
             None => self.shared.arguments.to_dict(py)?.into_any(),
         };
-        let names = self.shared.arguments.storage();
+        let names = &self.shared.arguments.storage;
         let args = (arguments, self.fingerprint(py)?, ids, names).into_pyobject(py)?.into_any();
         Ok((reopen, args))
     }
@@ -498,7 +499,7 @@ impl PyDataset {
             let message = format!(
                 "the dataset has changed since it was pickled: expected fingerprint {fingerprint}, found {found}"
             );
-            return Err(BindingError::error(py, message));
+            return Err(BindingError::Text(message));
         }
         let ids = ids.ids();
         if ids.iter().any(|i| i >= self.shared.dataset.len()) {

@@ -54,7 +54,8 @@ fn padded<'py, T: Element + Clone>(
 ) -> Result<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
     let values = values.as_slice().map_err(PyErr::from)?;
     let (padded, present, shape) = batch::pad_rows(values, inner, splits, lengths, padding)?;
-    Ok((array(py, padded, &shape, Some(inner))?, mask(py, present, &shape)?))
+    let mask: Vec<bool> = present.into_iter().map(|set| set != 0).collect();
+    Ok((array(py, padded, &shape, Some(inner))?, array(py, mask, &shape, None)?))
 }
 
 /// Returns a new array of `shape`, with values at `indices`, which are flat.
@@ -90,10 +91,6 @@ fn float(value: &Bound<'_, PyAny>) -> PyResult<f32> {
 
 fn mismatch(expected: &str, value: &Bound<'_, PyAny>) -> PyErr {
     PyTypeError::new_err(format!("expected {expected} for missing values, found {}", type_name(value)))
-}
-
-fn mask<'py>(py: Python<'py>, mask: Vec<u8>, shape: &[usize]) -> PyResult<Bound<'py, PyAny>> {
-    array(py, mask.into_iter().map(|set| set != 0).collect(), shape, None)
 }
 
 /// Returns a writable array of `shape`, followed by a dimension of `inner` values.

@@ -1,19 +1,29 @@
 //! Conversion of Rust errors to the exceptions of `tfseek/_errors.py`.
 
-use crate::hooks;
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 use pyo3::{CastError, intern};
 use std::ffi::OsStr;
+use std::io;
+use std::path::Path;
 use tfseek::error::{Category, IndexError, PathsError, Remedy};
-use tfseek::{Error, ErrorKind};
+use tfseek::{At, Error, ErrorKind};
+use tfseek_tfds::{TfdsError, TfdsErrorKind};
 use tfseek_tools::damage::is_damage;
-use tfseek_tools::hints;
+use tfseek_tools::{FetchReason, OutputConflict, ToolsError, hints};
 
-/// An error of the crate, or a Python exception.
+/// An error of a crate, or a Python exception. An error becomes an exception where it is raised, because no
+/// thread of ours makes a Python object.
 pub(crate) enum BindingError {
     Tfseek(Error),
+    Arrow(Box<tfseek_arrow::Error>),
+    Tfds(Box<TfdsError>),
+    Tools(Box<ToolsError>),
+    /// A `tfseek.Error` with this message.
+    Text(String),
+    /// A `DataError` about a value, with this message, the row and the name of the feature.
+    Value(String, Option<u64>, Option<Box<str>>),
     Python(PyErr),
 }
 
@@ -31,6 +41,31 @@ impl From<ErrorKind> for BindingError {
     }
 }
 
+impl From<tfseek_arrow::Error> for BindingError {
+    fn from(e: tfseek_arrow::Error) -> BindingError {
+        match e.into_record_error() {
+            Ok(e) => e.into(),
+            Err(e) => BindingError::Arrow(Box::new(e)),
+        }
+    }
+}
+
+impl From<TfdsError> for BindingError {
+    fn from(e: TfdsError) -> BindingError {
+        BindingError::Tfds(Box::new(e))
+    }
+}
+
+impl From<ToolsError> for BindingError {
+    fn from(e: ToolsError) -> BindingError {
+        match e {
+            ToolsError::Error(e) => e.into(),
+            ToolsError::Tfds(e) => e.into(),
+            e => BindingError::Tools(Box::new(e)),
+        }
+    }
+}
+
 impl From<PyErr> for BindingError {
     fn from(e: PyErr) -> BindingError {
         BindingError::Python(e)
@@ -44,16 +79,12 @@ impl From<CastError<'_, '_>> for BindingError {
 }
 
 impl BindingError {
-    /// Returns a `tfseek.Error` with a message that is not an error of the crate.
-    pub(crate) fn error(py: Python<'_>, message: String) -> BindingError {
-        let raised = py
-            .import(intern!(py, "tfseek._rust"))
-            .and_then(|errors| errors.getattr("Error")?.call1((message,)));
-        BindingError::Python(raised.map_or_else(|e| e, PyErr::from_value))
-    }
-
     pub(crate) fn type_error(message: impl Into<String>) -> BindingError {
         BindingError::Python(PyTypeError::new_err(message.into()))
+    }
+
+    pub(crate) fn value_error(message: impl Into<String>) -> BindingError {
+        BindingError::Python(PyValueError::new_err(message.into()))
     }
 }
 
@@ -62,28 +93,51 @@ impl From<BindingError> for PyErr {
         match failure {
             BindingError::Python(e) => e,
             BindingError::Tfseek(e) => Python::attach(|py| raised(py, &e)),
+            BindingError::Arrow(e) => Python::attach(|py| arrow_exception(py, &e)),
+            BindingError::Tfds(e) => Python::attach(|py| tfds_exception(py, &e, e.path(), &e.to_string())),
+            BindingError::Tools(e) => Python::attach(|py| tools_exception(py, &e)),
+            BindingError::Text(message) => Python::attach(|py| of_class(py, "Error", &message, |_| Ok(()))),
+            BindingError::Value(message, row, feature) => Python::attach(|py| {
+                of_class(py, "DataError", &message, |raised| {
+                    raised.setattr(intern!(py, "row"), row)?;
+                    raised.setattr(intern!(py, "feature"), feature.as_deref())
+                })
+            }),
         }
     }
 }
 
-/// Returns the exception for an error.
-pub(crate) fn raised(py: Python<'_>, e: &Error) -> PyErr {
-    exception(py, e).unwrap_or_else(|other| other)
+/// Returns an exception of a class in `tfseek/_errors.py`. `set` sets its attributes.
+pub(crate) fn of_class<'py>(
+    py: Python<'py>,
+    class: &str,
+    message: &str,
+    set: impl FnOnce(&Bound<'py, PyAny>) -> PyResult<()>,
+) -> PyErr {
+    let raised = || {
+        let raised = py.import(intern!(py, "tfseek._rust"))?.getattr(class)?.call1((message,))?;
+        set(&raised)?;
+        Ok(PyErr::from_value(raised))
+    };
+    raised().unwrap_or_else(|e| e)
 }
 
-/// Converts an error to an exception with the fields that `tfseek.Error` documents.
-fn exception(py: Python<'_>, e: &Error) -> PyResult<PyErr> {
+/// Returns the exception for an error, with the attributes that `tfseek.Error` documents.
+pub(crate) fn raised(py: Python<'_>, e: &Error) -> PyErr {
     let class = class_of(e);
-    let raised = py.import(intern!(py, "tfseek._rust"))?.getattr(class)?.call1((message(e),))?;
-    let location = e.location();
-    raised.setattr(intern!(py, "path"), location.path.as_deref().map(|path| path.as_os_str()))?;
-    raised.setattr(intern!(py, "record"), location.record)?;
-    raised.setattr(intern!(py, "offset"), location.offset)?;
-    raised.setattr(intern!(py, "feature"), location.feature.as_deref())?;
-    raised.setattr(intern!(py, "row"), location.row)?;
-    raised.setattr(intern!(py, "step"), location.step)?;
-    raised.setattr(intern!(py, "category"), e.category().map(name_of))?;
-    if matches!(class, "IoError" | "NotFoundError") {
+    of_class(py, class, &message(e), |raised| {
+        let location = e.location();
+        let path = location.path.as_deref().map(Path::as_os_str);
+        raised.setattr(intern!(py, "path"), path)?;
+        raised.setattr(intern!(py, "record"), location.record)?;
+        raised.setattr(intern!(py, "offset"), location.offset)?;
+        raised.setattr(intern!(py, "feature"), location.feature.as_deref())?;
+        raised.setattr(intern!(py, "row"), location.row)?;
+        raised.setattr(intern!(py, "step"), location.step)?;
+        raised.setattr(intern!(py, "category"), e.category().map(name_of))?;
+        if !matches!(class, "IoError" | "NotFoundError") {
+            return Ok(());
+        }
         let number = match e.kind() {
             ErrorKind::Io(io) => io.raw_os_error(),
             _ => None,
@@ -91,26 +145,23 @@ fn exception(py: Python<'_>, e: &Error) -> PyResult<PyErr> {
         // A missing file has the number of Python's own FileNotFoundError, even if no system call reported
         // it.
         let number = number.or((class == "NotFoundError").then_some(ENOENT));
-        let text = match (number, e.kind()) {
-            (Some(number), _) => {
+        let text = match number {
+            Some(number) => {
                 py.import(intern!(py, "os"))?.getattr(intern!(py, "strerror"))?.call1((number,))?
             }
-            (None, kind) => PyString::new(py, &kind.to_string()).into_any(),
+            None => PyString::new(py, &e.kind().to_string()).into_any(),
+        };
+        let filename = match e.kind() {
+            ErrorKind::Paths(PathsError::NoMatch { pattern } | PathsError::OtherSets { pattern, .. }) => {
+                Some(OsStr::new(&**pattern))
+            }
+            ErrorKind::Paths(PathsError::Interrupted { set, .. }) => Some(set.as_os_str()),
+            _ => path,
         };
         raised.setattr(intern!(py, "errno"), number)?;
         raised.setattr(intern!(py, "strerror"), text)?;
-        raised.setattr(
-            intern!(py, "filename"),
-            match e.kind() {
-                ErrorKind::Paths(PathsError::NoMatch { pattern } | PathsError::OtherSets { pattern, .. }) => {
-                    Some(OsStr::new(&**pattern))
-                }
-                ErrorKind::Paths(PathsError::Interrupted { set, .. }) => Some(set.as_os_str()),
-                _ => location.path.as_deref().map(|path| path.as_os_str()),
-            },
-        )?;
-    }
-    Ok(PyErr::from_value(raised))
+        raised.setattr(intern!(py, "filename"), filename)
+    })
 }
 
 /// The error number of "no such file or directory", which is the same on all platforms.
@@ -224,21 +275,60 @@ fn name_of(category: Category) -> &'static str {
     }
 }
 
-/// Returns the exception of an error of record batches.
-pub(crate) fn arrow_failure(py: Python<'_>, e: tfseek_arrow::Error) -> BindingError {
-    match &e.kind {
-        tfseek_arrow::ErrorKind::Schema(_) => {
-            let message = e.to_string();
-            let raised = hooks::spec_error(py).and_then(|class| {
-                let raised = class.call1((message,))?;
-                raised.setattr(pyo3::intern!(py, "feature"), e.column.as_deref())?;
-                Ok(raised)
-            });
-            BindingError::Python(raised.map_or_else(|e| e, PyErr::from_value))
-        }
-        _ => match e.into_record_error() {
-            Ok(e) => e.into(),
-            Err(e) => BindingError::error(py, e.to_string()),
-        },
+/// Returns the exception for an error of record batches.
+fn arrow_exception(py: Python<'_>, e: &tfseek_arrow::Error) -> PyErr {
+    let message = e.to_string();
+    match e.kind {
+        tfseek_arrow::ErrorKind::Schema(_) => of_class(py, "SpecError", &message, |raised| {
+            raised.setattr(intern!(py, "feature"), e.column.as_deref())
+        }),
+        _ => of_class(py, "Error", &message, |_| Ok(())),
     }
+}
+
+/// Returns the exception for an error about this file of a data set, with this message.
+pub(crate) fn tfds_exception(py: Python<'_>, e: &TfdsError, path: Option<&Path>, message: &str) -> PyErr {
+    let (class, feature) = match e.kind() {
+        TfdsErrorKind::Error(e) => return raised(py, e),
+        TfdsErrorKind::Io(io) => {
+            let copy = match io.raw_os_error() {
+                Some(number) => io::Error::from_raw_os_error(number),
+                None => io::Error::new(io.kind(), io.to_string()),
+            };
+            let mut at = At::NOWHERE;
+            at.path = e.path();
+            return raised(py, &Error::from(copy).at(at));
+        }
+        TfdsErrorKind::Split { .. } | TfdsErrorKind::Options { .. } => ("SpecError", None),
+        TfdsErrorKind::Info { .. } => ("DataError", None),
+        TfdsErrorKind::Features { feature, .. } => {
+            ("DataError", Some(feature).filter(|path| !path.is_empty()))
+        }
+        _ => ("Error", None),
+    };
+    of_class(py, class, message, |raised| {
+        raised.setattr(intern!(py, "path"), path.map(Path::as_os_str))?;
+        raised.setattr(intern!(py, "feature"), feature)
+    })
+}
+
+/// Returns the exception for an error of a verb's work.
+fn tools_exception(py: Python<'_>, e: &ToolsError) -> PyErr {
+    let message = match e {
+        ToolsError::Fetch(FetchReason::Name { .. } | FetchReason::NumbersInCondition)
+        | ToolsError::Options(_)
+        | ToolsError::Path { .. }
+        | ToolsError::Split(_)
+        | ToolsError::Task(_)
+        | ToolsError::Records { .. }
+        | ToolsError::OpenFiles { .. }
+        | ToolsError::NoFeature { .. }
+        | ToolsError::Conflict(OutputConflict::OtherSet { .. }) => {
+            return PyValueError::new_err(e.to_string());
+        }
+        ToolsError::Conflict(OutputConflict::Exists { .. }) => format!("{e} (force=True replaces it)"),
+        ToolsError::NoValue { .. } => format!("{e} (missing=SPLIT puts such records into a split)"),
+        e => e.to_string(),
+    };
+    of_class(py, "Error", &message, |_| Ok(()))
 }

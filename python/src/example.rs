@@ -4,15 +4,15 @@ use crate::error::Result;
 use crate::headroom;
 use crate::memory::ArrayData;
 use crate::options::FeatureName;
-use crate::payload::RecordRef;
-use crate::{feature, hooks, numpy, text};
+use crate::payload::RecordPayload;
+use crate::{feature, hooks, text};
 use pyo3::exceptions::PyKeyError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict};
+use tfseek::ExampleBuf;
 use tfseek::io::Region;
-use tfseek::{Error, ExampleBuf};
 
 /// A ``tf.train.Example``: a mapping from names to arrays that decodes a feature on access.
 ///
@@ -27,47 +27,24 @@ use tfseek::{Error, ExampleBuf};
 ///
 /// Access to a malformed feature raises :class:`tfseek.DataError`.
 #[pyclass(frozen, module = "tfseek", name = "Example", mapping)]
-pub(crate) struct PyExample {
-    payload: Region,
-    record: Option<RecordRef>,
-}
+pub(crate) struct PyExample(pub(crate) RecordPayload);
 
 impl PyExample {
-    pub(crate) fn of(payload: Region, record: Option<RecordRef>) -> PyExample {
-        PyExample { payload, record }
-    }
-
-    pub(crate) fn payload(&self) -> &Region {
-        &self.payload
-    }
-
-    pub(crate) fn record(&self) -> Option<&RecordRef> {
-        self.record.as_ref()
-    }
-
     fn view(&self) -> tfseek::Example<'_> {
-        tfseek::Example::new(&self.payload)
-    }
-
-    fn located(&self, e: Error) -> Error {
-        match &self.record {
-            Some(record) => record.locate(e),
-            None => e,
-        }
+        tfseek::Example::new(&self.0.bytes)
     }
 
     fn find<'py>(&self, py: Python<'py>, key: &str, copy: bool) -> Result<Option<Bound<'py, PyAny>>> {
-        let Some(found) = self.view().get(key).map_err(|e| self.located(e))? else { return Ok(None) };
-        let array = feature::array(py, found, &self.payload)?;
-        Ok(Some(if copy && !array.is_none() { numpy::copied(&array)? } else { array }))
+        let Some(found) = self.view().get(key).map_err(|e| self.0.locate(e))? else { return Ok(None) };
+        Ok(Some(feature::array(py, found, &self.0.bytes, copy)?))
     }
 
     pub(crate) fn has(&self, key: &str) -> Result<bool> {
-        Ok(self.view().get(key).map_err(|e| self.located(e))?.is_some())
+        Ok(self.view().get(key).map_err(|e| self.0.locate(e))?.is_some())
     }
 
     pub(crate) fn names(&self) -> Result<Vec<String>> {
-        let features = self.view().features().map_err(|e| self.located(e))?;
+        let features = self.view().features().map_err(|e| self.0.locate(e))?;
         Ok(features.iter().map(|&(name, _)| name.to_owned()).collect())
     }
 }
@@ -81,13 +58,13 @@ impl PyExample {
             Some(features) => feature::encoded(py, features)?,
             None => ExampleBuf::default().encode()?,
         };
-        Ok(PyExample::of(payload.into(), None))
+        Ok(PyExample(RecordPayload { bytes: payload.into(), record: None }))
     }
 
     /// Returns the Example with these bytes. They are decoded on access to a feature.
     #[staticmethod]
     fn from_bytes(payload: PyBackedBytes) -> PyExample {
-        PyExample::of(Region::new(payload), None)
+        PyExample(RecordPayload { bytes: Region::new(payload), record: None })
     }
 
     pub(crate) fn __getitem__<'py>(&self, py: Python<'py>, key: FeatureName) -> Result<Bound<'py, PyAny>> {
@@ -113,18 +90,15 @@ impl PyExample {
 
     /// ``"int64"``, ``"float"`` or ``"bytes"``; ``None`` if the feature is absent or has no kind.
     fn kind(&self, key: FeatureName) -> Result<Option<String>> {
-        Ok(feature::kind(self.view().get(&key).map_err(|e| self.located(e))?))
+        Ok(feature::kind(self.view().get(&key).map_err(|e| self.0.locate(e))?))
     }
 
     pub(crate) fn __contains__(&self, key: &Bound<'_, PyAny>) -> Result<bool> {
-        match key.extract::<FeatureName>() {
-            Ok(key) => self.has(&key),
-            Err(_) => Ok(false),
-        }
+        key.extract::<FeatureName>().map_or(Ok(false), |key| self.has(&key))
     }
 
     fn __len__(&self) -> Result<usize> {
-        Ok(self.view().features().map_err(|e| self.located(e))?.len())
+        Ok(self.view().features().map_err(|e| self.0.locate(e))?.len())
     }
 
     fn __iter__<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
@@ -150,9 +124,8 @@ impl PyExample {
     #[pyo3(signature = (*, copy=false))]
     pub(crate) fn to_dict<'py>(&self, py: Python<'py>, copy: bool) -> Result<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
-        for &(name, found) in self.view().features().map_err(|e| self.located(e))?.iter() {
-            let array = feature::array(py, found, &self.payload)?;
-            dict.set_item(name, if copy && !array.is_none() { numpy::copied(&array)? } else { array })?;
+        for &(name, found) in self.view().features().map_err(|e| self.0.locate(e))?.iter() {
+            dict.set_item(name, feature::array(py, found, &self.0.bytes, copy)?)?;
         }
         Ok(dict)
     }
@@ -161,12 +134,12 @@ impl PyExample {
     /// bytes.
     #[getter]
     fn raw<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
-        Ok(ArrayData::Region(self.payload.clone()).flat(py)?)
+        Ok(ArrayData::Region(self.0.bytes.clone()).flat(py)?)
     }
 
     /// Returns the payload: the bytes as they are in the file.
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        headroom::bytes(py, &self.payload)
+        headroom::bytes(py, &self.0.bytes)
     }
 
     fn __bytes__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
@@ -175,11 +148,11 @@ impl PyExample {
 
     /// Examples are equal if their bytes are equal.
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
-        other.cast::<PyExample>().is_ok_and(|other| *other.get().payload == *self.payload)
+        other.cast::<PyExample>().is_ok_and(|other| *other.get().0.bytes == *self.0.bytes)
     }
 
     fn __hash__(&self) -> u64 {
-        tfseek::crc::crc32c(&self.payload).into()
+        tfseek::crc::crc32c(&self.0.bytes).into()
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {

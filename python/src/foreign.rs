@@ -3,6 +3,7 @@
 use crate::error::{BindingError, Result};
 use crate::exit::StreamCall;
 use crate::rows::type_name;
+use crate::wait::locked;
 use arrow_array::RecordBatch;
 use arrow_array::ffi::FFI_ArrowSchema;
 use arrow_array::ffi_stream::{ArrowArrayStreamReader, FFI_ArrowArrayStream};
@@ -10,7 +11,7 @@ use arrow_schema::{ArrowError, Schema as ArrowSchema, SchemaRef};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use tfseek::error::catch_panic;
 
 /// A stream of another library, or of a [`Scan`](tfseek_arrow::Scan). It is read and dropped in any thread,
@@ -94,7 +95,7 @@ fn converted(capsule: &Bound<'_, PyCapsule>) -> PyResult<Result<ArrowSchema, Arr
 #[allow(unsafe_code)]
 fn taken(capsule: &Bound<'_, PyCapsule>) -> PyResult<FFI_ArrowArrayStream> {
     static TAKING: Mutex<()> = Mutex::new(());
-    let _taking = TAKING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _taking = locked(&TAKING);
     let mut pointer = capsule.pointer_checked(Some(c"arrow_array_stream"))?.cast::<FFI_ArrowArrayStream>();
     // SAFETY: by Arrow's PyCapsule interface, a capsule of this name holds a pointer to an initialized and
     // aligned ArrowArrayStream, which lives as long as the capsule, and one consumer takes it. The capsule is

@@ -2,6 +2,7 @@
 
 use crate::calls::{CallAnswer, CallQueue, CallTable, Calls, SingleCall};
 use crate::ranges::{CallFailure, FailureCause, RangeAnswer};
+use crate::wait::locked;
 use pyo3::prelude::*;
 use std::collections::HashSet;
 use std::fmt;
@@ -46,7 +47,7 @@ impl Drop for ProcessCalls {
 impl SharedFilesystem {
     /// Returns the calls of this process. Its threads begin if they did not before.
     fn calls(&self) -> Arc<Calls> {
-        let mut calls = self.calls.own().0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut calls = locked(&self.calls.own().0);
         calls.get_or_insert_with(|| Arc::new(Calls::new(self.parts))).clone()
     }
 
@@ -54,7 +55,7 @@ impl SharedFilesystem {
     fn started(&self) -> Arc<Calls> {
         let calls = self.calls();
         if calls.start() {
-            let queue = CallQueue::new(calls.clone());
+            let queue = CallQueue(calls.clone());
             let start = |py: Python<'_>| self.filesystem.bind(py).call_method1("start", (queue,)).map(drop);
             let failed = |text: String| calls.end(CallFailure::other(text));
             match Python::try_attach(start) {

@@ -11,7 +11,6 @@ use crate::memory::ArrayData;
 use crate::shared::{SharedDataset, borrowed_payload};
 use crate::wait::{self, Progress, TimeSlice, Unit};
 use ::numpy::{PyArray1, PyArrayMethods};
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::sync::Arc;
 use tfseek::example::MessageKind;
@@ -100,20 +99,13 @@ pub(crate) fn into<'py>(
 /// Returns the error for a buffer of `found` bytes that the records do not fit into.
 #[cold]
 fn too_small(py: Python<'_>, shared: &Arc<SharedDataset>, ids: &[u64], found: usize) -> BindingError {
-    let dataset = &shared.dataset;
-    let len = |i: u64| {
-        Ok::<_, tfseek::Error>({
-            let (shard, record) = dataset.shard_of(i)?;
-            dataset.index(shard)?.locate(record)?.payload_len
-        })
-    };
-    let sum = py.detach(|| ids.iter().try_fold(0u64, |sum, &i| Ok(sum.saturating_add(len(i)?))));
-    match sum {
+    let add = |sum: u64, &i: &u64| Ok(sum.saturating_add(shared.payload_len(i)?));
+    match py.detach(|| ids.iter().try_fold(0u64, add)) {
         Err(e) => BindingError::Tfseek(e),
-        Ok(sum) => BindingError::Python(PyValueError::new_err(format!(
+        Ok(sum) => BindingError::value_error(format!(
             "out: expected at least {sum} bytes for these {} records, found {found}",
             ids.len()
-        ))),
+        )),
     }
 }
 
@@ -153,7 +145,7 @@ fn each<'py>(
     let progress = Progress::new(py, progress, "reading", Unit::Records)?;
     wait::shown(progress, |progress| {
         let total = Some(ids.len() as u64);
-        let report = |done: u64| progress.map_or(Ok(()), |progress| progress.report(done, total));
+        let report = |done: u64| Progress::report(progress, done, total);
         report(0)?;
         match &shared.mapped {
             Some(mapped) => each_borrowed(py, mapped, ids, &report, f)?,
@@ -222,8 +214,8 @@ fn each_read(
             Ok::<_, tfseek::Error>(found.into_iter().map(Payload::Read).collect::<Vec<_>>())
         };
         let group = if shared.is_remote {
-            let (shared, left) =
-                (Arc::clone(shared), left.iter().take(REMOTE_RECORDS).copied().collect::<Vec<_>>());
+            let shared = Arc::clone(shared);
+            let left: Vec<u64> = left.iter().take(REMOTE_RECORDS).copied().collect();
             wait::detached(py, true, move || read(&shared, &left))?
         } else {
             py.detach(|| read(shared, left))?

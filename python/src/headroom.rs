@@ -62,6 +62,24 @@ pub(crate) fn list<'py, T: IntoPyObject<'py>>(
     PyList::new(py, items)
 }
 
+/// Returns Python's bytes of `len` strings.
+///
+/// # Errors
+/// `MemoryError`.
+pub(crate) fn all_bytes<'a>(
+    py: Python<'_>,
+    len: usize,
+    strings: impl Iterator<Item = &'a [u8]>,
+) -> PyResult<Vec<Py<PyAny>>> {
+    let mut objects = room(len)?;
+    let mut headroom = Headroom::default();
+    for string in strings {
+        headroom.take(string.len())?;
+        objects.push(bytes(py, string)?.into_any().unbind());
+    }
+    Ok(objects)
+}
+
 /// Memory for many small objects. It is requested before they are made, in steps.
 #[derive(Default)]
 pub(crate) struct Headroom(usize);

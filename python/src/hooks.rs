@@ -20,7 +20,6 @@ hooks! {
     bfloat16 = "bfloat16";
     byte_buffer = "byte_buffer";
     bytes = "Bytes";
-    data_error = "DataError";
     dataset_html = "dataset_html";
     example_html = "example_html";
     sequence_html = "sequence_html";
@@ -33,6 +32,5 @@ hooks! {
     progress_of = "progress_of";
     reopen = "reopen";
     scan_dataset = "scan_dataset";
-    spec_error = "SpecError";
     to_json = "to_json";
 }

@@ -31,8 +31,7 @@ pub(crate) fn build_index(
     let progress = Progress::new(py, progress, "indexing", Unit::Bytes)?;
     let shown = progress.is_some();
     let (paths, store) = reading::resolve(py, paths, allow_missing, storage)?;
-    let built = wait::run(py, progress, move |call| {
-        call.may_request(store.is_some());
+    let built = wait::run(py, progress, store.is_some(), move |call| {
         let mut options = IndexOptions::new().threads(threads).progress(call.callback());
         if let Some(store) = store {
             options = options.store(store);

@@ -3,11 +3,11 @@
 use crate::error::Result;
 use crate::ids::Ids;
 use crate::shared::SharedDataset;
-use crate::wait::{self, TimeSlice};
+use crate::wait::{self, TimeSlice, locked};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use tfseek::io::Region;
 
 /// Number of records fetched together.
@@ -40,11 +40,6 @@ impl<T> Default for Windows<T> {
 }
 
 impl<T> Windows<T> {
-    /// Returns the next item if it was fetched.
-    fn fetched(&mut self) -> Option<T> {
-        self.ready.pop_front()
-    }
-
     /// Returns the next item. `fetch` appends the items of the first of some records, at least one unless it
     /// fails: if access is slow, fewer than requested, so that signals are checked in time.
     pub(crate) fn step(
@@ -64,13 +59,9 @@ impl<T> Windows<T> {
         if let Some(item) = self.ready.pop_front() {
             return Ok(Some(item));
         }
-        match self.failed.take() {
-            Some(e) => {
-                self.ended = true;
-                Err(e)
-            }
-            None => Ok(None),
-        }
+        let Some(e) = self.failed.take() else { return Ok(None) };
+        self.ended = true;
+        Err(e)
     }
 }
 
@@ -87,7 +78,7 @@ fn step(
     state: &Mutex<Windows<(u64, Region)>>,
 ) -> tfseek::Result<Option<(u64, Region)>> {
     shared.kind();
-    let mut state = lock(state);
+    let mut state = locked(state);
     let window = if shared.is_remote { state.next.clamp(WINDOW, REMOTE_WINDOW) } else { WINDOW };
     state.step(ids, window, |ids, items| {
         let mut found = Vec::with_capacity(ids.len());
@@ -95,10 +86,6 @@ fn step(
         items.extend(ids.iter().copied().zip(found));
         fetched
     })
-}
-
-fn lock<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
-    state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 #[pymethods]
@@ -110,21 +97,19 @@ impl DatasetIterator {
     fn __next__<'py>(&self, py: Python<'py>) -> Result<Option<Bound<'py, PyAny>>> {
         py.check_signals()?;
         let next = if self.shared.is_remote {
-            match self.state.try_lock().ok().and_then(|mut state| state.fetched()) {
+            match self.state.try_lock().ok().and_then(|mut state| state.ready.pop_front()) {
                 Some(fetched) => Some(fetched),
                 None => {
-                    let (shared, ids, state) =
-                        (Arc::clone(&self.shared), self.ids.clone(), Arc::clone(&self.state));
+                    let shared = Arc::clone(&self.shared);
+                    let ids = self.ids.clone();
+                    let state = Arc::clone(&self.state);
                     wait::detached(py, true, move || step(&shared, &ids, &state))?
                 }
             }
         } else {
             py.detach(|| step(&self.shared, &self.ids, &self.state))?
         };
-        match next {
-            Some((i, payload)) => Ok(Some(self.shared.item(py, i, payload)?)),
-            None => Ok(None),
-        }
+        Ok(next.map(|(i, payload)| self.shared.item(py, i, payload)).transpose()?)
     }
 
     /// Raises an error: an iterator has a position and cannot be copied.

@@ -66,6 +66,7 @@ mod tfds_builder;
 mod tfds_scan;
 mod tfds_value;
 mod unpack;
+mod value;
 mod verify;
 mod view;
 mod wait;
@@ -73,13 +74,6 @@ mod warning;
 mod writer;
 
 use pyo3::prelude::*;
-
-/// Panics, for the test that a panic raises a Python exception and does not end the process.
-#[pyfunction]
-#[allow(clippy::panic, reason = "the test needs a panic")]
-fn _panic(py: Python<'_>, message: &str) {
-    py.detach(|| panic!("{message}"))
-}
 
 /// The command alone, for the package `_tfseek_command`, which reads it from the same file: without NumPy.
 #[pymodule(gil_used = false)]
@@ -89,100 +83,61 @@ fn _command(m: &Bound<'_, PyModule>) -> PyResult<()> {
 
 /// The native module of the package `tfseek`.
 #[pymodule(gil_used = false)]
-fn _tfseek(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    memory::prepare(m.py())?;
-    m.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    add_records(m)?;
-    add_epochs(m)?;
-    add_files(m)?;
-    add_views(m)?;
-    let at_exit = wrap_pyfunction!(exit::finish_streams, m)?;
-    m.py().import("atexit")?.call_method1("register", (at_exit,))?;
-    Ok(())
-}
-
-/// Adds records, data sets, and their values.
-fn add_records(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_class::<memory::ArrayMemory>()?;
-    m.add_class::<schema::PySchema>()?;
-    m.add_class::<example::PyExample>()?;
-    m.add_class::<sequence::PySequenceExample>()?;
-    m.add_class::<sequence::PyFeatureLists>()?;
-    m.add_class::<dataset::PyDataset>()?;
-    m.add_class::<iter::DatasetIterator>()?;
-    m.add_class::<part::PyPart>()?;
-    m.add_function(wrap_pyfunction!(text::no_such_name, m)?)?;
-    m.add_function(wrap_pyfunction!(open::open, m)?)?;
-    m.add_function(wrap_pyfunction!(schema::infer_schema, m)?)?;
-    m.add_function(wrap_pyfunction!(index::build_index, m)?)?;
-    m.add_function(wrap_pyfunction!(remote::shown_path, m)?)?;
-    m.add_function(wrap_pyfunction!(remote::check_output, m)?)?;
-    m.add_function(wrap_pyfunction!(dense::pad_rows, m)?)?;
-    m.add_function(wrap_pyfunction!(dense::dense_from_sparse, m)?)?;
-    m.add_function(wrap_pyfunction!(image::image_shape, m)?)?;
-    m.add_function(wrap_pyfunction!(tensor::parse_tensor, m)?)?;
-    m.add_function(wrap_pyfunction!(tensor::serialize_numbers, m)?)?;
-    m.add_function(wrap_pyfunction!(tensor::serialize_strings, m)?)
-}
-
-/// Adds loaders and samplers, and data sets of TensorFlow Datasets.
-fn add_epochs(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_class::<tfds::TfdsFeatures>()?;
-    m.add_class::<tfds::TfdsDecoder>()?;
-    m.add_class::<tfds_builder::TfdsBuilder>()?;
-    m.add_class::<tfds_value::PySteps>()?;
-    m.add_class::<rlds::EpisodesCore>()?;
-    m.add_class::<rlds::WindowsCore>()?;
-    m.add_class::<rlds::StatisticsCore>()?;
-    m.add_function(wrap_pyfunction!(rlds::array_statistics, m)?)?;
-    m.add_class::<loader::LoaderCore>()?;
-    m.add_class::<order::SamplerCore>()?;
-    m.add_function(wrap_pyfunction!(order::mixture_weights, m)?)?;
-    m.add_class::<order::SamplerIterator>()?;
-    m.add_class::<loader::StepInfo>()?;
-    m.add_class::<loader::TakenStep>()
-}
-
-/// Adds what reads, checks and writes whole files.
-fn add_files(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_class::<scan::ScanCore>()?;
-    m.add_class::<tfds_scan::NestedSpec>()?;
-    m.add_function(wrap_pyfunction!(scan::arrow_spec, m)?)?;
-    m.add_function(wrap_pyfunction!(scan::raise_if_error, m)?)?;
-    m.add_class::<stream::StreamCore>()?;
-    m.add_class::<stream::StreamIterator>()?;
-    m.add_class::<stream::StreamBatches>()?;
-    m.add_class::<writer::PyWriter>()?;
-    m.add_function(wrap_pyfunction!(unpack::unpack, m)?)?;
-    m.add_class::<stats::FoundStatistics>()?;
-    m.add_function(wrap_pyfunction!(stats::stats, m)?)?;
-    m.add_function(wrap_pyfunction!(stats::save_stats, m)?)?;
-    m.add_function(wrap_pyfunction!(verify::verify, m)?)?;
-    m.add_class::<calls::CallQueue>()?;
+mod _tfseek {
     #[cfg(feature = "remote")]
-    m.add_function(wrap_pyfunction!(fetch::fetch, m)?)?;
-    m.add_function(wrap_pyfunction!(reshard::fits_memory, m)?)?;
-    m.add_function(wrap_pyfunction!(reshard::prepared_shards, m)?)?;
-    m.add_function(wrap_pyfunction!(reshard::reshard, m)?)?;
-    m.add_function(wrap_pyfunction!(arrow_write::write_stream, m)?)?;
-    m.add_function(wrap_pyfunction!(arrow_write::write_data_set, m)?)?;
-    m.add_class::<tasks::TaskWriterCore>()?;
-    m.add_function(wrap_pyfunction!(tasks::check_job, m)?)?;
-    m.add_function(wrap_pyfunction!(tasks::file_ending, m)?)?;
-    m.add_function(wrap_pyfunction!(tasks::write_task, m)?)?;
-    m.add_function(wrap_pyfunction!(tasks::commit_tasks, m)?)?;
-    m.add_function(wrap_pyfunction!(tasks::abort_tasks, m)?)
-}
+    #[pymodule_export]
+    use crate::fetch::fetch;
+    #[pymodule_export]
+    use crate::{
+        arrow_write::{write_data_set, write_stream},
+        calls::CallQueue,
+        command::run,
+        dataset::PyDataset,
+        dense::{dense_from_sparse, pad_rows},
+        example::PyExample,
+        image::image_shape,
+        index::build_index,
+        iter::DatasetIterator,
+        loader::{LoaderCore, StepInfo, TakenStep},
+        memory::ArrayMemory,
+        open::open,
+        order::{SamplerCore, SamplerIterator, mixture_weights},
+        part::PyPart,
+        remote::{check_output, shown_path},
+        reshard::{fits_memory, prepared_shards, reshard},
+        rlds::{EpisodesCore, StatisticsCore, WindowsCore, array_statistics},
+        scan::{ScanCore, arrow_spec, raise_if_error},
+        schema::{PySchema, infer_schema},
+        sequence::{PyFeatureLists, PySequenceExample},
+        stats::{FoundStatistics, stats},
+        stream::{StreamBatches, StreamCore, StreamIterator},
+        tasks::{TaskWriterCore, abort_tasks, check_job, commit_tasks, file_ending, write_task},
+        tensor::{parse_tensor, serialize_numbers, serialize_strings},
+        text::no_such_name,
+        tfds::{TfdsDecoder, TfdsFeatures},
+        tfds_builder::TfdsBuilder,
+        tfds_scan::NestedSpec,
+        tfds_value::PySteps,
+        unpack::unpack,
+        verify::verify,
+        view::{ViewCore, brief, page_font, shown_image, size_text, view},
+        writer::PyWriter,
+    };
+    use pyo3::prelude::*;
 
-/// Adds the viewer and the command.
-fn add_views(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_class::<view::ViewCore>()?;
-    m.add_function(wrap_pyfunction!(view::view, m)?)?;
-    m.add_function(wrap_pyfunction!(view::stats_html, m)?)?;
-    m.add_function(wrap_pyfunction!(view::page_font, m)?)?;
-    m.add_function(wrap_pyfunction!(view::size_text, m)?)?;
-    m.add_function(wrap_pyfunction!(view::brief, m)?)?;
-    m.add_function(wrap_pyfunction!(view::shown_image, m)?)?;
-    m.add_function(wrap_pyfunction!(command::run, m)?)?;
-    m.add_function(wrap_pyfunction!(_panic, m)?)
+    /// Panics, for the test that a panic raises a Python exception and does not end the process.
+    #[pyfunction]
+    #[allow(clippy::panic, reason = "the test needs a panic")]
+    fn _panic(py: Python<'_>, message: &str) {
+        py.detach(|| panic!("{message}"))
+    }
+
+    #[pymodule_init]
+    fn prepare(m: &Bound<'_, PyModule>) -> PyResult<()> {
+        crate::memory::prepare(m.py())?;
+        m.add("__version__", env!("CARGO_PKG_VERSION"))?;
+        let at_exit = wrap_pyfunction!(crate::exit::finish_streams, m)?;
+        m.py().import("atexit")?.call_method1("register", (at_exit,))?;
+        Ok(())
+    }
 }

@@ -7,7 +7,7 @@ use crate::memory::ArrayData;
 use crate::mix::{LoaderSources, SourceSpec};
 use crate::options::Choice;
 use crate::strings::BytesAs;
-use crate::wait::{Progress, SIGNAL_INTERVAL, Unit};
+use crate::wait::{Progress, SIGNAL_INTERVAL, Unit, locked};
 use crate::warning::{self, PyWarning};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::intern;
@@ -98,26 +98,17 @@ impl LoaderCore {
         })
     }
 
-    /// Calls `f`, which moves the loader to another position. Ends the iterations begun before.
-    fn reposition<T: Send>(
+    /// Calls `f`, which moves the loader to another position. Ends the iterations begun before, and returns
+    /// the number of the one that may follow. Concurrent calls get different numbers.
+    fn reposition(
         &self,
         py: Python<'_>,
-        f: impl FnOnce(&mut tfseek::Loader) -> tfseek::Result<T> + Send,
-    ) -> Result<T> {
-        self.start_iteration(py, f).map(|(value, _)| value)
-    }
-
-    /// Does the same, and returns the number of the iteration that may follow. Concurrent calls get different
-    /// numbers.
-    fn start_iteration<T: Send>(
-        &self,
-        py: Python<'_>,
-        f: impl FnOnce(&mut tfseek::Loader) -> tfseek::Result<T> + Send,
-    ) -> Result<(T, u64)> {
+        f: impl FnOnce(&mut tfseek::Loader) -> tfseek::Result<()> + Send,
+    ) -> Result<u64> {
         self.with(py, |loader| {
             self.ahead()?.rewind(loader)?;
-            let value = f(loader)?;
-            Ok((value, self.iteration.fetch_add(1, Ordering::Relaxed) + 1))
+            f(loader)?;
+            Ok(self.iteration.fetch_add(1, Ordering::Relaxed) + 1)
         })?
     }
 
@@ -140,9 +131,7 @@ impl LoaderCore {
             Err(TryLockError::WouldBlock) if forked() => Err(BindingError::Python(PyRuntimeError::new_err(
                 "the process was forked while another thread used this loader: create a new one from its state_dict()",
             ))),
-            Err(TryLockError::WouldBlock) => {
-                Ok(mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))
-            }
+            Err(TryLockError::WouldBlock) => Ok(locked(mutex)),
         }
     }
 
@@ -212,7 +201,7 @@ impl LoaderCore {
         if skipped.is_empty() {
             return;
         }
-        let mut counts = self.skipped.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = locked(&self.skipped);
         for (_, e) in skipped {
             let path = e.location().path.as_deref().unwrap_or(Path::new(""));
             *counts.entry(path.to_owned()).or_default() += 1;
@@ -272,7 +261,7 @@ impl LoaderCore {
 
     /// Begins an iteration, and returns its number.
     fn begin(&self, py: Python<'_>) -> Result<u64> {
-        self.start_iteration(py, |loader| loader.begin()).map(|(_, iteration)| iteration)
+        self.reposition(py, tfseek::Loader::begin)
     }
 
     /// Returns the next step of an iteration, by default of the newest one, as `(batch, StepInfo)`. `None` at
@@ -319,19 +308,17 @@ impl LoaderCore {
             if self.ahead()?.generation == generation { Ok(()) } else { Err(ended()) }
         };
         let (next, cursor) = self.next_step(py, check, |step, loader| (step, loader.cursor().clone()))?;
-        let is_end = next.is_none();
-        let step = next.transpose().map_err(BindingError::from).and_then(|step| {
-            let batch = step.as_ref().map(|step| self.batch(py, step)).transpose()?;
-            Ok((batch.map(Bound::unbind), step))
-        });
-        let (batch, step, error) = match step {
-            Ok((batch, step)) => (batch, step, None),
-            Err(e) => (None, None, Some(PyErr::from(e).into_value(py).into_any())),
-        };
-        let info = step
-            .map(|step| Py::new(py, py.detach(|| StepInfo::of(step, &self.config.starts))))
-            .transpose()?;
-        Ok((TakenStep { generation, cursor, is_end, info }, batch, error))
+        let mut taken = TakenStep { generation, cursor, is_end: next.is_none(), info: None };
+        let Some(step) = next else { return Ok((taken, None, None)) };
+        let step = step.map_err(BindingError::from).and_then(|step| Ok((self.batch(py, &step)?, step)));
+        match step {
+            Ok((batch, step)) => {
+                let info = py.detach(|| StepInfo::of(step, &self.config.starts));
+                taken.info = Some(Py::new(py, info)?);
+                Ok((taken, Some(batch.unbind()), None))
+            }
+            Err(e) => Ok((taken, None, Some(PyErr::from(e).into_value(py).into_any()))),
+        }
     }
 
     /// Delivers a step that was taken for an iteration, by default the newest one: the position of the loader
@@ -384,22 +371,10 @@ impl LoaderCore {
         }
         let traffic = self.with(py, |loader| loader.traffic())?;
         Ok(traffic.map(|traffic| {
+            let Traffic { requests, bytes, repeated, cached, cached_bytes, held, waits, .. } = traffic;
             let [p50, p90, p99] = traffic.latency.map(|time| time.as_secs_f64());
-            let Traffic { requests, bytes, repeated, cached, cached_bytes, held, waits, waited, .. } =
-                traffic;
-            (
-                requests,
-                bytes,
-                repeated,
-                cached,
-                cached_bytes,
-                held,
-                waits,
-                waited.as_secs_f64(),
-                p50,
-                p90,
-                p99,
-            )
+            let waited = traffic.waited.as_secs_f64();
+            (requests, bytes, repeated, cached, cached_bytes, held, waits, waited, p50, p90, p99)
         }))
     }
 
@@ -430,7 +405,7 @@ impl LoaderCore {
     /// Number of skipped records of each file since the loader was created.
     #[getter]
     fn skipped_by_file(&self) -> BTreeMap<OsString, u64> {
-        let counts = self.skipped.lock().unwrap_or_else(PoisonError::into_inner);
+        let counts = locked(&self.skipped);
         counts.iter().map(|(path, count)| (path.into(), *count)).collect()
     }
 
@@ -500,11 +475,12 @@ impl LoaderCore {
             loader.go_to(&cursor)?;
             self.steps.store(cursor.share()?.starting_at(0)?.steps(), Ordering::Relaxed);
             Ok(())
-        })
+        })?;
+        Ok(())
     }
 
     fn set_epoch(&self, py: Python<'_>, epoch: u64) -> Result<()> {
-        self.reposition(py, |loader| loader.set_epoch(epoch))
+        self.reposition(py, |loader| loader.set_epoch(epoch)).map(drop)
     }
 
     fn reset(&self, py: Python<'_>) -> Result<()> {
@@ -512,7 +488,8 @@ impl LoaderCore {
             let mut cursor = loader.cursor().clone();
             cursor.reset()?;
             loader.go_to(&cursor)
-        })
+        })?;
+        Ok(())
     }
 
     /// Ends the threads. Closing again does nothing.
@@ -668,7 +645,7 @@ impl LoaderCore {
 
 impl Drop for LoaderCore {
     fn drop(&mut self) {
-        let mut running = self.running.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
+        let mut running = self.running.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         if running.is_some() {
             // A worker stops after its current batch. The GIL is released during the wait, so other Python
             // threads continue. No worker needs the interpreter, so the wait also ends during interpreter

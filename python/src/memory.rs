@@ -88,7 +88,7 @@ impl ArrayMemory {
     fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let interface = PyDict::new(py);
         interface.set_item(intern!(py, "shape"), PyTuple::new(py, self.shape.sizes())?)?;
-        interface.set_item(intern!(py, "typestr"), self.data.typestr())?;
+        interface.set_item(intern!(py, "typestr"), self.dtype(py)?.as_any().getattr(intern!(py, "str"))?)?;
         interface.set_item(intern!(py, "data"), (self.address, true))?;
         interface.set_item(intern!(py, "version"), 3)?;
         Ok(interface)
@@ -181,34 +181,6 @@ impl ArrayData {
                 ArrayBits::Bits64(bits) => bits.is_unique(),
             },
             ArrayData::Region(_) | ArrayData::Floats(_) => false,
-        }
-    }
-
-    fn typestr(&self) -> String {
-        let order = if cfg!(target_endian = "big") { '>' } else { '<' };
-        match self {
-            ArrayData::Int64(_) => format!("{order}i8"),
-            ArrayData::Int32(_) => format!("{order}i4"),
-            ArrayData::Float32(_) => format!("{order}f4"),
-            ArrayData::Bytes(_) | ArrayData::Region(_) => "|u1".to_owned(),
-            ArrayData::Bool(_) => "|b1".to_owned(),
-            ArrayData::Floats(_) => "<f4".to_owned(),
-            ArrayData::Array(values) => {
-                let kind = match values.dtype() {
-                    TensorDType::Bool => 'b',
-                    TensorDType::Int8 | TensorDType::Int16 | TensorDType::Int32 | TensorDType::Int64 => 'i',
-                    TensorDType::UInt8 | TensorDType::UInt16 | TensorDType::UInt32 | TensorDType::UInt64 => {
-                        'u'
-                    }
-                    TensorDType::Complex64 | TensorDType::Complex128 => 'c',
-                    // NumPy has no such type.
-                    TensorDType::BFloat16 => 'V',
-                    _ => 'f',
-                };
-                let size = values.dtype().size().unwrap_or(1);
-                let order = if size == 1 || kind == 'V' { '|' } else { order };
-                format!("{order}{kind}{size}")
-            }
         }
     }
 
@@ -385,7 +357,7 @@ fn new_array<'py>(owner: Bound<'py, ArrayMemory>, flags: c_int) -> PyResult<Boun
 /// Looks up NumPy's functions when the module is imported. Otherwise the crate `numpy` looks them up for the
 /// first array, and panics if a signal handler raises an exception during the lookup.
 pub(crate) fn prepare(py: Python<'_>) -> PyResult<()> {
-    numpy::import(py)?;
+    numpy::array(py)?;
     // Signal handlers run in the main thread only, so another thread does the lookup.
     let outcome = py.detach(|| {
         let thread = std::thread::Builder::new().spawn(|| {

@@ -1,13 +1,12 @@
 //! The sources of a loader: one dataset, or a `tfseek.Mix` of several.
 
 use crate::dataset::PyDataset;
-use crate::error::{BindingError, Result};
-use crate::hooks;
+use crate::error::{BindingError, Result, of_class};
 use crate::ids::Ids;
 use crate::options::Choice;
 use crate::schema::PySchema;
 use crate::shared::is_remote;
-use crate::tfds::{TfdsDecoder, failure};
+use crate::tfds::TfdsDecoder;
 use crate::tfds_batch::Nesting;
 use pyo3::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -39,8 +38,8 @@ impl<'a, 'py> FromPyObject<'a, 'py> for SourceSpec {
 }
 
 /// One dataset or view with its schema.
-pub(crate) struct LoaderSource {
-    pub(crate) dataset: tfseek::Dataset,
+struct LoaderSource {
+    dataset: tfseek::Dataset,
     ids: Option<Ids>,
     spec: Option<SourceSpec>,
     weight: u64,
@@ -79,7 +78,7 @@ impl LoaderSource {
     fn options(&self, contiguous: bool) -> Result<LoaderOptions> {
         let options = match &self.spec {
             Some(SourceSpec::Features(decoder)) => {
-                let parser = decoder.parser().map_err(|e| Python::attach(|py| failure(py, &e)))?;
+                let parser = decoder.parser()?;
                 self.dataset.loader(decoder.schema()).parser(parser.contiguous_bytes(contiguous))
             }
             Some(SourceSpec::Schema(schema)) => {
@@ -144,9 +143,7 @@ impl LoaderSources {
             if let Some(path) = nesting.get_or_insert_with(Nesting::default).add(decoder) {
                 let message =
                     format!("feature {path:?}: expected the same dicts and sizes in all sources of a mix");
-                return Err(BindingError::Python(PyErr::from_value(
-                    hooks::spec_error(py)?.call1((message,))?,
-                )));
+                return Err(BindingError::Python(of_class(py, "SpecError", &message, |_| Ok(()))));
             }
         }
         Ok(nesting)
@@ -156,11 +153,10 @@ impl LoaderSources {
     /// while the records are in the CPU cache. Otherwise the thread that creates Python objects reads them
     /// from the records.
     pub(crate) fn has_small_records(&self) -> bool {
-        let sizes =
-            self.sources.iter().map(|source| Some((source.dataset.known_bytes()?, source.dataset.len())));
-        let sum = |(bytes, len): (u64, u64), (more, n): (u64, u64)| (bytes.saturating_add(more), len + n);
-        let total = sizes.collect::<Option<Vec<_>>>().map(|sizes| sizes.into_iter().fold((0, 0), sum));
-        total.is_some_and(|(bytes, len)| bytes / len.max(1) < SMALL)
+        let mut sources = self.sources.iter().map(|source| &source.dataset);
+        let bytes = sources.try_fold(0u64, |sum, dataset| sum.checked_add(dataset.known_bytes()?));
+        let records: u64 = self.sources.iter().map(|source| source.dataset.len()).sum();
+        bytes.is_some_and(|bytes| bytes / records.max(1) < SMALL)
     }
 
     /// Returns the number of the first record of each source.
@@ -172,15 +168,10 @@ impl LoaderSources {
         })
     }
 
-    /// Returns the record numbers of a view, if it is not a mix.
-    pub(crate) fn view(&self) -> Option<Ids> {
-        self.sources.first().filter(|_| self.mix.is_none())?.ids.clone()
-    }
-
-    /// Returns the dataset, if it is not a mix.
-    pub(crate) fn dataset(&self) -> Option<&tfseek::Dataset> {
+    /// Returns the dataset, and the record numbers of a view, if it is not a mix.
+    pub(crate) fn single(&self) -> Option<(tfseek::Dataset, Option<Ids>)> {
         match (&*self.sources, &self.mix) {
-            ([one], None) => Some(&one.dataset),
+            ([one], None) => Some((one.dataset.clone(), one.ids.clone())),
             _ => None,
         }
     }

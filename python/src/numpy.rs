@@ -7,13 +7,8 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
-/// Imports NumPy and looks up the functions used later.
-pub(crate) fn import(py: Python<'_>) -> PyResult<()> {
-    py.import("numpy")?;
-    array(py).map(|_| ())
-}
-
-fn array<'py>(py: Python<'py>) -> PyResult<&'py Bound<'py, PyAny>> {
+/// Returns the function `numpy.array`.
+pub(crate) fn array<'py>(py: Python<'py>) -> PyResult<&'py Bound<'py, PyAny>> {
     static FOUND: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     FOUND.import(py, "numpy", "array")
 }

@@ -3,10 +3,9 @@
 use crate::dataset::PyDataset;
 use crate::error::Result;
 use crate::options::{Choice, KindOption, ReadMode, argument};
-use crate::reading::{load_columns, size_of};
+use crate::reading::opened;
 use crate::remote::StorageOptions;
 use crate::shared::{OpenArguments, SharedDataset};
-use crate::wait::{self, Progress, Unit};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::ffi::OsString;
@@ -29,8 +28,6 @@ pub(crate) fn open(
     let paths: Vec<OsString> = argument(&arguments, "paths")?;
     let Choice::<ReadMode>(io) = argument(&arguments, "io")?;
     let Choice::<KindOption>(kind) = argument(&arguments, "kind")?;
-    let features: Vec<String> = argument(&arguments, "columns")?;
-    let allow_missing = argument(&arguments, "allow_missing")?;
     let storage = StorageOptions::take(&arguments)?;
     let options = options_of(&arguments)?;
     let paths: Vec<PathBuf> = paths.into_iter().map(PathBuf::from).collect();
@@ -41,23 +38,12 @@ pub(crate) fn open(
         Some(store) => options.store(store),
         None => options,
     };
-    let progress = Progress::new(py, progress, "opening", Unit::Bytes)?;
-    let shown = progress.is_some();
     let given = paths.clone();
-    let (dataset, columns) = wait::run(py, progress, move |call| {
-        call.may_request(is_remote);
-        if shown && !is_remote {
-            call.expect(size_of(&given, allow_missing)?);
-        }
-        let dataset = open_with(&options.progress(call.callback()), io, &given)?;
-        let columns = load_columns(&dataset, &features, call)?;
-        Ok((dataset, columns))
+    let (dataset, columns) = opened(py, &arguments, given, is_remote, progress, move |paths, call| {
+        open_with(&options.progress(call.callback()), io, paths)
     })?;
-    Ok(PyDataset::whole(SharedDataset::new(
-        dataset,
-        columns,
-        OpenArguments::new(paths, arguments.unbind(), names, kind),
-    )))
+    let arguments = OpenArguments::new(paths, arguments.unbind(), names, kind);
+    Ok(PyDataset::whole(SharedDataset::new(dataset, columns, arguments)))
 }
 
 /// Returns the options for the shards.
@@ -99,12 +85,13 @@ pub(crate) fn open_with(
     // exists. Their docstrings state this contract. `io="pread"` needs no guarantee.
     match unsafe { options.open_with_maps(paths) } {
         Ok(dataset) => Ok(dataset),
-        Err(e) if io == ReadMode::Auto && is_map_limit(&e) => options.open(paths),
+        // The dataset may have more shards than the process may map.
+        Err(e)
+            if io == ReadMode::Auto
+                && matches!(e.kind(), ErrorKind::Paths(PathsError::TooManyMaps { .. })) =>
+        {
+            options.open(paths)
+        }
         Err(e) => Err(e),
     }
-}
-
-/// Returns true if the dataset has more shards than the process may map.
-fn is_map_limit(e: &tfseek::Error) -> bool {
-    matches!(e.kind(), ErrorKind::Paths(PathsError::TooManyMaps { .. }))
 }

@@ -39,15 +39,7 @@ macro_rules! choices {
 }
 
 /// A condition as text. A function, as `tf.data` takes, is an error that says what selects records by one.
-pub(crate) struct ConditionText(PyBackedStr);
-
-impl Deref for ConditionText {
-    type Target = str;
-
-    fn deref(&self) -> &str {
-        &self.0
-    }
-}
+pub(crate) struct ConditionText(pub(crate) PyBackedStr);
 
 impl<'a, 'py> FromPyObject<'a, 'py> for ConditionText {
     type Error = PyErr;
@@ -63,9 +55,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for ConditionText {
 }
 
 /// The name of a feature: `str`, or `bytes` in UTF-8, which TensorFlow accepts as well.
-pub(crate) struct FeatureName(NameText);
-
-enum NameText {
+pub(crate) enum FeatureName {
     Str(PyBackedStr),
     Bytes(String),
 }
@@ -74,9 +64,9 @@ impl Deref for FeatureName {
     type Target = str;
 
     fn deref(&self) -> &str {
-        match &self.0 {
-            NameText::Str(name) => name,
-            NameText::Bytes(name) => name,
+        match self {
+            FeatureName::Str(name) => name,
+            FeatureName::Bytes(name) => name,
         }
     }
 }
@@ -90,9 +80,9 @@ impl<'a, 'py> FromPyObject<'a, 'py> for FeatureName {
                 let found = bytes.as_bytes().escape_ascii();
                 PyValueError::new_err(format!("expected the name of a feature in UTF-8, found b\"{found}\""))
             })?;
-            return Ok(FeatureName(NameText::Bytes(name.to_owned())));
+            return Ok(FeatureName::Bytes(name.to_owned()));
         }
-        Ok(FeatureName(NameText::Str(from.extract::<PyBackedStr>()?)))
+        Ok(FeatureName::Str(from.extract::<PyBackedStr>()?))
     }
 }
 
@@ -139,6 +129,11 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Choice<Option<Compression>> {
         let Choice(named) = from.extract::<Choice<Compression>>()?;
         Ok(Choice(Some(named)))
     }
+}
+
+/// Returns true for the path of a feature, and of features in it.
+pub(crate) fn is_within(path: &str, feature: &str) -> bool {
+    path.strip_prefix(feature).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// Returns the argument with this name, from a dict that contains all arguments of a function.
@@ -202,26 +197,8 @@ pub(crate) enum Float64 {
     Round,
 }
 
-/// Type of `ds[i]`.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum KindOption {
-    Auto,
-    Example,
-    SequenceExample,
-    Bytes,
-}
-
-impl KindOption {
-    /// Returns the kind that was given. `None` if it is guessed.
-    pub(crate) fn given(self) -> Option<MessageKind> {
-        match self {
-            KindOption::Auto => None,
-            KindOption::Example => Some(MessageKind::Example),
-            KindOption::SequenceExample => Some(MessageKind::SequenceExample),
-            KindOption::Bytes => Some(MessageKind::Other),
-        }
-    }
-}
+/// The type of `ds[i]`. `None`: it is guessed.
+pub(crate) type KindOption = Option<MessageKind>;
 
 choices! {
     BytesAs: "bytes_as" {
@@ -230,8 +207,8 @@ choices! {
     }
     ReadMode: "io" { "auto" => ReadMode::Auto, "map" => ReadMode::Map, "pread" => ReadMode::Pread }
     KindOption: "kind" {
-        "auto" => KindOption::Auto, "example" => KindOption::Example,
-        "sequence_example" => KindOption::SequenceExample, "bytes" => KindOption::Bytes,
+        "auto" => None, "example" => Some(MessageKind::Example),
+        "sequence_example" => Some(MessageKind::SequenceExample), "bytes" => Some(MessageKind::Other),
     }
     IndexMode: "index" {
         "auto" => IndexMode::Auto, "require" => IndexMode::Require,

@@ -1,13 +1,13 @@
 //! The native part of `tfseek.torch.Sampler`: the order of a loader, without a loader.
 
-use crate::config::{LoaderArguments, value_error};
+use crate::config::LoaderArguments;
 use crate::dataset::{self, PyDataset};
-use crate::error::Result;
-use crate::wait;
+use crate::error::{BindingError, Result};
+use crate::wait::{self, locked};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use tfseek::order::{Cursor, Order, RankShare, Run, Spec, State};
 
 /// Returns integer weights with the sum 4096 for proportions.
@@ -48,14 +48,8 @@ struct EpochIteration {
     /// Next step. `runs`: the remaining runs of the previous step.
     step: u64,
     runs: VecDeque<Run>,
-    /// Computed record numbers. `used`: count of those that were returned.
-    numbers: Vec<u64>,
-    used: usize,
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Values are replaced whole, so a poisoned lock holds a consistent one.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Computed record numbers.
+    numbers: std::vec::IntoIter<u64>,
 }
 
 impl EpochIteration {
@@ -68,8 +62,7 @@ impl EpochIteration {
             len: share.samples(),
             step: 0,
             runs: VecDeque::new(),
-            numbers: Vec::new(),
-            used: 0,
+            numbers: Vec::new().into_iter(),
             order,
             share,
         })
@@ -80,30 +73,28 @@ impl EpochIteration {
     }
 
     fn next(&mut self) -> Result<Option<u64>> {
-        if self.used == self.numbers.len() {
-            self.compute()?;
+        if self.numbers.as_slice().is_empty() {
+            self.numbers = self.compute()?.into_iter();
         }
-        let number = self.numbers.get(self.used).copied();
-        if number.is_some() {
-            (self.used, self.returned) = (self.used + 1, self.returned + 1);
-        }
+        let number = self.numbers.next();
+        self.returned += u64::from(number.is_some());
         Ok(number)
     }
 
     /// Computes the next record numbers, at most [`CHUNK`]. They are relative to the view if the order has
     /// one.
-    fn compute(&mut self) -> Result<()> {
-        (self.used, self.numbers) = (0, Vec::new());
-        while (self.numbers.len() as u64) < CHUNK {
+    fn compute(&mut self) -> Result<Vec<u64>> {
+        let mut numbers = Vec::new();
+        while (numbers.len() as u64) < CHUNK {
             let Some(run) = self.runs.pop_front() else {
                 let Some(runs) = self.share.step(self.step) else { break };
                 (self.step, self.runs) = (self.step + 1, runs.collect());
                 continue;
             };
-            let from = self.numbers.len();
+            let from = numbers.len();
             let here = run.len.min(CHUNK - from as u64);
-            self.numbers.resize(from + here as usize, 0);
-            let (_, to) = self.numbers.split_at_mut(from);
+            numbers.resize(from + here as usize, 0);
+            let (_, to) = numbers.split_at_mut(from);
             self.order.fill(run.start, to)?;
             if here < run.len {
                 self.runs.push_front(Run { start: run.start + here, len: run.len - here, ..run });
@@ -111,9 +102,9 @@ impl EpochIteration {
         }
         if let Spec::Filtered { subset, .. } = self.order.spec() {
             // The subset contains every number of its order.
-            self.numbers = self.numbers.iter().filter_map(|id| subset.rank(*id)).collect();
+            numbers = numbers.iter().filter_map(|id| subset.rank(*id)).collect();
         }
-        Ok(())
+        Ok(numbers)
     }
 
     /// Returns the position that all ranks have reached, in batches of `batch` samples per rank.
@@ -121,7 +112,7 @@ impl EpochIteration {
         let steps = if self.is_over() { self.share.steps() } else { self.returned / batch };
         let within = self.returned % batch;
         if within != 0 && !self.is_over() {
-            return Err(value_error(format!(
+            return Err(BindingError::value_error(format!(
                 "the sampler is in the middle of a batch, after {within} of {batch} samples: its batch_size must divide that \
                  of the DataLoader"
             )));
@@ -190,16 +181,6 @@ impl SamplerCore {
         let fingerprint = self.fingerprint(py)?;
         py.detach(|| Ok(State::new(&order, position, fingerprint)?.to_json()))
     }
-
-    fn seek(&self, py: Python<'_>, state: &str) -> Result<()> {
-        let state = State::from_json(state)?;
-        let fingerprint = self.fingerprint(py)?;
-        let mut cursor = locked(&self.state).cursor.clone();
-        py.detach(|| cursor.seek(&state, fingerprint))?;
-        let mut current = locked(&self.state);
-        (current.cursor, current.chosen, current.current) = (cursor, false, None);
-        Ok(())
-    }
 }
 
 #[pymethods]
@@ -216,7 +197,7 @@ impl SamplerCore {
         let mut arguments = LoaderArguments::new(arguments)?;
         let mut options = arguments.apply(dataset.record_loader(), false)?;
         arguments.finish()?;
-        let cursor = wait::run(py, None, move |_| {
+        let cursor = wait::run(py, None, false, move |_| {
             if let Some(ids) = ids {
                 options = options.select(ids.subset()?);
             }
@@ -272,7 +253,13 @@ impl SamplerCore {
     }
 
     fn load(&self, py: Python<'_>, state: &str) -> Result<()> {
-        self.seek(py, state)
+        let state = State::from_json(state)?;
+        let fingerprint = self.fingerprint(py)?;
+        let mut cursor = locked(&self.state).cursor.clone();
+        py.detach(|| cursor.seek(&state, fingerprint))?;
+        let mut current = locked(&self.state);
+        (current.cursor, current.chosen, current.current) = (cursor, false, None);
+        Ok(())
     }
 }
 
@@ -318,7 +305,7 @@ impl SamplerIterator {
     /// Moves this iteration and the sampler to a saved state.
     fn load(&self, py: Python<'_>, state: &str) -> Result<()> {
         let sampler = self.sampler.get();
-        sampler.seek(py, state)?;
+        sampler.load(py, state)?;
         // The two locks are not held together: `__next__` locks `state` while it holds `iteration`.
         let iteration = {
             let mut state = locked(&sampler.state);

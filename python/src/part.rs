@@ -1,12 +1,13 @@
-//! `tfseek.Part`, and the division of a dataset into parts.
+//! `tfseek.Part`: a range of the records of a shard.
 
 use crate::error::Result;
 use crate::remote::{StorageOptions, shown};
 use crate::wait;
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::path::{Path, PathBuf};
-use tfseek::{Dataset, Part, Tail};
+use std::sync::Arc;
+use tfseek::io::Store;
+use tfseek::{Part, Tail};
 
 /// A range of whole records in one shard of a dataset, made by :meth:`Dataset.shares`.
 ///
@@ -14,13 +15,7 @@ use tfseek::{Dataset, Part, Tail};
 /// ``Part(text)`` parses JSON, as :meth:`from_json` does. Parts can be compared, hashed and pickled.
 #[pyclass(frozen, eq, hash, module = "tfseek", name = "Part")]
 #[derive(PartialEq, Eq, Hash)]
-pub(crate) struct PyPart(Part);
-
-impl PyPart {
-    pub(crate) fn part(&self) -> &Part {
-        &self.0
-    }
-}
+pub(crate) struct PyPart(pub(crate) Part);
 
 #[pymethods]
 impl PyPart {
@@ -141,30 +136,13 @@ impl PyPart {
     }
 }
 
-/// Divides a dataset by `divide`, which receives `number`, the value of the argument `name`. `ds` is `None`
-/// for a view. `protocol` is the protocol of the argument `filesystem`.
-pub(crate) fn shares(
-    py: Python<'_>,
-    ds: Option<&Dataset>,
-    protocol: Option<&str>,
-    name: &str,
-    number: i64,
-    divide: impl Fn(&Dataset, u64) -> tfseek::Result<Vec<Vec<Part>>> + Sync,
-) -> Result<Vec<Vec<PyPart>>> {
-    let positive = u64::try_from(number).ok().filter(|number| *number > 0);
-    let number = positive
-        .ok_or_else(|| PyValueError::new_err(format!("{name}: expected at least 1, found {number}")))?;
-    let Some(ds) = ds else {
-        let message = "expected a whole dataset, found some of its records: parts are ranges of all records";
-        return Err(PyValueError::new_err(message).into());
-    };
-    if let Some(protocol) = protocol {
-        let message = format!(
-            "expected files or URLs that another process opens by their names, found a dataset of filesystem= ({protocol}://): parts have no \
-             filesystem, and a pickle of the dataset has its protocol"
-        );
-        return Err(PyValueError::new_err(message).into());
-    }
-    let shares = py.detach(|| divide(ds, number))?;
-    Ok(shares.into_iter().map(|share| share.into_iter().map(PyPart).collect()).collect())
+/// Parts, and the store of their shards.
+pub(crate) type StoredParts = (Vec<Part>, Option<Arc<dyn Store>>);
+
+pub(crate) fn with_store(parts: &[Py<PyPart>], storage: StorageOptions) -> Result<StoredParts> {
+    let parts: Vec<Part> = parts.iter().map(|part| part.get().0.clone()).collect();
+    let shards: Vec<PathBuf> = parts.iter().map(|part| PathBuf::from(&*part.shard)).collect();
+    // An empty share needs no login.
+    let store = if shards.is_empty() { None } else { storage.store(&shards)? };
+    Ok((parts, store))
 }

@@ -1,16 +1,31 @@
-//! Payloads as Python `bytes`, and the location of a record for errors.
+//! Payloads of records, and the location of a record for errors.
 
 use std::path::Path;
 use std::sync::Arc;
 use tfseek::io::Region;
 use tfseek::{At, Error};
 
+/// The payload of a record, and its source if it is known.
+#[derive(Clone)]
+pub(crate) struct RecordPayload {
+    pub(crate) bytes: Region,
+    pub(crate) record: Option<RecordRef>,
+}
+
+impl RecordPayload {
+    /// Adds the record's location to an error.
+    #[cold]
+    pub(crate) fn locate(&self, e: Error) -> Error {
+        match &self.record {
+            Some(record) => e.at(record.at()),
+            None => e,
+        }
+    }
+}
+
 /// The source of a record, from which errors get their location.
 #[derive(Clone)]
-pub(crate) struct RecordRef(RecordSource);
-
-#[derive(Clone)]
-enum RecordSource {
+pub(crate) enum RecordRef {
     /// A dataset and a record number. The record's location is looked up only for errors.
     Dataset { dataset: tfseek::Dataset, i: u64 },
     /// A file that was read in order, the ordinal of the record in it, and its offset.
@@ -18,25 +33,11 @@ enum RecordSource {
 }
 
 impl RecordRef {
-    pub(crate) fn in_dataset(dataset: tfseek::Dataset, i: u64) -> RecordRef {
-        RecordRef(RecordSource::Dataset { dataset, i })
-    }
-
-    pub(crate) fn in_stream(path: Arc<Path>, record: u64, offset: u64) -> RecordRef {
-        RecordRef(RecordSource::Stream { path, record, offset })
-    }
-
-    /// Adds the record's location to an error.
-    #[cold]
-    pub(crate) fn locate(&self, e: Error) -> Error {
-        e.at(self.at())
-    }
-
     /// Returns the record's path, its ordinal in the shard, and its offset, as far as they are known.
     pub(crate) fn at(&self) -> At<'_> {
-        let (dataset, i) = match &self.0 {
-            RecordSource::Dataset { dataset, i } => (dataset, *i),
-            RecordSource::Stream { path, record, offset } => return At::new(path, *record, *offset),
+        let (dataset, i) = match self {
+            RecordRef::Dataset { dataset, i } => (dataset, *i),
+            RecordRef::Stream { path, record, offset } => return At::new(path, *record, *offset),
         };
         let Ok((s, record)) = dataset.shard_of(i) else { return At::NOWHERE };
         let Some(path) = dataset.shards().nth(s).map(|shard| shard.path) else { return At::NOWHERE };

@@ -1,8 +1,10 @@
 //! Ranges of the objects of a filesystem: which are asked for, which are here, and which are needed still. No
 //! call is made here.
 //!
-//! `tfseek-remote` has such a table with requests that are repeated and counted by their rate. Calls of a
-//! filesystem are neither, and a build without that crate has this table too.
+//! `tfseek-remote` has another such table. Builds without that crate have this one too, so what both shared
+//! would be public in a crate below them. There a request is for one piece, may be ended or made twice, and
+//! their number follows the rate of answers; pieces may be on disk. Here a call is for many parts. A part
+//! that failed while no thread waited is asked for again, because nothing below has repeated the call.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Range;

@@ -7,12 +7,13 @@ use crate::shared::SharedDataset;
 use crate::wait::{self, CallState, Progress, Unit};
 use crate::warning;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tfseek::column::{ColumnOptions, DatasetColumn};
 use tfseek::io::Store;
-use tfseek::{Warning, paths};
+use tfseek::{Dataset, Warning, paths};
 
 /// Opens a dataset again with the same arguments. `Dataset.refresh` calls it and has the documentation.
 pub(crate) fn refresh(
@@ -21,37 +22,41 @@ pub(crate) fn refresh(
     progress: Option<&Bound<'_, PyAny>>,
 ) -> Result<SharedDataset> {
     let arguments = shared.arguments.to_dict(py)?;
-    let allow_missing = argument(&arguments, "allow_missing")?;
-    let features: Vec<String> = argument(&arguments, "columns")?;
-    let progress = Progress::new(py, progress, "opening", Unit::Bytes)?;
-    let shown = progress.is_some();
+    let paths = shared.arguments.paths.clone();
     let old = shared.dataset.clone();
-    let given = shared.arguments.paths().to_vec();
-    let is_remote = shared.is_remote;
-    let (dataset, columns) = wait::run(py, progress, move |call| {
-        call.may_request(is_remote);
-        if shown && !is_remote {
-            call.expect(size_of(&given, allow_missing)?);
-        }
-        let dataset = old.refresh_with(call.callback())?;
-        let columns = load_columns(&dataset, &features, call)?;
-        Ok((dataset, columns))
+    let (dataset, columns) = opened(py, &arguments, paths, shared.is_remote, progress, move |_, call| {
+        old.refresh_with(call.callback())
     })?;
     Ok(SharedDataset::new(dataset, columns, shared.arguments.clone_ref(py)))
 }
 
-/// Loads the columns of features. Missing column files are built.
-pub(crate) fn load_columns(
-    dataset: &tfseek::Dataset,
-    features: &[String],
-    call: &Arc<CallState>,
-) -> Result<Vec<DatasetColumn>> {
-    if features.is_empty() {
-        return Ok(Vec::new());
-    }
-    let features: Vec<&str> = features.iter().map(String::as_str).collect();
-    call.expect(dataset.known_bytes());
-    Ok(dataset.columns(&features, &ColumnOptions::default())?)
+/// Opens a dataset by `open`, and loads its columns, whose missing files are built. `arguments` are those of
+/// `tfseek.open`.
+pub(crate) fn opened(
+    py: Python<'_>,
+    arguments: &Bound<'_, PyDict>,
+    paths: Vec<PathBuf>,
+    is_remote: bool,
+    progress: Option<&Bound<'_, PyAny>>,
+    open: impl FnOnce(&[PathBuf], &Arc<CallState>) -> tfseek::Result<Dataset> + Send + 'static,
+) -> Result<(Dataset, Vec<DatasetColumn>)> {
+    let allow_missing = argument(arguments, "allow_missing")?;
+    let features: Vec<String> = argument(arguments, "columns")?;
+    let progress = Progress::new(py, progress, "opening", Unit::Bytes)?;
+    let shown = progress.is_some();
+    wait::run(py, progress, is_remote, move |call| {
+        if shown && !is_remote {
+            call.expect(size_of(&paths, allow_missing)?);
+        }
+        let dataset = open(&paths, call)?;
+        if features.is_empty() {
+            return Ok((dataset, Vec::new()));
+        }
+        let features: Vec<&str> = features.iter().map(String::as_str).collect();
+        call.expect(dataset.known_bytes());
+        let columns = dataset.columns(&features, &ColumnOptions::default())?;
+        Ok((dataset, columns))
+    })
 }
 
 /// Shards, and the store of those that are URLs.
@@ -81,8 +86,7 @@ pub(crate) fn resolve_with_warnings(
     let paths: Vec<PathBuf> = paths.into_iter().map(PathBuf::from).collect();
     let store = storage.store(&paths)?;
     let of_paths = store.clone();
-    let (paths, warnings) = wait::run(py, None, move |call| {
-        call.may_request(of_paths.is_some());
+    let (paths, warnings) = wait::run(py, None, store.is_some(), move |_| {
         Ok(paths::resolve_in_store(of_paths, paths, allow_missing)?)
     })?;
     Ok(((paths, store), warnings))

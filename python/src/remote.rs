@@ -5,7 +5,6 @@ use crate::fsspec::FilesystemStore;
 use crate::hooks;
 use crate::options::argument;
 use pyo3::Borrowed;
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::path::{Path, PathBuf};
@@ -23,7 +22,7 @@ pub(crate) struct StorageOptions {
     cache_bytes: Option<u64>,
     /// A `tfseek._fsspec.Filesystem`.
     filesystem: Option<Py<PyAny>>,
-    protocol: Option<String>,
+    pub(crate) protocol: Option<String>,
 }
 
 impl StorageOptions {
@@ -43,8 +42,7 @@ impl StorageOptions {
         }
         if let Some(bytes) = arguments.get_item("cache_bytes")? {
             found.cache_bytes = bytes.extract().map_err(|_| {
-                let message = format!("cache_bytes: expected a number of bytes, found {bytes}");
-                BindingError::Python(PyValueError::new_err(message))
+                BindingError::value_error(format!("cache_bytes: expected a number of bytes, found {bytes}"))
             })?;
         }
         if let Some(given) = arguments.get_item(FILESYSTEM)?.filter(|given| !given.is_none()) {
@@ -66,11 +64,6 @@ impl StorageOptions {
         self.options.iter().map(|(name, _)| name.clone()).collect()
     }
 
-    /// Returns the protocol of the filesystem, if there is one.
-    pub(crate) fn protocol(&self) -> Option<String> {
-        self.protocol.clone()
-    }
-
     /// Returns the store of these paths. `None` if none of them is a URL.
     ///
     /// # Errors
@@ -90,9 +83,9 @@ impl StorageOptions {
             StorageOptions { cache_bytes: Some(_), .. } => "cache_bytes",
             _ => return Ok(None),
         };
-        let message =
-            format!("{name}: expected a URL such as s3://bucket/key among the paths, found local paths");
-        Err(BindingError::Python(PyValueError::new_err(message)))
+        Err(BindingError::value_error(format!(
+            "{name}: expected a URL such as s3://bucket/key among the paths, found local paths"
+        )))
     }
 }
 
@@ -131,8 +124,8 @@ pub(crate) fn shown_path(path: PathBuf) -> String {
 
 /// Refuses a URL as the path of an output.
 #[pyfunction]
-pub(crate) fn check_output(py: Python<'_>, path: PathBuf) -> Result<()> {
-    outputs::check_local(&path).map_err(|e| BindingError::error(py, e.to_string()))
+pub(crate) fn check_output(path: PathBuf) -> Result<()> {
+    outputs::check_local(&path).map_err(|e| BindingError::Text(e.to_string()))
 }
 
 /// Returns the URL of an object. `None` for a path.

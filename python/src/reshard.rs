@@ -1,10 +1,9 @@
 //! `tfseek.reshard`: writes a dataset again, with the rules of the command `tfseek reshard`.
 
 use crate::dataset::PyDataset;
-use crate::error::{BindingError, Result};
+use crate::error::Result;
 use crate::options::{Choice, KindOption, Seed, argument};
 use crate::reading::size_of;
-use crate::tfds;
 use crate::wait::{self, Progress, Unit};
 use crate::warning;
 use pyo3::Borrowed;
@@ -19,7 +18,6 @@ use tfseek_tools::reshard::{
     self as tools, OrderOptions, ReshardOptions, ReshardSet, ShardCount, SplitOptions,
 };
 use tfseek_tools::sizes;
-use tfseek_tools::{FetchReason, OutputConflict, ToolsError};
 
 /// A set: the split, its path, its shards, and the numbers of records and bytes.
 type Set = (Option<String>, OsString, Vec<OsString>, u64, u64);
@@ -62,32 +60,6 @@ pub(crate) fn size_argument(arguments: &Bound<'_, PyDict>, name: &str) -> Result
     Ok(size.map(|size| size.bytes(name)).transpose()?)
 }
 
-/// Returns the exception of a set that was not written.
-pub(crate) fn failure(py: Python<'_>, e: ToolsError) -> BindingError {
-    match e {
-        ToolsError::Error(e) => e.into(),
-        ToolsError::Tfds(e) => tfds::failure(py, &e),
-        ToolsError::Fetch(FetchReason::Name { .. } | FetchReason::NumbersInCondition)
-        | ToolsError::Options(_)
-        | ToolsError::Path { .. }
-        | ToolsError::Split(_)
-        | ToolsError::Task(_)
-        | ToolsError::Records { .. }
-        | ToolsError::OpenFiles { .. }
-        | ToolsError::NoFeature { .. }
-        | ToolsError::Conflict(OutputConflict::OtherSet { .. }) => {
-            PyValueError::new_err(e.to_string()).into()
-        }
-        ToolsError::Conflict(conflict @ OutputConflict::Exists { .. }) => {
-            BindingError::error(py, format!("{conflict} (force=True replaces it)"))
-        }
-        ToolsError::NoValue { .. } => {
-            BindingError::error(py, format!("{e} (missing=SPLIT puts such records into a split)"))
-        }
-        e => BindingError::error(py, e.to_string()),
-    }
-}
-
 /// Returns true if the files fit into 60 % of the memory, so that they may be mapped. `tfseek.reshard` calls
 /// it.
 #[pyfunction]
@@ -105,12 +77,8 @@ pub(crate) fn fits_memory(
 /// Returns the shards of the prepared data set that `out` is a copy of. `None` if it is none.
 /// `tfseek.reshard` calls it.
 #[pyfunction]
-pub(crate) fn prepared_shards(
-    py: Python<'_>,
-    paths: Vec<PathBuf>,
-    out: PathBuf,
-) -> Result<Option<Vec<OsString>>> {
-    let found = tools::prepared(&paths, &out).map_err(|e| failure(py, e))?;
+pub(crate) fn prepared_shards(paths: Vec<PathBuf>, out: PathBuf) -> Result<Option<Vec<OsString>>> {
+    let found = tools::prepared(&paths, &out)?;
     Ok(found.map(|source| source.shards().into_iter().map(OsString::from).collect()))
 }
 
@@ -140,8 +108,7 @@ pub(crate) fn reshard(
     }
     options.keep = argument(&arguments, "features")?;
     options.drop = argument(&arguments, "drop")?;
-    let Choice::<KindOption>(kind) = argument(&arguments, "kind")?;
-    options.kind = kind.given();
+    options.kind = argument::<Choice<KindOption>>(&arguments, "kind")?.0;
     let compression: Option<Choice<Compression>> = argument(&arguments, "compression")?;
     options.compression = compression.map(|choice| choice.0);
     options.members = size_argument(&arguments, "members")?;
@@ -151,13 +118,12 @@ pub(crate) fn reshard(
     options.force = argument(&arguments, "force")?;
     let prepared: Option<PathBuf> = argument(&arguments, "prepared")?;
     if let Some(folder) = prepared {
-        let found = tools::prepared(&[folder], &options.out).map_err(|e| failure(py, e))?;
-        options.prepared = found.map(Arc::new);
+        options.prepared = tools::prepared(&[folder], &options.out)?.map(Arc::new);
     }
     options.records = dataset.view_ids().map(|ids| ids.subset()).transpose()?;
     let opened = dataset.shared.dataset.clone();
     let progress = Progress::new(py, progress, "resharding", Unit::Bytes)?;
-    let (report, warning) = wait::run(py, progress, move |call| {
+    let (report, warning) = wait::run(py, progress, false, move |call| {
         let mut skipped = (0, None);
         if opened.damage() == Damage::Skip && options.decodes() {
             let among = options.records.take();
@@ -167,9 +133,8 @@ pub(crate) fn reshard(
             options.records = Some(decodes?);
         }
         let warning = skipped.1.map(|first| Warning::payloads_skipped(&first, skipped.0));
-        Ok((tools::reshard(&opened, &options, &call.of_writing()), warning))
+        Ok((tools::reshard(&opened, &options, &call.of_writing())?, warning))
     })?;
-    let report = report.map_err(|e| failure(py, e))?;
     warning::raise(py, warning.as_slice())?;
     let set = |set: ReshardSet| {
         let shards = set.shards.into_iter().map(OsString::from).collect();

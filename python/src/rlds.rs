@@ -4,15 +4,16 @@ use crate::dataset::PyDataset;
 use crate::error::Result;
 use crate::ids::Ids;
 use crate::memory::ArrayData;
-use crate::options::{Choice, ConditionText, KindOption};
+use crate::options::{Choice, ConditionText};
 use crate::shared::{OpenArguments, SharedDataset, is_remote};
-use crate::tfds::{Encoded, TfdsDecoder, TfdsFeatures, failure};
+use crate::tfds::{Encoded, TfdsDecoder, TfdsFeatures};
 use crate::wait::{self, Progress, Unit};
 use crate::warning::PyWarning;
 use ::numpy::PyReadonlyArray2;
 use pyo3::prelude::*;
 use std::path::PathBuf;
 use std::sync::Arc;
+use tfseek::example::MessageKind;
 use tfseek_rlds::{EpisodeOptions, Pad, Windows};
 use tfseek_tfds::{
     EpisodeWindows, Episodes, Offsets, StatisticsOptions, StatisticsStyle, StepStatistics, WindowOptions,
@@ -57,9 +58,8 @@ impl EpisodesCore {
         let progress = Progress::new(py, progress, "steps", Unit::Bytes)?;
         let shared = Arc::clone(&records.shared);
         let ids = records.view_ids();
-        let tree = features.shared();
-        let found = wait::run(py, progress, move |call| {
-            call.may_request(is_remote(&shared.dataset));
+        let tree = Arc::clone(&features.features);
+        let episodes = wait::run(py, progress, records.shared.is_remote, move |call| {
             let dataset = match &ids {
                 Some(ids) => shared.dataset.ranges(&ids.ranges())?,
                 None => shared.dataset.clone(),
@@ -70,15 +70,14 @@ impl EpisodesCore {
                 progress: Some(Arc::new(call.callback())),
                 ..EpisodeOptions::default()
             };
-            Ok(Episodes::new(&dataset, &tree, steps.as_deref(), &options))
+            Ok(Episodes::new(&dataset, &tree, steps.as_deref(), &options)?)
         })?;
-        let episodes = found.map_err(|e| failure(py, &e))?;
         let arguments = records.shared.arguments.clone_ref(py);
-        Ok(EpisodesCore { episodes, arguments, folder: features.folder_path() })
+        Ok(EpisodesCore { episodes, arguments, folder: features.folder.clone() })
     }
 
     fn __len__(&self) -> usize {
-        usize::try_from(self.episodes.steps().len()).unwrap_or(usize::MAX)
+        usize::try_from(self.episodes.steps().dataset().len()).unwrap_or(usize::MAX)
     }
 
     /// Number of steps of all episodes.
@@ -139,11 +138,10 @@ impl EpisodesCore {
         });
         let anchors = anchors.map(ranges_of);
         let mut options = WindowOptions { anchors, resized, names, ..WindowOptions::default() };
-        (options.pad, options.encoded) = (pad.0, encoded.into_pictures());
+        (options.pad, options.encoded) = (pad.0, encoded.0);
         let keys = keys.collect::<Vec<_>>();
-        let episodes = self.episodes.clone();
-        let made = py.detach(move || episodes.windows(keys, &options));
-        self.parts(py, made.map_err(|e| failure(py, &e))?, recipe)
+        let made = py.detach(|| self.episodes.windows(keys, &options))?;
+        self.parts(py, made, recipe)
     }
 
     /// Returns the episodes with steps that satisfy a condition, as int64.
@@ -155,14 +153,12 @@ impl EpisodesCore {
         condition: ConditionText,
         progress: Option<&Bound<'py, PyAny>>,
     ) -> Result<Bound<'py, PyAny>> {
-        let condition = features.get().shared().filter(&condition.parse()?)?;
+        let condition = features.get().features.filter(&condition.0.parse()?)?;
         let progress = Progress::new(py, progress, "columns", Unit::Bytes)?;
         let episodes = self.episodes.clone();
-        let found = wait::run(py, progress, move |call| {
-            call.may_request(is_remote(episodes.steps().dataset()));
-            Ok(episodes.select(&condition))
-        })?;
-        let found: Vec<i64> = found.map_err(|e| failure(py, &e))?.into_iter().map(u64::cast_signed).collect();
+        let requests = is_remote(episodes.steps().dataset());
+        let found = wait::run(py, progress, requests, move |_| Ok(episodes.select(&condition)?))?;
+        let found: Vec<i64> = found.into_iter().map(u64::cast_signed).collect();
         Ok(ArrayData::Int64(found.into()).flat(py)?)
     }
 
@@ -179,8 +175,8 @@ impl EpisodesCore {
         let progress = Progress::new(py, progress, "statistics", Unit::Records)?;
         let episodes = self.episodes.clone();
         let anchors = anchors.map(ranges_of);
-        let found = wait::run(py, progress, move |call| {
-            call.may_request(is_remote(episodes.steps().dataset()));
+        let requests = is_remote(episodes.steps().dataset());
+        let found = wait::run(py, progress, requests, move |call| {
             let options = StatisticsOptions {
                 anchors,
                 skip_nan,
@@ -188,16 +184,15 @@ impl EpisodesCore {
                 ..StatisticsOptions::default()
             };
             let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
-            Ok(episodes.statistics(&keys, &options))
+            Ok(episodes.statistics(&keys, &options)?)
         })?;
-        Ok(StatisticsCore(found.map_err(|e| failure(py, &e))?))
+        Ok(StatisticsCore(found))
     }
 
     /// Returns each step as a record. `recipe` is a function and its arguments that make them again.
     fn step_records(&self, py: Python<'_>, recipe: Py<PyAny>) -> Result<WindowParts> {
-        let episodes = self.episodes.clone();
-        let made = py.detach(move || episodes.step_records());
-        self.parts(py, made.map_err(|e| failure(py, &e))?, recipe)
+        let made = py.detach(|| self.episodes.step_records())?;
+        self.parts(py, made, recipe)
     }
 }
 
@@ -219,8 +214,7 @@ pub(crate) fn array_statistics(
             (name.as_str(), array.iter().copied().collect::<Vec<f64>>(), array.ncols())
         })
         .collect();
-    let found = py.detach(|| StepStatistics::of_arrays(arrays, skip_nan));
-    Ok(StatisticsCore(found.map_err(|e| failure(py, &e))?))
+    Ok(StatisticsCore(py.detach(|| StepStatistics::of_arrays(arrays, skip_nan))?))
 }
 
 /// Statistics of values over steps.
@@ -260,7 +254,8 @@ impl StatisticsCore {
 impl EpisodesCore {
     fn parts(&self, py: Python<'_>, made: EpisodeWindows, recipe: Py<PyAny>) -> Result<WindowParts> {
         let dataset = made.windows().dataset().clone();
-        let arguments = self.arguments.clone_ref(py).made_by(recipe.clone_ref(py), KindOption::Example);
+        let arguments =
+            self.arguments.clone_ref(py).made_by(recipe.clone_ref(py), Some(MessageKind::Example));
         let len = dataset.len();
         let shared = SharedDataset::new(dataset, Vec::new(), arguments);
         let records = PyDataset::selected(shared, Ids::all(len));

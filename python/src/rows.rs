@@ -2,7 +2,7 @@
 
 use crate::error::{BindingError, Result};
 use crate::example::PyExample;
-use crate::payload::RecordRef;
+use crate::payload::RecordPayload;
 use crate::sequence::PySequenceExample;
 use crate::wait::TimeSlice;
 use pyo3::prelude::*;
@@ -16,19 +16,17 @@ use tfseek::io::Region;
 pub(crate) enum PyPayload {
     /// Bytes owned by Python. They are borrowed, not copied.
     Python(PyBackedBytes),
-    /// A record. Its memory is shared, and its dataset and record number may be known.
-    Record(Region, Option<RecordRef>),
+    /// A record. Its memory is shared.
+    Record(RecordPayload),
 }
 
 impl PyPayload {
     pub(crate) fn from_python(from: &Bound<'_, PyAny>) -> Result<PyPayload> {
         if let Ok(example) = from.cast::<PyExample>() {
-            let example = example.get();
-            return Ok(PyPayload::Record(example.payload().clone(), example.record().cloned()));
+            return Ok(PyPayload::Record(example.get().0.clone()));
         }
         if let Ok(sequence) = from.cast::<PySequenceExample>() {
-            let sequence = sequence.get();
-            return Ok(PyPayload::Record(sequence.payload().clone(), sequence.record().cloned()));
+            return Ok(PyPayload::Record(sequence.get().0.clone()));
         }
         match from.extract::<PyBackedBytes>() {
             Ok(bytes) => Ok(PyPayload::Python(bytes)),
@@ -82,7 +80,7 @@ impl AsRef<[u8]> for PyPayload {
     fn as_ref(&self) -> &[u8] {
         match self {
             PyPayload::Python(bytes) => bytes,
-            PyPayload::Record(bytes, _) => bytes,
+            PyPayload::Record(record) => &record.bytes,
         }
     }
 }
@@ -94,7 +92,7 @@ impl Row for PyPayload {
 
     fn at(&self) -> At<'_> {
         match self {
-            PyPayload::Record(_, Some(record)) => record.at(),
+            PyPayload::Record(RecordPayload { record: Some(record), .. }) => record.at(),
             _ => At::NOWHERE,
         }
     }
@@ -102,7 +100,7 @@ impl Row for PyPayload {
     fn region(&self) -> Option<(&Region, usize)> {
         match self {
             PyPayload::Python(_) => None,
-            PyPayload::Record(region, _) => Some((region, 0)),
+            PyPayload::Record(record) => Some((&record.bytes, 0)),
         }
     }
 }

@@ -4,11 +4,11 @@
 //! the interpreter ends. It holds Rust objects only.
 
 use crate::dataset::PyDataset;
-use crate::error::{BindingError, Result, arrow_failure as failure, message};
+use crate::error::{BindingError, Result, message};
 use crate::foreign;
 use crate::ids::{self, Ids};
-use crate::options::{Choice, argument};
-use crate::part::PyPart;
+use crate::options::{Choice, argument, is_within};
+use crate::part::{self, PyPart};
 use crate::remote::StorageOptions;
 use crate::schema::PySchema;
 use crate::tfds_scan::NestedSpec;
@@ -21,20 +21,16 @@ use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyCapsule, PyDict};
-use std::path::PathBuf;
 use tfseek::error::Category;
-use tfseek::{Filter, Part, Verify};
+use tfseek::{Filter, Verify};
 use tfseek_arrow::{ByteStrings, Converter, Options, Scan, ScanReader, Tensors, c_stream, spec_of};
 use tfseek_tools::wildcards::matches;
 
 /// Returns the schema that reads the columns of an Arrow schema, the columns of text, the form of byte
 /// strings, and true if arrays are tensors.
 #[pyfunction]
-pub(crate) fn arrow_spec(
-    py: Python<'_>,
-    schema: &Bound<'_, PyAny>,
-) -> Result<(PySchema, Vec<String>, &'static str, bool)> {
-    let (schema, options) = spec_of(&foreign::arrow_schema(schema)?).map_err(|e| failure(py, e))?;
+pub(crate) fn arrow_spec(schema: &Bound<'_, PyAny>) -> Result<(PySchema, Vec<String>, &'static str, bool)> {
+    let (schema, options) = spec_of(&foreign::arrow_schema(schema)?)?;
     let bytes = match options.bytes {
         ByteStrings::View => "view",
         ByteStrings::Auto => "auto",
@@ -77,7 +73,7 @@ impl ScanSpec<'_> {
         }
     }
 
-    fn converter(&self, options: Options) -> std::result::Result<Converter, tfseek_arrow::Error> {
+    fn converter(&self, options: Options) -> Result<Converter, tfseek_arrow::Error> {
         match self {
             ScanSpec::Schema(schema) => Converter::new(schema.get().schema(), &options),
             ScanSpec::Nested(spec) => spec.get().converter(options),
@@ -94,7 +90,7 @@ enum TextColumns {
 
 impl TextColumns {
     /// Returns the names of the columns, some of `strings`.
-    fn named(self, py: Python<'_>, strings: &[&str]) -> Result<Vec<String>> {
+    fn named(self, strings: &[&str]) -> Result<Vec<String>> {
         let TextColumns::Named(patterns) = self else {
             let all = matches!(self, TextColumns::All(true));
             return Ok(strings.iter().filter(|_| all).map(|&name| name.to_owned()).collect());
@@ -110,7 +106,7 @@ impl TextColumns {
             if found.len() == before {
                 let reason =
                     format!("text: expected a column of byte strings that matches {pattern}, found none");
-                return Err(failure(py, tfseek_arrow::ErrorKind::Schema(reason.into()).into()));
+                return Err(tfseek_arrow::Error::from(tfseek_arrow::ErrorKind::Schema(reason.into())).into());
             }
         }
         Ok(found)
@@ -124,20 +120,14 @@ fn in_order(scan: &Scan, names: &[String], renamed: &[(String, String)]) -> Vec<
     let mut columns: Vec<String> = fields.map(|field| field.name().clone()).collect();
     columns.sort_by_key(|column| {
         let from = renamed.iter().find(|(_, to)| to == column).map_or(column.as_str(), |(from, _)| from);
-        let is_asked = |name: &String| {
-            name.strip_prefix(from).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        };
-        names.iter().position(is_asked)
+        names.iter().position(|name| is_within(name, from))
     });
     columns
 }
 
 /// Returns the scan of parts of shards, and true if they are objects.
 fn of_parts(parts: &[Py<PyPart>], storage: StorageOptions, converter: &Converter) -> Result<(Scan, bool)> {
-    let parts: Vec<Part> = parts.iter().map(|part| part.get().part().clone()).collect();
-    let shards: Vec<PathBuf> = parts.iter().map(|part| PathBuf::from(&*part.shard)).collect();
-    // An empty share needs no login.
-    let store = if shards.is_empty() { None } else { storage.store(&shards)? };
+    let (parts, store) = part::with_store(parts, storage)?;
     let scan = Scan::of_parts(parts, converter);
     Ok(match store {
         Some(store) => (scan.store(store), true),
@@ -244,10 +234,10 @@ impl ScanCore {
             let is_list = spec.is_list(&from);
             options = if is_list { options.rename_list(from, to) } else { options.rename(from, to) };
         }
-        let strings = spec.converter(options.clone()).map_err(|e| failure(py, e))?;
-        let text = argument::<TextColumns>(arguments, "text")?.named(py, &strings.byte_strings())?;
+        let strings = spec.converter(options.clone())?;
+        let text = argument::<TextColumns>(arguments, "text")?.named(&strings.byte_strings())?;
         let options = text.iter().fold(options, |options, column| options.text(column));
-        let converter = spec.converter(options).map_err(|e| failure(py, e))?;
+        let converter = spec.converter(options)?;
         let inferred = argument(arguments, "inferred")?;
         let mut record_bytes = None;
         let parts: Option<Vec<Py<PyPart>>> = argument(arguments, "parts")?;
@@ -266,13 +256,13 @@ impl ScanCore {
         if let Some(names) = argument::<Option<Vec<String>>>(arguments, "columns")? {
             let renamed = argument::<Vec<(String, String)>>(arguments, "rename")?;
             let columns = in_order(&scan, &names, &renamed);
-            scan = scan.project(&columns).map_err(|e| failure(py, e))?;
+            scan = scan.project(&columns)?;
         }
         if let Some(condition) = argument::<Option<String>>(arguments, "where")? {
             scan = scan.filter(spec.named(condition.parse()?)?);
         }
         if let Some(column) = argument::<Option<String>>(arguments, "record")? {
-            scan = scan.record(&column).map_err(|e| failure(py, e))?;
+            scan = scan.record(&column)?;
         }
         if let Some(rows) = argument::<Option<usize>>(arguments, "batch_rows")? {
             scan = scan.batch_rows(rows);
@@ -297,13 +287,13 @@ impl ScanCore {
     }
 
     /// Returns the scan of these columns, and of the record numbers.
-    fn project(&self, py: Python<'_>, columns: Vec<String>) -> Result<ScanCore> {
-        Ok(self.with(self.scan.project(&columns).map_err(|e| failure(py, e))?))
+    fn project(&self, columns: Vec<String>) -> Result<ScanCore> {
+        Ok(self.with(self.scan.project(&columns)?))
     }
 
     /// Returns the scan of the records at positions `start..stop`.
-    fn slice(&self, py: Python<'_>, start: u64, stop: u64) -> Result<ScanCore> {
-        Ok(self.with(self.scan.slice(start..stop).map_err(|e| failure(py, e))?))
+    fn slice(&self, start: u64, stop: u64) -> Result<ScanCore> {
+        Ok(self.with(self.scan.slice(start..stop)?))
     }
 
     /// Returns the scan of the records with these numbers: little-endian integers of 64 bits.
@@ -316,12 +306,7 @@ impl ScanCore {
     /// Returns the scan of column files in place of records, if each column has one.
     fn over_columns(&self, py: Python<'_>) -> Result<Option<ScanCore>> {
         let scan = self.scan.clone();
-        let requests = self.requests;
-        let found = wait::run(py, None, move |call| {
-            call.may_request(requests);
-            Ok(scan.over_columns())
-        })?
-        .map_err(|e| failure(py, e))?;
+        let found = wait::run(py, None, self.requests, move |_| Ok(scan.over_columns()?))?;
         Ok(found.map(|scan| self.with(scan)))
     }
 
@@ -340,7 +325,7 @@ impl ScanCore {
     /// Returns the schema as a capsule of Arrow's C interface.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyCapsule>> {
         let schema = FFI_ArrowSchema::try_from(&**self.scan.schema());
-        let schema = schema.map_err(|e| BindingError::error(py, e.to_string()))?;
+        let schema = schema.map_err(|e| BindingError::Text(e.to_string()))?;
         Ok(PyCapsule::new_with_value(py, schema, c"arrow_schema")?)
     }
 
@@ -355,15 +340,12 @@ impl ScanCore {
     ) -> Result<Bound<'py, PyCapsule>> {
         drop(requested_schema);
         let scan = self.scan.clone();
-        let requests = self.requests;
-        let reader = wait::run(py, None, move |call| {
-            call.may_request(requests);
-            let mut reader = scan.reader();
+        let reader = wait::run(py, None, self.requests, move |_| {
+            let mut reader = scan.reader()?;
             // Warnings about names are the first batch's.
-            reader.iter_mut().for_each(ScanReader::peek);
+            reader.peek();
             Ok(reader)
-        })?
-        .map_err(|e| failure(py, e))?;
+        })?;
         warning::raise(py, reader.warnings())?;
         let reader = WordedReader { reader, inferred: self.inferred };
         Ok(PyCapsule::new_with_value(py, c_stream(reader), c"arrow_array_stream")?)

@@ -267,7 +267,7 @@ fn infer<'py>(
     wait::shown(progress, |progress| {
         // Three phases of equal length: collect the payloads, guess their message type, infer their features.
         let total = payloads.len().ok().map(|len| len as u64);
-        let collected = |count: u64| progress.map_or(Ok(()), |progress| progress.report(count / 3, total));
+        let collected = |count: u64| Progress::report(progress, count / 3, total);
         collected(0)?;
         let payloads = PyPayload::all_reported(payloads, collected)?;
         let total = payloads.len() as u64;

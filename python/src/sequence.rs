@@ -7,15 +7,15 @@ use crate::headroom::{self, Headroom};
 use crate::hooks;
 use crate::memory::ArrayData;
 use crate::options::FeatureName;
-use crate::payload::RecordRef;
-use crate::{numpy, text};
+use crate::payload::RecordPayload;
+use crate::text;
 use pyo3::exceptions::PyKeyError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict, PyList};
 use tfseek::io::Region;
-use tfseek::{Error, FeatureBuf, SequenceExampleBuf};
+use tfseek::{FeatureBuf, SequenceExampleBuf};
 
 /// Bytes of an array with one value.
 const ARRAY: usize = 256;
@@ -29,24 +29,7 @@ const ARRAY: usize = 256;
 /// ``record["tokens"]`` is the feature list or the context feature with this name. A name of both is a
 /// ``KeyError``.
 #[pyclass(frozen, module = "tfseek", name = "SequenceExample", mapping)]
-pub(crate) struct PySequenceExample {
-    payload: Region,
-    record: Option<RecordRef>,
-}
-
-impl PySequenceExample {
-    pub(crate) fn of(payload: Region, record: Option<RecordRef>) -> PySequenceExample {
-        PySequenceExample { payload, record }
-    }
-
-    pub(crate) fn payload(&self) -> &Region {
-        &self.payload
-    }
-
-    pub(crate) fn record(&self) -> Option<&RecordRef> {
-        self.record.as_ref()
-    }
-}
+pub(crate) struct PySequenceExample(pub(crate) RecordPayload);
 
 #[pymethods]
 impl PySequenceExample {
@@ -73,26 +56,26 @@ impl PySequenceExample {
                 message.feature_lists.insert(name, steps);
             }
         }
-        Ok(PySequenceExample::of(message.encode()?.into(), None))
+        Ok(PySequenceExample(RecordPayload { bytes: message.encode()?.into(), record: None }))
     }
 
     /// Returns the SequenceExample with these bytes.
     #[staticmethod]
     fn from_bytes(payload: PyBackedBytes) -> PySequenceExample {
-        PySequenceExample::of(Region::new(payload), None)
+        PySequenceExample(RecordPayload { bytes: Region::new(payload), record: None })
     }
 
     /// The context features, as an :class:`Example` whose bytes are those of the whole record.
     #[getter]
     fn context(&self) -> PyExample {
         // Field 1 is the first map in both messages: the context here, the features in an Example.
-        PyExample::of(self.payload.clone(), self.record.clone())
+        PyExample(self.0.clone())
     }
 
     /// The feature lists: a mapping from names to lists with one array per step.
     #[getter]
     fn feature_lists(&self) -> PyFeatureLists {
-        PyFeatureLists { payload: self.payload.clone(), record: self.record.clone() }
+        PyFeatureLists(self.0.clone())
     }
 
     /// Returns the context feature, as an array, or the feature list, as a list of arrays, with this name.
@@ -158,12 +141,12 @@ impl PySequenceExample {
     /// The payload as a read-only uint8 array that shares its memory.
     #[getter]
     fn raw<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
-        Ok(ArrayData::Region(self.payload.clone()).flat(py)?)
+        Ok(ArrayData::Region(self.0.bytes.clone()).flat(py)?)
     }
 
     /// Returns the payload: the bytes as they are in the file.
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        headroom::bytes(py, &self.payload)
+        headroom::bytes(py, &self.0.bytes)
     }
 
     fn __bytes__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
@@ -171,11 +154,11 @@ impl PySequenceExample {
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
-        other.cast::<PySequenceExample>().is_ok_and(|other| *other.get().payload == *self.payload)
+        other.cast::<PySequenceExample>().is_ok_and(|other| *other.get().0.bytes == *self.0.bytes)
     }
 
     fn __hash__(&self) -> u64 {
-        tfseek::crc::crc32c(&self.payload).into()
+        tfseek::crc::crc32c(&self.0.bytes).into()
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
@@ -201,73 +184,59 @@ impl PySequenceExample {
 
 /// The feature lists of a :class:`SequenceExample`: a mapping from names to lists of arrays.
 #[pyclass(frozen, module = "tfseek", name = "FeatureLists", mapping)]
-pub(crate) struct PyFeatureLists {
-    payload: Region,
-    record: Option<RecordRef>,
-}
+pub(crate) struct PyFeatureLists(RecordPayload);
 
 impl PyFeatureLists {
     fn view(&self) -> tfseek::SequenceExample<'_> {
-        tfseek::SequenceExample::new(&self.payload)
-    }
-
-    fn located(&self, e: Error) -> Error {
-        match &self.record {
-            Some(record) => record.locate(e),
-            None => e,
-        }
+        tfseek::SequenceExample::new(&self.0.bytes)
     }
 
     /// Returns the distinct names, sorted.
-    fn names(&self) -> Result<Vec<String>> {
-        let entries = self.view().feature_lists().map(|entry| entry.map(|(name, _)| name.to_owned()));
-        let mut names = entries.collect::<tfseek::Result<Vec<_>>>().map_err(|e| self.located(e))?;
-        names.sort();
+    fn sorted(&self) -> tfseek::Result<Vec<&str>> {
+        let names = self.view().feature_lists().map(|entry| entry.map(|(name, _)| name));
+        let mut names = names.collect::<tfseek::Result<Vec<_>>>()?;
+        names.sort_unstable();
         names.dedup();
         Ok(names)
     }
 
+    fn names(&self) -> Result<Vec<String>> {
+        let names = self.sorted().map_err(|e| self.0.locate(e))?;
+        Ok(names.into_iter().map(str::to_owned).collect())
+    }
+
     /// Returns the distinct names, sorted, with their lists.
     fn entries(&self) -> tfseek::Result<Vec<(&str, tfseek::example::FeatureList<'_>)>> {
-        let mut names = self
-            .view()
-            .feature_lists()
-            .map(|entry| entry.map(|(name, _)| name))
-            .collect::<tfseek::Result<Vec<_>>>()?;
-        names.sort_unstable();
-        names.dedup();
-        let found =
-            names.into_iter().map(|name| Ok(self.view().feature_list(name)?.map(|list| (name, list))));
+        let found = self
+            .sorted()?
+            .into_iter()
+            .map(|name| Ok(self.view().feature_list(name)?.map(|list| (name, list))));
         found.filter_map(Result::transpose).collect()
     }
 
     fn has(&self, key: &str) -> Result<bool> {
-        Ok(self.view().feature_list(key).map_err(|e| self.located(e))?.is_some())
+        Ok(self.view().feature_list(key).map_err(|e| self.0.locate(e))?.is_some())
     }
 
     fn decoded<'py>(&self, py: Python<'py>, copy: bool) -> Result<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         for name in self.names()? {
-            let Some(list) = self.find(py, &name)? else { continue };
-            if copy {
-                for (k, step) in list.iter().enumerate() {
-                    if !step.is_none() {
-                        list.set_item(k, numpy::copied(&step)?)?;
-                    }
-                }
+            if let Some(list) = self.find(py, &name, copy)? {
+                dict.set_item(name, list)?;
             }
-            dict.set_item(name, list)?;
         }
         Ok(dict)
     }
 
-    fn find<'py>(&self, py: Python<'py>, key: &str) -> Result<Option<Bound<'py, PyList>>> {
-        let Some(list) = self.view().feature_list(key).map_err(|e| self.located(e))? else { return Ok(None) };
+    fn find<'py>(&self, py: Python<'py>, key: &str, copy: bool) -> Result<Option<Bound<'py, PyList>>> {
+        let Some(list) = self.view().feature_list(key).map_err(|e| self.0.locate(e))? else {
+            return Ok(None);
+        };
         let mut steps = headroom::room(list.len())?;
         let mut headroom = Headroom::default();
         for step in list.iter() {
             headroom.take(ARRAY)?;
-            steps.push(feature::array(py, step, &self.payload)?);
+            steps.push(feature::array(py, step, &self.0.bytes, copy)?);
         }
         Ok(Some(headroom::list(py, steps)?))
     }
@@ -276,7 +245,7 @@ impl PyFeatureLists {
 #[pymethods]
 impl PyFeatureLists {
     fn __getitem__<'py>(&self, py: Python<'py>, key: FeatureName) -> Result<Bound<'py, PyList>> {
-        match self.find(py, &key)? {
+        match self.find(py, &key, false)? {
             Some(found) => Ok(found),
             None => Err(PyKeyError::new_err(text::no_such_name("feature list", &key, self.names()?)).into()),
         }
@@ -290,15 +259,12 @@ impl PyFeatureLists {
         key: FeatureName,
         default: Option<Bound<'py, PyAny>>,
     ) -> Result<Bound<'py, PyAny>> {
-        let found = self.find(py, &key)?.map(Bound::into_any);
+        let found = self.find(py, &key, false)?.map(Bound::into_any);
         Ok(found.or(default).unwrap_or_else(|| py.None().into_bound(py)))
     }
 
     fn __contains__(&self, key: &Bound<'_, PyAny>) -> Result<bool> {
-        match key.extract::<FeatureName>() {
-            Ok(key) => self.has(&key),
-            Err(_) => Ok(false),
-        }
+        key.extract::<FeatureName>().map_or(Ok(false), |key| self.has(&key))
     }
 
     fn __len__(&self) -> Result<usize> {

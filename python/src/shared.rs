@@ -4,7 +4,7 @@ use crate::error::{Result, raised};
 use crate::example::PyExample;
 use crate::headroom;
 use crate::options::KindOption;
-use crate::payload::{self, RecordRef};
+use crate::payload::{self, RecordPayload, RecordRef};
 use crate::remote;
 use crate::sequence::PySequenceExample;
 use crate::wait::{self, TimeSlice};
@@ -19,14 +19,14 @@ use tfseek::{ErrorKind, Mapped, Record, SequenceExample, Warning};
 
 /// The arguments of `open`, kept for `pickle` and `repr`.
 pub(crate) struct OpenArguments {
-    paths: Vec<PathBuf>,
+    pub(crate) paths: Vec<PathBuf>,
     /// All but `storage_options`, and the protocol in place of a filesystem.
     arguments: Py<PyDict>,
     /// Names of the storage options.
-    storage: Vec<String>,
+    pub(crate) storage: Vec<String>,
     pub(crate) kind: KindOption,
     /// A function and its arguments that make the records again, if they are not the records of files.
-    recipe: Option<Py<PyAny>>,
+    pub(crate) recipe: Option<Py<PyAny>>,
 }
 
 impl OpenArguments {
@@ -42,19 +42,6 @@ impl OpenArguments {
     /// Returns the arguments of records that are made of the records of files.
     pub(crate) fn made_by(self, recipe: Py<PyAny>, kind: KindOption) -> OpenArguments {
         OpenArguments { recipe: Some(recipe), kind, ..self }
-    }
-
-    /// Returns the function and its arguments that make the records again. `None` for the records of files.
-    pub(crate) fn recipe<'py>(&self, py: Python<'py>) -> Option<&Bound<'py, PyAny>> {
-        self.recipe.as_ref().map(|recipe| recipe.bind(py))
-    }
-
-    pub(crate) fn paths(&self) -> &[PathBuf] {
-        &self.paths
-    }
-
-    pub(crate) fn storage(&self) -> &[String] {
-        &self.storage
     }
 
     /// Returns the protocol of the argument `filesystem`.
@@ -112,7 +99,7 @@ impl SharedDataset {
         columns: Vec<DatasetColumn>,
         arguments: OpenArguments,
     ) -> SharedDataset {
-        let kind = arguments.kind.given().map_or_else(OnceLock::new, OnceLock::from);
+        let kind = arguments.kind.map_or_else(OnceLock::new, OnceLock::from);
         SharedDataset {
             mapped: Mapped::from_dataset(&dataset),
             is_remote: is_remote(&dataset),
@@ -133,26 +120,19 @@ impl SharedDataset {
     /// an error.
     pub(crate) fn kind(&self) -> MessageKind {
         // The cell is not locked during the guess, which a signal may leave to another thread.
-        self.known_kind().unwrap_or_else(|| {
+        self.kind.get().copied().unwrap_or_else(|| {
             let guess = tfseek_tools::guess_kind(&self.dataset, 0..self.dataset.len());
             *self.kind.get_or_init(|| guess)
         })
     }
 
-    /// Returns the kind of the records, if it was given or guessed before.
-    pub(crate) fn known_kind(&self) -> Option<MessageKind> {
-        self.kind.get().copied()
-    }
-
     /// Does the same as [`kind`](SharedDataset::kind), without the GIL.
     pub(crate) fn detached_kind(self: &Arc<Self>, py: Python<'_>) -> Result<MessageKind> {
-        match self.known_kind() {
-            Some(known) => Ok(known),
-            None => {
-                let shared = Arc::clone(self);
-                wait::detached(py, self.is_remote, move || Ok(shared.kind()))
-            }
+        if let Some(known) = self.kind.get() {
+            return Ok(*known);
         }
+        let shared = Arc::clone(self);
+        wait::detached(py, self.is_remote, move || Ok(shared.kind()))
     }
 
     /// Returns the payload of record `i`, as part of the map or read into new memory.
@@ -205,17 +185,19 @@ impl SharedDataset {
         }
     }
 
+    /// Returns the length of a record's payload from the index.
+    pub(crate) fn payload_len(&self, i: u64) -> tfseek::Result<u64> {
+        let (shard, record) = self.dataset.shard_of(i)?;
+        Ok(self.dataset.index(shard)?.locate(record)?.payload_len)
+    }
+
     /// Returns the first of these records, as many as are requested together.
     fn requested<'a>(&self, ids: &'a [u64]) -> &'a [u64] {
-        let len = |&i: &u64| {
-            let (shard, record) = self.dataset.shard_of(i)?;
-            Ok::<_, tfseek::Error>(self.dataset.index(shard)?.locate(record)?.payload_len)
-        };
         let mut left = REQUESTED_BYTES;
         // A record that cannot be located is an error when it is read.
         let fits = |i: &&u64| {
             let has_room = left > 0;
-            left = left.saturating_sub(len(i).unwrap_or(0));
+            left = left.saturating_sub(self.payload_len(**i).unwrap_or(0));
             has_room
         };
         let count = ids.iter().take_while(fits).count();
@@ -224,30 +206,29 @@ impl SharedDataset {
 
     /// Returns a record as a Python object.
     pub(crate) fn item<'py>(&self, py: Python<'py>, i: u64, payload: Region) -> PyResult<Bound<'py, PyAny>> {
-        item(py, self.kind(), payload, || RecordRef::in_dataset(self.dataset.clone(), i))
+        let kind = self.kind();
+        // Bytes do not share their dataset with other threads.
+        if kind == MessageKind::Other {
+            return Ok(headroom::bytes(py, &payload)?.into_any());
+        }
+        let record = Some(RecordRef::Dataset { dataset: self.dataset.clone(), i });
+        item(py, kind, RecordPayload { bytes: payload, record })
     }
 }
 
 /// Returns a record of a kind as a Python object. An Example with feature lists is refused.
-pub(crate) fn item(
-    py: Python<'_>,
-    kind: MessageKind,
-    payload: Region,
-    record: impl FnOnce() -> RecordRef,
-) -> PyResult<Bound<'_, PyAny>> {
+pub(crate) fn item(py: Python<'_>, kind: MessageKind, found: RecordPayload) -> PyResult<Bound<'_, PyAny>> {
     // A guess from the first records, or a mistake of the caller.
     if kind == MessageKind::Example
-        && SequenceExample::new(&payload).has_feature_lists()
-        && let Err(e) = kind.check(&payload)
+        && SequenceExample::new(&found.bytes).has_feature_lists()
+        && let Err(e) = kind.check(&found.bytes)
     {
-        return Err(raised(py, &record().locate(e)));
+        return Err(raised(py, &found.locate(e)));
     }
     Ok(match kind {
-        MessageKind::Example => Bound::new(py, PyExample::of(payload, Some(record())))?.into_any(),
-        MessageKind::SequenceExample => {
-            Bound::new(py, PySequenceExample::of(payload, Some(record())))?.into_any()
-        }
-        MessageKind::Other => headroom::bytes(py, &payload)?.into_any(),
+        MessageKind::Example => Bound::new(py, PyExample(found))?.into_any(),
+        MessageKind::SequenceExample => Bound::new(py, PySequenceExample(found))?.into_any(),
+        MessageKind::Other => headroom::bytes(py, &found.bytes)?.into_any(),
     })
 }
 

@@ -5,7 +5,7 @@ use crate::error::{BindingError, Result};
 use crate::options::{Choice, KindOption, Seed, argument};
 use crate::reading::{self, Resolved, bytes_of};
 use crate::remote::{StorageOptions, check_output};
-use crate::shared::is_remote;
+use crate::value;
 use crate::wait::{self, CallState, Progress, Unit};
 use crate::warning;
 use pyo3::prelude::*;
@@ -22,19 +22,6 @@ use tfseek::{Damage, Dataset, DatasetOptions, Error};
 use tfseek_tools::ToolsError;
 use tfseek_tools::stats::{Statistics, StatsOptions, TableStyle};
 
-/// Writes saved statistics to a file as the command does: whole or not at all, with the mode of an existing
-/// file, and to the target of a link.
-#[pyfunction]
-pub(crate) fn save_stats(py: Python<'_>, path: PathBuf, saved: &str) -> Result<()> {
-    check_output(py, path.clone())?;
-    py.detach(|| {
-        let mut output = Output::open(&path, Existing::Replace)?;
-        output.write_all(saved.as_bytes())?;
-        output.commit()
-    })
-    .map_err(|e| Error::from(e).in_file(&path).into())
-}
-
 /// Source of the records.
 #[derive(FromPyObject)]
 pub(crate) enum StatsInput<'py> {
@@ -42,35 +29,58 @@ pub(crate) enum StatsInput<'py> {
     Paths(Vec<OsString>),
 }
 
-/// A name of a feature that no record has, and the nearest one that a record has.
-type Absent = (String, Option<String>);
-
-/// Statistics that were found. Their sketches are written as text when they are saved.
+/// Statistics that were found. Their sketches are written as text when they are saved or pickled.
 #[pyclass(frozen, module = "tfseek._tfseek")]
 pub(crate) struct FoundStatistics(Statistics);
 
 #[pymethods]
 impl FoundStatistics {
-    /// Returns the text to save.
-    fn saved(&self, py: Python<'_>) -> String {
-        py.detach(|| self.0.save())
+    /// Reads the text of a pickle.
+    #[new]
+    fn new(py: Python<'_>, saved: &str) -> Result<FoundStatistics> {
+        let found = py.detach(|| Statistics::from_saved(saved));
+        found.map(FoundStatistics).map_err(|e| BindingError::Text(e.to_string()))
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, FoundStatistics>) -> (Bound<'py, PyAny>, (String,)) {
+        let found = slf.get();
+        (slf.get_type().into_any(), (slf.py().detach(|| found.0.save()),))
+    }
+
+    /// Returns the statistics. `make` is called with each dict of fields.
+    fn fields<'py>(&self, make: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let report = make.py().detach(|| self.0.report());
+        value::object(make, report)
+    }
+
+    /// Writes the statistics to a file as the command does: whole or not at all, with the mode of an existing
+    /// file, and to the target of a link.
+    fn save(&self, py: Python<'_>, path: PathBuf) -> Result<()> {
+        check_output(path.clone())?;
+        py.detach(|| {
+            let saved = self.0.save();
+            let mut output = Output::open(&path, Existing::Replace)?;
+            output.write_all(saved.as_bytes())?;
+            output.commit()
+        })
+        .map_err(|e| Error::from(e).in_file(&path).into())
     }
 
     /// Returns the statistics as HTML for a notebook.
-    fn html(&self, py: Python<'_>) -> Option<String> {
-        py.detach(|| tfseek_view::stats_html(&self.0.json()))
+    fn html(&self, py: Python<'_>) -> String {
+        py.detach(|| tfseek_view::stats_html(&self.0))
     }
 }
 
-/// Returns statistics as JSON, as a table, and with their sketches, and the names among `features` that no
-/// record has. `arguments` contains the other arguments of `tfseek.stats`.
+/// Returns statistics as a table and with their sketches, and raises warnings about names among `features`
+/// that no record has. `arguments` contains the other arguments of `tfseek.stats`.
 #[pyfunction]
 pub(crate) fn stats(
     py: Python<'_>,
     source: StatsInput<'_>,
     arguments: &Bound<'_, PyDict>,
     progress: Option<&Bound<'_, PyAny>>,
-) -> Result<(String, String, FoundStatistics, Vec<Absent>)> {
+) -> Result<(String, FoundStatistics)> {
     let features: Vec<String> = argument(arguments, "features")?;
     let by: Option<String> = argument(arguments, "by")?;
     let Choice::<KindOption>(kind) = argument(arguments, "kind")?;
@@ -82,7 +92,7 @@ pub(crate) fn stats(
     let options = StatsOptions {
         features: features.clone(),
         by: by.clone(),
-        kind: kind.given(),
+        kind,
         damage,
         memory: argument::<Option<u64>>(arguments, "memory")?.unwrap_or(defaults.memory),
         threads: argument(arguments, "threads")?,
@@ -96,8 +106,7 @@ pub(crate) fn stats(
             let ids = (!ds.ids.is_all(dataset.len())).then(|| ds.ids.iter().collect::<Vec<u64>>());
             let len = ds.ids.len();
             let progress = Progress::new(py, progress, "reading", Unit::Records)?;
-            wait::run(py, progress, move |call| {
-                call.may_request(is_remote(&dataset));
+            wait::run(py, progress, ds.shared.is_remote, move |call| {
                 call.expect(Some(sample.map_or(len, |(n, _)| n.min(len))));
                 Ok(of_dataset(&options, (&dataset, ids.as_deref()), sample, &call.callback()))
             })
@@ -105,12 +114,13 @@ pub(crate) fn stats(
         StatsInput::Paths(paths) => {
             let progress = Progress::new(py, progress, "reading", Unit::Bytes)?;
             let resolved = reading::resolve(py, paths, false, storage)?;
-            wait::run(py, progress, move |call| of_paths(&options, resolved, sample, call))
+            let requests = resolved.1.is_some();
+            wait::run(py, progress, requests, move |call| of_paths(&options, resolved, sample, call))
         }
     }?;
     let refused = |e| match e {
         ToolsError::Error(e) => e.into(),
-        e => BindingError::error(py, e.to_string()),
+        e => BindingError::Text(e.to_string()),
     };
     let stats = stats.map_err(refused)?;
     if is_paths {
@@ -120,15 +130,14 @@ pub(crate) fn stats(
         && let Err(near) = stats.check_feature(by)
     {
         let near = near.map_or_else(String::new, |near| format!("; the nearest name is {near:?}"));
-        return Err(BindingError::error(py, format!("by: no record has the feature {by:?}{near}")));
+        return Err(BindingError::Text(format!("by: no record has the feature {by:?}{near}")));
     }
-    let names = features.into_iter().filter(|name| !name.contains(['*', '?']));
-    let absent = names.filter_map(|name| {
-        let near = stats.check_feature(&name).err()?.map(str::to_owned);
-        Some((name, near))
-    });
-    let absent = absent.collect();
-    Ok((stats.json(), stats.table(&TableStyle::default()), FoundStatistics(stats), absent))
+    for name in features.iter().filter(|name| !name.contains(['*', '?'])) {
+        if let Err(near) = stats.check_feature(name) {
+            warning::raise_absent(py, name, near)?;
+        }
+    }
+    Ok((stats.table(&TableStyle::default()), FoundStatistics(stats)))
 }
 
 fn of_dataset(
@@ -149,7 +158,6 @@ fn of_paths(
     sample: Option<(u64, u64)>,
     call: &Arc<CallState>,
 ) -> Result<Result<Statistics, ToolsError>> {
-    call.may_request(store.is_some());
     call.expect(bytes_of(&paths));
     let report = call.callback();
     if sample.is_some() {

@@ -7,15 +7,15 @@
 use crate::error::{BindingError, Result};
 use crate::headroom;
 use crate::options::{Choice, KindOption, Seed, argument};
-use crate::part::PyPart;
-use crate::payload::{self, RecordRef};
+use crate::part::{self, PyPart};
+use crate::payload::{self, RecordPayload, RecordRef};
 use crate::reading;
 use crate::remote::{StorageOptions, shown};
 use crate::rows::PyPayload;
 use crate::schema::PySchema;
 use crate::shared;
 use crate::strings::BytesAs;
-use crate::wait::{self, SIGNAL_INTERVAL, TimeSlice};
+use crate::wait::{self, SIGNAL_INTERVAL, TimeSlice, locked};
 use crate::warning::{self, PyWarning};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -25,10 +25,9 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 use tfseek::example::{KindGuess, MessageKind};
-use tfseek::io::Region;
 use tfseek::stream::{Stream, StreamOptions};
 use tfseek::{BatchParser, Compression, Damage, Error, Part, Record, Tail, Verify};
 use tfseek_tools::sample::Reservoir;
@@ -48,8 +47,6 @@ struct Source {
     options: StreamOptions,
     /// Kind of the records. The first iteration guesses it if it is not given.
     kind: OnceLock<MessageKind>,
-    /// True if records may have to be requested from a store.
-    is_remote: bool,
     warnings: Mutex<StreamWarnings>,
 }
 
@@ -62,23 +59,14 @@ struct StreamWarnings {
 }
 
 impl Source {
-    fn new(
-        paths: Vec<Arc<Path>>,
-        parts: Option<Vec<Part>>,
-        options: StreamOptions,
-        kind: OnceLock<MessageKind>,
-    ) -> Source {
-        let is_remote = options.store.is_some();
-        Source { paths, parts, options, kind, is_remote, warnings: Mutex::default() }
-    }
-
-    fn warnings(&self) -> MutexGuard<'_, StreamWarnings> {
-        self.warnings.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Returns true if records may have to be requested from a store.
+    fn is_remote(&self) -> bool {
+        self.options.store.is_some()
     }
 
     /// Adds the warnings of a file that was read.
     fn add_warnings(&self, of: &Stream) {
-        let mut warnings = self.warnings();
+        let mut warnings = locked(&self.warnings);
         for warning in of.warnings() {
             if !warnings.found.contains(warning) {
                 warnings.found.push(warning.clone());
@@ -89,7 +77,7 @@ impl Source {
     /// Raises the warnings that were not raised before.
     fn raise_warnings(&self, py: Python<'_>) -> Result<()> {
         let new = {
-            let mut warnings = self.warnings();
+            let mut warnings = locked(&self.warnings);
             let from = warnings.raised;
             let found = warnings.found.len();
             warnings.raised = found;
@@ -123,22 +111,24 @@ impl StreamCore {
         let max_record = max_record.unwrap_or(default.max_record);
         let storage = StorageOptions::take(arguments)?;
         let options = StreamOptions { compression, verify, tail, damage, max_record, ..default };
-        let kind = kind.given().map_or_else(OnceLock::new, OnceLock::from);
-        if let Some(parts) = parts {
-            let parts: Vec<Part> = parts.iter().map(|part| part.get().part().clone()).collect();
-            let paths: Vec<PathBuf> = parts.iter().map(|part| PathBuf::from(&*part.shard)).collect();
-            // An empty share needs no login.
-            let store = if paths.is_empty() { None } else { storage.store(&paths)? };
-            let paths = paths.iter().map(|path| PathBuf::from(shown(path)).into()).collect();
-            let source = Source::new(paths, Some(parts), StreamOptions { store, ..options }, kind);
-            return Ok(StreamCore { source: Arc::new(source) });
-        }
-        let ((paths, store), found) = reading::resolve_with_warnings(py, paths, false, storage)?;
-        // The caller of this constructor raises them.
-        let warnings = StreamWarnings { raised: found.len(), found };
-        let paths = paths.into_iter().map(Arc::from).collect();
-        let source = Source::new(paths, None, StreamOptions { store, ..options }, kind);
-        *source.warnings() = warnings;
+        let mut warnings = StreamWarnings::default();
+        let (paths, parts, store) = if let Some(parts) = parts {
+            let (parts, store) = part::with_store(&parts, storage)?;
+            let paths = parts.iter().map(|part| PathBuf::from(shown(Path::new(&*part.shard))));
+            (paths.collect(), Some(parts), store)
+        } else {
+            let ((paths, store), found) = reading::resolve_with_warnings(py, paths, false, storage)?;
+            // The caller of this constructor raises them.
+            warnings = StreamWarnings { raised: found.len(), found };
+            (paths, None, store)
+        };
+        let source = Source {
+            paths: paths.into_iter().map(Arc::from).collect(),
+            parts,
+            options: StreamOptions { store, ..options },
+            kind: kind.map_or_else(OnceLock::new, OnceLock::from),
+            warnings: Mutex::new(warnings),
+        };
         Ok(StreamCore { source: Arc::new(source) })
     }
 
@@ -177,9 +167,8 @@ impl StreamCore {
             reservoir: Reservoir::new(n, seed.0),
         };
         let mut more = n > 0;
-        if self.source.is_remote {
-            drawing = wait::run(py, None, move |call| {
-                call.may_request(true);
+        if self.source.is_remote() {
+            drawing = wait::run(py, None, true, move |call| {
                 let report = call.callback();
                 while more && report(0).is_continue() {
                     more = drawing.slice()?;
@@ -187,7 +176,7 @@ impl StreamCore {
                 Ok(drawing)
             })?;
         }
-        while more && !self.source.is_remote {
+        while more && !self.source.is_remote() {
             py.check_signals()?;
             more = py.detach(|| drawing.slice())?;
         }
@@ -195,16 +184,16 @@ impl StreamCore {
         let kind = *self.source.kind.get_or_init(|| drawing.guess.kind());
         let mut slice = TimeSlice::new();
         let mut items = Vec::new();
-        for (payload, record) in drawing.reservoir.into_items().flatten() {
-            slice.pause(py, TimeSlice::VALUE + payload.len() as u64)?;
-            items.push(shared::item(py, kind, payload, || record)?);
+        for found in drawing.reservoir.into_items().flatten() {
+            slice.pause(py, TimeSlice::VALUE + found.bytes.len() as u64)?;
+            items.push(shared::item(py, kind, found)?);
         }
         Ok(headroom::list(py, items)?)
     }
 
     #[getter]
     fn warnings(&self) -> Vec<PyWarning> {
-        self.source.warnings().found.iter().map(PyWarning::of).collect()
+        locked(&self.source.warnings).found.iter().map(PyWarning::of).collect()
     }
 
     #[getter]
@@ -217,7 +206,7 @@ impl StreamCore {
 struct Drawing {
     reader: RecordReader,
     guess: KindGuess,
-    reservoir: Reservoir<Option<Taken>>,
+    reservoir: Reservoir<Option<RecordPayload>>,
 }
 
 impl Drawing {
@@ -237,14 +226,15 @@ impl Drawing {
     }
 }
 
-/// A record that was read: its payload and its location.
-type Taken = (Region, RecordRef);
-
-fn taken(path: &Arc<Path>, record: &Record<'_>) -> tfseek::Result<Taken> {
+/// Copies a record that was read.
+fn taken(path: &Arc<Path>, record: &Record<'_>) -> tfseek::Result<RecordPayload> {
     let at = record.at();
-    let i = at.record.unwrap_or(0);
-    let offset = at.offset.unwrap_or(0);
-    Ok((payload::copied(record.payload())?, RecordRef::in_stream(Arc::clone(path), i, offset)))
+    let source = RecordRef::Stream {
+        path: Arc::clone(path),
+        record: at.record.unwrap_or(0),
+        offset: at.offset.unwrap_or(0),
+    };
+    Ok(RecordPayload { bytes: payload::copied(record.payload())?, record: Some(source) })
 }
 
 /// State that one call uses at a time.
@@ -262,21 +252,17 @@ impl<T> Exclusive<T> {
         Exclusive { state: Mutex::new(Some(state)), pid: std::process::id() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<T>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn with<R>(&self, f: impl FnOnce(&mut T) -> Result<R>) -> Result<R> {
         if self.pid != std::process::id() {
             let message = "the iterator belongs to the process that created it: begin another iteration in a forked child";
             return Err(PyRuntimeError::new_err(message).into());
         }
-        let Some(mut state) = self.lock().take() else {
+        let Some(mut state) = locked(&self.state).take() else {
             let message = "the iterator is in use by another call: begin another iteration for each thread";
             return Err(PyRuntimeError::new_err(message).into());
         };
         let outcome = f(&mut state);
-        *self.lock() = Some(state);
+        *locked(&self.state) = Some(state);
         outcome
     }
 }
@@ -296,8 +282,8 @@ impl StreamIterator {
     fn __next__<'py>(&self, py: Python<'py>) -> Result<Option<Bound<'py, PyAny>>> {
         py.check_signals()?;
         self.state.with(|window| {
-            let Some((payload, record)) = window.next(py)? else { return Ok(None) };
-            Ok(Some(shared::item(py, window.kind(), payload, || record)?))
+            let Some(found) = window.next(py)? else { return Ok(None) };
+            Ok(Some(shared::item(py, window.kind(), found)?))
         })
     }
 
@@ -332,7 +318,7 @@ impl BatchState {
     fn fill(&mut self, py: Python<'_>, batch_size: usize) -> Result<()> {
         while self.rows.len() < batch_size {
             match self.window.next(py) {
-                Ok(Some((payload, record))) => self.rows.push(PyPayload::Record(payload, Some(record))),
+                Ok(Some(found)) => self.rows.push(PyPayload::Record(found)),
                 Ok(None) => break,
                 // The records before the damage are returned first.
                 Err(BindingError::Tfseek(e)) => {
@@ -362,7 +348,7 @@ impl BatchState {
     fn end(&mut self, py: Python<'_>) -> Result<()> {
         let Some((first, skipped)) = self.left_out.take() else { return Ok(()) };
         let source = &self.window.source;
-        source.warnings().found.push(tfseek::Warning::payloads_skipped(&first, skipped));
+        locked(&source.warnings).found.push(tfseek::Warning::payloads_skipped(&first, skipped));
         source.raise_warnings(py)
     }
 }
@@ -421,7 +407,7 @@ struct Window {
     source: Arc<Source>,
     /// `None` after a call that a signal ended while it waited for a request.
     filling: Option<Filling>,
-    ready: VecDeque<Taken>,
+    ready: VecDeque<RecordPayload>,
     /// Error that follows the records in `ready`.
     failed: Option<Error>,
     ended: bool,
@@ -454,7 +440,7 @@ impl Window {
     }
 
     /// Returns the next record. Checks for signals between slices.
-    fn next(&mut self, py: Python<'_>) -> Result<Option<Taken>> {
+    fn next(&mut self, py: Python<'_>) -> Result<Option<RecordPayload>> {
         loop {
             if self.source.kind.get().is_some()
                 && let Some(first) = self.ready.pop_front()
@@ -475,9 +461,8 @@ impl Window {
         // It ends with a call that a signal ends.
         let Some(mut filling) = self.filling.take() else { return Ok(()) };
         let is_known = self.source.kind.get().is_some();
-        let filled = if self.source.is_remote {
-            let filled = wait::run(py, None, move |call| {
-                call.may_request(true);
+        let filled = if self.source.is_remote() {
+            let filled = wait::run(py, None, true, move |_| {
                 let filled = filling.fill(is_known);
                 filling.window = (filling.window * 2).min(REMOTE_WINDOW);
                 Ok((filling, filled))
@@ -494,16 +479,11 @@ impl Window {
         let is_complete = filling.guess.is_complete();
         self.filling = Some(filling);
         self.ready.extend(found);
+        self.ended = !matches!(outcome, Ok(true));
         match outcome {
-            Ok(more) => self.ended = !more,
-            Err(BindingError::Tfseek(e)) => {
-                self.ended = true;
-                self.failed = Some(e);
-            }
-            Err(raised @ BindingError::Python(_)) => {
-                self.ended = true;
-                return Err(raised);
-            }
+            Ok(_) => {}
+            Err(BindingError::Tfseek(e)) => self.failed = Some(e),
+            Err(raised) => return Err(raised),
         }
         if !is_known && (self.ended || is_complete) {
             self.kind();
@@ -514,7 +494,7 @@ impl Window {
 
 impl Filling {
     /// Reads a window of records. Returns those before an error, and false after the last one.
-    fn fill(&mut self, is_known: bool) -> (Vec<Taken>, Result<bool>) {
+    fn fill(&mut self, is_known: bool) -> (Vec<RecordPayload>, Result<bool>) {
         let Filling { reader, guess, window } = self;
         let mut found = Vec::new();
         let mut bytes = 0;
@@ -541,7 +521,8 @@ struct RecordReader {
 
 impl RecordReader {
     fn new(source: &Arc<Source>) -> RecordReader {
-        RecordReader { source: Arc::clone(source), opened: 0, current: None, signals: Arc::default() }
+        let signals = Signals { last: Mutex::new(Instant::now()), raised: Mutex::default() };
+        RecordReader { source: Arc::clone(source), opened: 0, current: None, signals: Arc::new(signals) }
     }
 
     /// Reads records until `each` returns false or the time slice is over. Returns false at the end of the
@@ -578,24 +559,21 @@ impl RecordReader {
     /// Opens the next file. Opening a pipe blocks until it has a writer, so a separate thread does it.
     fn open_next(&mut self) -> Result<bool> {
         let Some(path) = self.source.paths.get(self.opened) else { return Ok(false) };
-        if let Some(parts) = &self.source.parts {
+        let options = &self.source.options;
+        let stream = if let Some(parts) = &self.source.parts {
             let Some(part) = parts.get(self.opened) else { return Ok(false) };
-            self.current = Some((Arc::clone(path), self.source.options.part(part)?));
-            self.opened += 1;
-            return Ok(true);
-        }
-        if self.source.is_remote {
+            options.part(part)?
+        } else if self.source.is_remote() {
             // The calling thread does not wait for it.
-            self.current = Some((Arc::clone(path), self.source.options.open(path)?));
-            self.opened += 1;
-            return Ok(true);
-        }
-        let name = Arc::clone(path);
-        let open = move |_: &_| Ok(File::open(&name).map_err(|e| Error::from(e).in_file(&name))?);
-        let file = Python::attach(|py| wait::run(py, None, open))?;
-        let signals = Arc::clone(&self.signals);
-        let stream = self.source.options.read_file(file, &**path, move |bytes| signals.poll(bytes));
-        let stream = stream.map_err(|e| self.signals.error(e))?;
+            options.open(path)?
+        } else {
+            let name = Arc::clone(path);
+            let open = move |_: &_| Ok(File::open(&name).map_err(|e| Error::from(e).in_file(&name))?);
+            let file = Python::attach(|py| wait::run(py, None, false, open))?;
+            let signals = Arc::clone(&self.signals);
+            let stream = options.read_file(file, &**path, move |bytes| signals.poll(bytes));
+            stream.map_err(|e| self.signals.error(e))?
+        };
         self.current = Some((Arc::clone(path), stream));
         self.opened += 1;
         Ok(true)
@@ -610,41 +588,31 @@ struct Signals {
     raised: Mutex<Option<PyErr>>,
 }
 
-impl Default for Signals {
-    fn default() -> Signals {
-        Signals { last: Mutex::new(Instant::now()), raised: Mutex::default() }
-    }
-}
-
 impl Signals {
     /// Records that signals have just been checked.
     fn checked(&self) {
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        *locked(&self.last) = Instant::now();
     }
 
     /// Runs the handlers of pending signals after a read of `bytes` bytes, if a check is due or a signal
     /// interrupted the read. An exception of a handler ends the reading.
     fn poll(&self, bytes: u64) -> ControlFlow<()> {
-        if bytes > 0 && !self.is_due() {
+        if bytes > 0 && locked(&self.last).elapsed() < SIGNAL_INTERVAL {
             return ControlFlow::Continue(());
         }
         self.checked();
         match Python::attach(|py| py.check_signals()) {
             Ok(()) => ControlFlow::Continue(()),
             Err(e) => {
-                *self.raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(e);
+                *locked(&self.raised) = Some(e);
                 ControlFlow::Break(())
             }
         }
     }
 
-    fn is_due(&self) -> bool {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner).elapsed() >= SIGNAL_INTERVAL
-    }
-
     /// Returns the exception of a signal handler if there is one, otherwise the error.
     fn error(&self, e: Error) -> BindingError {
-        let raised = self.raised.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let raised = locked(&self.raised).take();
         raised.map_or(BindingError::Tfseek(e), BindingError::Python)
     }
 }

@@ -60,12 +60,7 @@ impl From<PyErr> for NotConverted {
 
 impl NotConverted {
     /// Returns the exception: a `DataError` with column and row, if a string is the reason.
-    pub(crate) fn in_column(
-        self,
-        py: Python<'_>,
-        name: &str,
-        row_of: impl FnOnce(usize) -> Option<u64>,
-    ) -> PyErr {
+    pub(crate) fn in_column(self, name: &str, row_of: impl FnOnce(usize) -> Option<u64>) -> PyErr {
         let (string, reason) = match self {
             NotConverted::Python(e) => return e,
             NotConverted::Utf8 { string, error } => {
@@ -80,15 +75,9 @@ impl NotConverted {
             ),
         };
         let row = row_of(string);
-        let raised = || {
-            let place = row.map_or(String::new(), |row| format!("row {row}: "));
-            let message = format!("{place}feature {name:?}: {reason} (bytes_as=\"objects\" keeps bytes)");
-            let raised = hooks::data_error(py)?.call1((message,))?;
-            raised.setattr(intern!(py, "feature"), name)?;
-            raised.setattr(intern!(py, "row"), row)?;
-            Ok(PyErr::from_value(raised))
-        };
-        raised().unwrap_or_else(|e| e)
+        let place = row.map_or(String::new(), |row| format!("row {row}: "));
+        let message = format!("{place}feature {name:?}: {reason} (bytes_as=\"objects\" keeps bytes)");
+        BindingError::Value(message, row, Some(name.into())).into()
     }
 }
 

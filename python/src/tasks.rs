@@ -1,16 +1,15 @@
 //! Sets of shards that several processes write. `tfseek/_tasks.py` has the documentation.
 
-use crate::arrow_write::{StreamRows, WriteFailure, Written, of_set};
+use crate::arrow_write::{StreamRows, Written, of_set};
 use crate::error::Result;
 use crate::exit;
 use crate::options::{Choice, argument};
-use crate::reshard;
-use crate::wait;
+use crate::wait::{self, locked};
 use crate::writer::payload_of;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use tfseek::Compression;
 use tfseek::error::EncodeError;
 use tfseek_tools::ToolsError;
@@ -47,7 +46,7 @@ pub(crate) struct TaskWriterCore {
 
 impl TaskWriterCore {
     fn take(&self) -> Option<TaskWriter> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner).take()
+        locked(&self.inner).take()
     }
 }
 
@@ -56,13 +55,12 @@ impl TaskWriterCore {
     #[new]
     fn new(py: Python<'_>, arguments: &Bound<'_, PyDict>) -> Result<TaskWriterCore> {
         let create = create(arguments)?;
-        let writer = py.detach(create).map_err(|e| reshard::failure(py, e))?;
-        Ok(TaskWriterCore { inner: Mutex::new(Some(writer)) })
+        Ok(TaskWriterCore { inner: Mutex::new(Some(py.detach(create)?)) })
     }
 
     fn write(&self, py: Python<'_>, record: &Bound<'_, PyAny>) -> Result<()> {
         let payload = payload_of(py, record)?;
-        Ok(py.detach(|| match &mut *self.inner.lock().unwrap_or_else(PoisonError::into_inner) {
+        Ok(py.detach(|| match &mut *locked(&self.inner) {
             Some(writer) => writer.write(payload.as_ref()),
             None => Err(EncodeError::Closed.into()),
         })?)
@@ -73,7 +71,7 @@ impl TaskWriterCore {
             Some(writer) => writer.close(),
             None => Err(tfseek::Error::from(EncodeError::Closed).into()),
         });
-        Ok(of_file(closed.map_err(|e| reshard::failure(py, e))?))
+        Ok(of_file(closed?))
     }
 
     fn abort(&self, py: Python<'_>) {
@@ -90,23 +88,19 @@ pub(crate) fn write_task(
 ) -> Result<File> {
     let create = create(arguments)?;
     let mut rows = StreamRows::new(py, stream, arguments)?;
-    let written = wait::run(py, None, move |call| {
-        let advance = call.callback();
-        let write = || -> Result<TaskFile, WriteFailure> {
-            let mut writer = create()?;
-            rows.write(&advance, |payload| writer.write(payload))?;
-            Ok(writer.close()?)
-        };
-        Ok(write())
+    let written = wait::run(py, None, false, move |call| {
+        let mut writer = create()?;
+        rows.write(&call.callback(), |payload| writer.write(payload))?;
+        Ok(writer.close()?)
     });
     exit::stop_at_exit(py);
-    Ok(of_file(written?.map_err(|e| e.raise(py))?))
+    Ok(of_file(written?))
 }
 
 /// Checks that there is no set of a name.
 #[pyfunction]
 pub(crate) fn check_job(py: Python<'_>, out: PathBuf) -> Result<()> {
-    py.detach(|| set::check_job(&out)).map_err(|e| reshard::failure(py, e))
+    Ok(py.detach(|| set::check_job(&out))?)
 }
 
 /// Returns the end of the names of files with this compression, such as `.tfrecord.gz`.
@@ -127,16 +121,15 @@ pub(crate) fn commit_tasks(
 ) -> Result<Written> {
     let files: Vec<TaskFile> = files
         .into_iter()
-        .map(|(name, records, bytes, digest)| TaskFile::new(name, records, bytes, digest))
+        .map(|(name, records, bytes, digest)| TaskFile { name, records, bytes, digest })
         .collect();
     let mut options = TaskOptions::default();
     options.compression = compression.0;
-    let set = py.detach(|| set::commit(&out, job, &files, &options, force));
-    Ok(of_set(set.map_err(|e| reshard::failure(py, e))?))
+    Ok(of_set(py.detach(|| set::commit(&out, job, &files, &options, force))?))
 }
 
 /// Removes all files of a job.
 #[pyfunction]
 pub(crate) fn abort_tasks(py: Python<'_>, folder: PathBuf, job: &str) -> Result<()> {
-    py.detach(|| set::abort(&folder, job)).map_err(|e| reshard::failure(py, e))
+    Ok(py.detach(|| set::abort(&folder, job))?)
 }

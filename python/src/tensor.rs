@@ -2,16 +2,14 @@
 //! to arrays.
 
 use crate::error::{BindingError, Result};
-use crate::headroom::{self, Headroom};
+use crate::headroom;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 use tfseek::TensorDType;
 
 fn dtype(name: &str) -> Result<TensorDType> {
-    name.parse()
-        .ok()
-        .ok_or_else(|| BindingError::type_error(format!("unsupported dtype of a tensor: {name}")))
+    name.parse().map_err(|_| BindingError::type_error(format!("unsupported dtype of a tensor: {name}")))
 }
 
 /// Parses a tensor. Returns `(shape, bytes)`, or `(shape, list of bytes)` for strings.
@@ -28,12 +26,7 @@ pub(crate) fn parse_tensor<'py>(
         Some(bytes) => headroom::bytes(py, bytes)?.into_any(),
         None => {
             let strings = tensor.strings()?;
-            let mut values = headroom::room(strings.len())?;
-            let mut headroom = Headroom::default();
-            for value in strings {
-                headroom.take(value.len())?;
-                values.push(headroom::bytes(py, value)?);
-            }
+            let values = headroom::all_bytes(py, strings.len(), strings)?;
             headroom::list(py, values)?.into_any()
         }
     };

@@ -2,80 +2,43 @@
 
 use crate::columns;
 use crate::dataset::PyDataset;
-use crate::error::{self, BindingError, Result};
+use crate::error::{BindingError, Result, tfds_exception};
 use crate::headroom;
 use crate::hooks;
 use crate::ids::{self, Ids};
 use crate::iter::Windows;
-use crate::options::{Choice, ConditionText};
+use crate::options::{Choice, ConditionText, is_within};
 use crate::rows::PyPayload;
 use crate::shared::SharedDataset;
 use crate::strings::BytesAs;
 use crate::tfds_batch::Nesting;
 use crate::tfds_scan::{NestedSpec, check_digest, digest, read_features};
 use crate::tfds_value as values;
-use crate::wait::{self, Progress, TimeSlice, Unit};
+use crate::wait::{self, Progress, TimeSlice, Unit, locked};
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
-use tfseek::batch::Row;
 use tfseek::{BatchParser, ErrorKind};
 use tfseek_arrow::ClassLabels;
 use tfseek_tfds::{
-    DecodeOptions, Decoder, EncodedPictures, FeatureTree, Features, Labels, LeafClass, LeafFeature,
-    RecordValue, TfdsError, TfdsErrorKind,
+    DecodeOptions, Decoder, EncodedPictures, FeatureTree, Features, LeafClass, LeafFeature, RecordValue,
+    TfdsErrorKind,
 };
 
 /// Payload bytes after which an iterator decodes no further record ahead, and the number of those records.
 const WINDOW_BYTES: u64 = 1 << 20;
 const WINDOW: u64 = 16;
 
-/// Converts an error of a data set.
-#[cold]
-pub(crate) fn failure(py: Python<'_>, e: &TfdsError) -> BindingError {
-    failure_of(py, e, e.path(), e.to_string())
-}
-
-/// Converts an error about this file, with this message.
-fn failure_of(py: Python<'_>, e: &TfdsError, path: Option<&Path>, message: String) -> BindingError {
-    let (class, feature) = match e.kind() {
-        TfdsErrorKind::Error(e) => return BindingError::Python(error::raised(py, e)),
-        TfdsErrorKind::Io(io) => {
-            let copy = match io.raw_os_error() {
-                Some(number) => std::io::Error::from_raw_os_error(number),
-                None => std::io::Error::new(io.kind(), io.to_string()),
-            };
-            let copy = tfseek::Error::from(copy);
-            let mut at = tfseek::At::NOWHERE;
-            at.path = e.path();
-            return copy.at(at).into();
-        }
-        TfdsErrorKind::Split { .. } | TfdsErrorKind::Options { .. } => ("SpecError", None),
-        TfdsErrorKind::Info { .. } => ("DataError", None),
-        TfdsErrorKind::Features { feature, .. } => {
-            ("DataError", Some(feature).filter(|path| !path.is_empty()))
-        }
-        _ => ("Error", None),
-    };
-    let raised = || {
-        let raised = py.import(intern!(py, "tfseek._rust"))?.getattr(class)?.call1((message,))?;
-        raised.setattr(intern!(py, "path"), path.map(Path::as_os_str))?;
-        raised.setattr(intern!(py, "feature"), feature)?;
-        Ok(PyErr::from_value(raised))
-    };
-    BindingError::Python(raised().unwrap_or_else(|e| e))
-}
-
 /// The features of a folder.
 #[pyclass(frozen, module = "tfseek._tfseek")]
 pub(crate) struct TfdsFeatures {
-    folder: PathBuf,
+    pub(crate) folder: PathBuf,
     /// The protocol of the filesystem that the folder is read through.
-    protocol: Option<String>,
-    features: Arc<Features>,
+    pub(crate) protocol: Option<String>,
+    pub(crate) features: Arc<Features>,
     warnings: Vec<String>,
     /// A function and its arguments that make the features again, if they are not the folder's features.
     recipe: Option<Py<PyAny>>,
@@ -86,28 +49,14 @@ impl TfdsFeatures {
         TfdsFeatures { folder, protocol: None, features: Arc::new(features), warnings, recipe: None }
     }
 
-    /// Returns the features of a folder that is read through a filesystem with this protocol.
-    pub(crate) fn through(self, protocol: Option<String>) -> TfdsFeatures {
-        TfdsFeatures { protocol, ..self }
-    }
-
     /// Returns features of windows over the steps of a folder.
     pub(crate) fn made_by(folder: PathBuf, features: Features, recipe: Py<PyAny>) -> TfdsFeatures {
         TfdsFeatures { recipe: Some(recipe), ..TfdsFeatures::of(folder, features, Vec::new()) }
     }
 
     fn read(py: Python<'_>, folder: PathBuf, protocol: Option<String>) -> Result<TfdsFeatures> {
-        let read = read_features(py, folder.clone(), protocol.as_deref())?;
-        let (features, warnings) = read.map_err(|e| failure(py, &e))?;
-        Ok(TfdsFeatures::of(folder, features, warnings).through(protocol))
-    }
-
-    pub(crate) fn shared(&self) -> Arc<Features> {
-        Arc::clone(&self.features)
-    }
-
-    pub(crate) fn folder_path(&self) -> PathBuf {
-        self.folder.clone()
+        let (features, warnings) = read_features(py, folder.clone(), protocol.as_deref())?;
+        Ok(TfdsFeatures { protocol, ..TfdsFeatures::of(folder, features, warnings) })
     }
 }
 
@@ -120,14 +69,17 @@ impl TfdsFeatures {
     }
 
     /// Returns a spec of nested columns.
-    fn _spec(
-        &self,
-        py: Python<'_>,
-        select: Option<Vec<String>>,
-        labels: Choice<ClassLabels>,
-    ) -> Result<NestedSpec> {
-        let folder = (self.folder.clone(), self.protocol.clone());
-        NestedSpec::of(py, folder, Arc::clone(&self.features), select, (labels.0, true))
+    fn _spec(&self, select: Option<Vec<String>>, labels: Choice<ClassLabels>) -> Result<NestedSpec> {
+        let spec = NestedSpec {
+            folder: self.folder.clone(),
+            protocol: self.protocol.clone(),
+            features: Arc::clone(&self.features),
+            select,
+            labels: labels.0,
+            text: true,
+            columns: Vec::new(),
+        };
+        spec.compiled()
     }
 
     /// Path of the folder.
@@ -155,10 +107,10 @@ impl TfdsFeatures {
         condition: ConditionText,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> Result<PyDataset> {
-        records.filtered(py, self.features.filter(&condition.parse()?)?, progress)
+        records.filtered(py, self.features.filter(&condition.0.parse()?)?, progress)
     }
 
-    /// Compiles features: those of `select`, by default all, with the pictures `encoded` left encoded
+    /// Compiles features: the ones in `select`, by default all, with the pictures `encoded` left encoded
     /// (`True`: all), and others resized.
     #[pyo3(signature = (select, encoded, missing_none, resized=Vec::new()))]
     fn decoder(
@@ -189,7 +141,7 @@ impl TfdsFeatures {
     #[pyo3(signature = (folder, digest, protocol=None))]
     fn _read(py: Python<'_>, folder: PathBuf, digest: u32, protocol: Option<String>) -> Result<TfdsFeatures> {
         let found = TfdsFeatures::read(py, folder, protocol)?;
-        check_digest(py, &found.folder, &found.features, digest)?;
+        check_digest(&found.folder, &found.features, digest)?;
         Ok(found)
     }
 }
@@ -227,27 +179,17 @@ fn fields<'py>(py: Python<'py>, leaf: &LeafFeature) -> PyResult<Bound<'py, PyDic
     dict.set_item("description", &*leaf.description)?;
     dict.set_item("is_known", !matches!(leaf.class, LeafClass::Unknown(_)))?;
     dict.set_item("num_classes", labels.and_then(|labels| labels.classes))?;
-    dict.set_item("names", labels.and_then(names))?;
+    // Names that are numbers are made when they are asked for.
+    let names = labels.and_then(|labels| labels.names.as_ref());
+    dict.set_item("names", names.map(|names| names.iter().map(ToString::to_string).collect::<Vec<_>>()))?;
     dict.set_item("box_format", box_format)?;
     dict.set_item("sample_rate", sample_rate)?;
     dict.set_item("lazy", lazy)?;
     Ok(dict)
 }
 
-/// Returns the names of labels from the file with them. Names that are numbers are made when they are asked
-/// for.
-fn names(labels: &Labels) -> Option<Vec<String>> {
-    Some(labels.names.as_ref()?.iter().map(ToString::to_string).collect())
-}
-
 /// The pictures that are left encoded: `True`, `False`, or a list of paths.
-pub(crate) struct Encoded(EncodedPictures);
-
-impl Encoded {
-    pub(crate) fn into_pictures(self) -> EncodedPictures {
-        self.0
-    }
-}
+pub(crate) struct Encoded(pub(crate) EncodedPictures);
 
 impl<'a, 'py> FromPyObject<'a, 'py> for Encoded {
     type Error = PyErr;
@@ -283,30 +225,25 @@ impl TfdsDecoder {
             TfdsErrorKind::Features { .. } => {
                 let path = folder.join("features.json");
                 let message = format!("{}: {e}", tfseek::error::printable(&path));
-                failure_of(py, &e, Some(&path), message)
+                BindingError::Python(tfds_exception(py, &e, Some(&path), &message))
             }
-            _ => failure(py, &e),
+            _ => e.into(),
         })?;
         Ok(TfdsDecoder { features: features.unbind(), decoder, options, parsers: Default::default() })
     }
 
-    fn parser(&self, py: Python<'_>, bytes_as: BytesAs) -> Result<&Parser> {
+    fn parser(&self, bytes_as: BytesAs) -> Result<&Parser> {
         let contiguous = bytes_as.is_contiguous();
         let [objects, offsets] = &self.parsers;
         let known = if contiguous { offsets } else { objects };
         if let Some(parser) = known.get() {
             return Ok(parser);
         }
-        let parser = self.decoder.parser().map_err(|e| failure(py, &e))?.contiguous_bytes(contiguous);
+        let parser = self.decoder.parser()?.contiguous_bytes(contiguous);
         let mut nesting = Nesting::default();
         nesting.add(&self.decoder);
         Ok(known.get_or_init(|| (parser, Arc::new(nesting))))
     }
-}
-
-/// Decodes a record.
-fn decoded<R: Row>(decoder: &Decoder, row: &R) -> tfseek::Result<RecordValue> {
-    decoder.record(row)?.value()
 }
 
 /// Adds the values of these records to `found`, until the time slice is over or they have many bytes. Adds at
@@ -324,7 +261,7 @@ fn decode_many(
     let mut bytes = 0u64;
     let mut add = |record: tfseek::Record<'_>| {
         let len = record.payload().len() as u64;
-        found.push(decoded(decoder, &record)?);
+        found.push(decoder.record(&record)?.value()?);
         bytes += len;
         // Decoding takes longer than reading.
         let over = slice.is_over(TimeSlice::RECORD + len * 16);
@@ -371,15 +308,9 @@ impl TfdsDecoder {
     /// Returns the decoder of some features.
     fn _select(&self, py: Python<'_>, select: Vec<String>) -> Result<TfdsDecoder> {
         // Other pictures are not decoded, so their sizes are left out.
-        let mut options = DecodeOptions { select: Some(select), ..self.options.clone() };
-        let selected = |path: &str| {
-            let chosen = options.select.iter().flatten();
-            chosen.into_iter().any(|known| {
-                path.strip_prefix(&**known).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-            })
-        };
-        let resized = options.resized.iter().filter(|(path, _)| selected(path)).cloned().collect();
-        options.resized = resized;
+        let is_selected = |path: &str| select.iter().any(|known| is_within(path, known));
+        let resized = self.options.resized.iter().filter(|(path, _)| is_selected(path)).cloned().collect();
+        let options = DecodeOptions { select: Some(select), resized, ..self.options.clone() };
         TfdsDecoder::compiled(self.features.bind(py).clone(), options)
     }
 
@@ -401,8 +332,8 @@ impl TfdsDecoder {
         let i = dataset.ids.at_signed(k)?;
         let shared = &*dataset.shared;
         let found = py.detach(|| match &shared.mapped {
-            Some(mapped) => decoded(&self.decoder, &mapped.get(i)?),
-            None => decoded(&self.decoder, &shared.dataset.read(i, &mut Vec::new())?),
+            Some(mapped) => self.decoder.record(&mapped.get(i)?)?.value(),
+            None => self.decoder.record(&shared.dataset.read(i, &mut Vec::new())?)?.value(),
         })?;
         values::value(py, found)
     }
@@ -422,8 +353,7 @@ impl TfdsDecoder {
         let progress = Progress::new(py, progress, "reading", Unit::Records)?;
         wait::shown(progress, |progress| {
             let total = Some(ids.len() as u64);
-            let report =
-                |done: usize| progress.map_or(Ok(()), |progress| progress.report(done as u64, total));
+            let report = |done: usize| Progress::report(progress, done as u64, total);
             report(0)?;
             while items.len() < ids.len() {
                 let (_, rest) = ids.split_at(items.len());
@@ -443,9 +373,8 @@ impl TfdsDecoder {
     /// Returns an iterator over the values of all records.
     fn iterate(slf: Bound<'_, Self>, dataset: &Bound<'_, PyDataset>) -> TfdsIterator {
         let dataset = dataset.get();
-        let decoder = slf.get().decoder.clone();
         TfdsIterator {
-            decoder,
+            decoder: slf.get().decoder.clone(),
             shared: Arc::clone(&dataset.shared),
             ids: dataset.ids.clone(),
             state: Mutex::default(),
@@ -466,13 +395,13 @@ impl TfdsDecoder {
         if single {
             if bytes_as.0 != BytesAs::Objects {
                 let message = "bytes_as: expected \"objects\" for the records of a tfseek.tfds.Dataset";
-                return Err(BindingError::Python(PyValueError::new_err(message)));
+                return Err(BindingError::value_error(message));
             }
             let payload = PyPayload::from_python(payloads)?;
-            let found = py.detach(|| decoded(&self.decoder, &payload))?;
+            let found = py.detach(|| self.decoder.record(&payload)?.value())?;
             return values::value(py, found);
         }
-        let (parser, nesting) = self.parser(py, bytes_as.0)?;
+        let (parser, nesting) = self.parser(bytes_as.0)?;
         let payloads = PyPayload::all(payloads)?;
         let batch = py.detach(|| parser.parse(&payloads))?;
         let flat = columns::batch(py, &batch, false, false, bytes_as.0, None)?;
@@ -501,13 +430,6 @@ pub(crate) struct TfdsIterator {
     state: Mutex<Windows<RecordValue>>,
 }
 
-impl TfdsIterator {
-    fn step(&self) -> tfseek::Result<Option<RecordValue>> {
-        let mut state = self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        state.step(&self.ids, WINDOW, |ids, found| decode_many(&self.decoder, &self.shared, ids, found))
-    }
-}
-
 #[pymethods]
 impl TfdsIterator {
     fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
@@ -516,9 +438,11 @@ impl TfdsIterator {
 
     fn __next__<'py>(&self, py: Python<'py>) -> Result<Option<Bound<'py, PyAny>>> {
         py.check_signals()?;
-        match py.detach(|| self.step())? {
-            Some(found) => values::value(py, found).map(Some),
-            None => Ok(None),
-        }
+        let found = py.detach(|| {
+            let decode =
+                |ids: &[u64], found: &mut Vec<_>| decode_many(&self.decoder, &self.shared, ids, found);
+            locked(&self.state).step(&self.ids, WINDOW, decode)
+        })?;
+        found.map(|found| values::value(py, found)).transpose()
     }
 }

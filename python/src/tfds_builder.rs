@@ -4,17 +4,18 @@ use crate::dataset::PyDataset;
 use crate::error::Result;
 use crate::ids::Ids;
 use crate::open;
-use crate::options::{Choice, KindOption, ReadMode, argument};
+use crate::options::{Choice, ReadMode, argument};
 use crate::reading::bytes_of;
 use crate::remote::StorageOptions;
 use crate::shared::{OpenArguments, SharedDataset};
-use crate::tfds::{TfdsFeatures, failure};
-use crate::wait::{self, CallState, Progress, Unit};
+use crate::tfds::TfdsFeatures;
+use crate::wait::{self, CallState, Progress, Unit, locked};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use tfseek::DatasetOptions;
+use tfseek::example::MessageKind;
 use tfseek_tfds::{Builder, BuilderOptions, Rounding, SplitSelection, TfdsError};
 
 /// The native part of `tfseek.tfds.Builder`.
@@ -45,8 +46,9 @@ impl TfdsBuilder {
     ) -> Result<TfdsBuilder> {
         let Choice::<ReadMode>(io) = argument(&arguments, "io")?;
         let storage = StorageOptions::take(&arguments)?;
-        let protocol = storage.protocol();
-        let (storage, store) = (storage.names(), storage.store(std::slice::from_ref(&folder))?);
+        let protocol = storage.protocol.clone();
+        let names = storage.names();
+        let store = storage.store(std::slice::from_ref(&folder))?;
         let is_remote = store.is_some();
         let dataset = open::options_of(&arguments)?;
         let dataset = match store {
@@ -56,7 +58,7 @@ impl TfdsBuilder {
         let call: Arc<Mutex<Option<Arc<CallState>>>> = Arc::default();
         let current = Arc::clone(&call);
         let opener = move |options: &DatasetOptions, paths: &[PathBuf]| {
-            let call = current.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let call = locked(&current).clone();
             match call {
                 Some(call) => {
                     call.expect(bytes_of(paths));
@@ -66,25 +68,19 @@ impl TfdsBuilder {
             }
         };
         let options = BuilderOptions { config, version, dataset, opener: Some(Arc::new(opener)) };
-        let builder = wait::run(py, None, move |call| {
-            call.may_request(is_remote);
-            Ok(Builder::open_records(folder, &options))
-        })?;
-        let builder = Arc::new(builder.map_err(|e| failure(py, &e))?);
-        Ok(TfdsBuilder { builder, arguments: arguments.unbind(), storage, protocol, is_remote, call })
+        let builder = wait::run(py, None, is_remote, move |_| Ok(Builder::open_records(folder, &options)?))?;
+        let builder = Arc::new(builder);
+        Ok(TfdsBuilder { builder, arguments: arguments.unbind(), storage: names, protocol, is_remote, call })
     }
 
     /// Reads the features of the folder.
     fn features(&self, py: Python<'_>) -> Result<TfdsFeatures> {
         let builder = Arc::clone(&self.builder);
-        let is_remote = self.is_remote;
-        let read = wait::run(py, None, move |call| {
-            call.may_request(is_remote);
-            Ok(builder.read_features())
-        })?;
-        let (features, warnings) = read.map_err(|e| failure(py, &e))?;
-        let features = TfdsFeatures::of(self.builder.folder().to_path_buf(), features, warnings);
-        Ok(features.through(self.protocol.clone()))
+        let (features, warnings) =
+            wait::run(py, None, self.is_remote, move |_| Ok(builder.read_features()?))?;
+        let mut features = TfdsFeatures::of(self.builder.folder().to_path_buf(), features, warnings);
+        features.protocol = self.protocol.clone();
+        Ok(features)
     }
 
     #[getter]
@@ -160,17 +156,15 @@ impl TfdsBuilder {
         &self,
         py: Python<'_>,
         progress: Option<&Bound<'_, PyAny>>,
-        work: impl FnOnce(&Builder) -> std::result::Result<T, TfdsError> + Send + 'static,
+        work: impl FnOnce(&Builder) -> Result<T, TfdsError> + Send + 'static,
     ) -> Result<T> {
         let progress = Progress::new(py, progress, "opening", Unit::Bytes)?;
-        let (builder, current, is_remote) =
-            (Arc::clone(&self.builder), Arc::clone(&self.call), self.is_remote);
-        let found = wait::run(py, progress, move |call| {
-            call.may_request(is_remote);
-            *current.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(call));
-            Ok(work(&builder))
-        })?;
-        found.map_err(|e| failure(py, &e))
+        let builder = Arc::clone(&self.builder);
+        let current = Arc::clone(&self.call);
+        wait::run(py, progress, self.is_remote, move |call| {
+            *locked(&current) = Some(Arc::clone(call));
+            Ok(work(&builder)?)
+        })
     }
 
     fn dataset(&self, py: Python<'_>, selection: SplitSelection) -> Result<PyDataset> {
@@ -178,7 +172,7 @@ impl TfdsBuilder {
         let paths: Vec<PathBuf> = selection.dataset.shards().map(|shard| shard.path.to_path_buf()).collect();
         arguments.set_item("paths", paths.iter().map(|path| path.as_os_str()).collect::<Vec<_>>())?;
         let storage = self.storage.clone();
-        let arguments = OpenArguments::new(paths, arguments.unbind(), storage, KindOption::Example);
+        let arguments = OpenArguments::new(paths, arguments.unbind(), storage, Some(MessageKind::Example));
         let len = selection.len();
         let mut ranges = selection.ranges.iter().filter(|range| range.start < range.end).peekable();
         // Ranges that follow each other are one.

@@ -1,7 +1,7 @@
 //! The features of a data set of TensorFlow Datasets as the spec of a scan.
 
-use crate::error::{BindingError, Result, arrow_failure as failure};
-use crate::options::Choice;
+use crate::error::{BindingError, Result};
+use crate::options::{Choice, is_within};
 use crate::remote::StorageOptions;
 use crate::wait;
 use pyo3::intern;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tfseek::Filter;
 use tfseek_arrow::{ClassLabels, Converter, Options};
-use tfseek_tfds::{DecodeOptions, EncodedPictures, Features, TfdsError};
+use tfseek_tfds::{DecodeOptions, EncodedPictures, Features};
 
 /// The features of a folder that TensorFlow Datasets prepared, as nested columns of Arrow.
 ///
@@ -27,16 +27,17 @@ use tfseek_tfds::{DecodeOptions, EncodedPictures, Features, TfdsError};
 ///
 /// Raises :class:`tfseek.SpecError` for a feature that has no Arrow type, with ``.feature``.
 #[pyclass(frozen, module = "tfseek")]
+#[derive(Clone)]
 pub(crate) struct NestedSpec {
-    folder: PathBuf,
+    pub(crate) folder: PathBuf,
     /// The protocol of the filesystem that the folder is read through.
-    protocol: Option<String>,
-    features: Arc<Features>,
-    select: Option<Vec<String>>,
-    labels: ClassLabels,
-    text: bool,
-    /// Names of the columns.
-    columns: Vec<String>,
+    pub(crate) protocol: Option<String>,
+    pub(crate) features: Arc<Features>,
+    pub(crate) select: Option<Vec<String>>,
+    pub(crate) labels: ClassLabels,
+    pub(crate) text: bool,
+    /// Names of the columns. [`compiled`](NestedSpec::compiled) finds them.
+    pub(crate) columns: Vec<String>,
 }
 
 /// Returns a number that is another one for other features.
@@ -45,12 +46,12 @@ pub(crate) fn digest(features: &Features) -> u32 {
 }
 
 /// Checks that features that were read again are the features of a pickled object.
-pub(crate) fn check_digest(py: Python<'_>, folder: &Path, features: &Features, expected: u32) -> Result<()> {
+pub(crate) fn check_digest(folder: &Path, features: &Features, expected: u32) -> Result<()> {
     if digest(features) == expected {
         return Ok(());
     }
     let message = format!("{}: the features have changed since they were pickled", folder.display());
-    Err(BindingError::error(py, message))
+    Err(BindingError::Text(message))
 }
 
 /// Reads the features of a folder, or a URL's features with the login of the environment, or through a
@@ -59,48 +60,42 @@ pub(crate) fn read_features(
     py: Python<'_>,
     folder: PathBuf,
     protocol: Option<&str>,
-) -> Result<std::result::Result<(Features, Vec<String>), TfdsError>> {
+) -> Result<(Features, Vec<String>)> {
     let storage = match protocol {
         Some(protocol) => StorageOptions::through(&PyString::new(py, protocol))?,
         None => StorageOptions::default(),
     };
     let store = storage.store(std::slice::from_ref(&folder))?;
-    wait::run(py, None, move |call| {
-        call.may_request(store.is_some());
-        Ok(Features::read(&folder, store.as_ref()))
-    })
+    wait::run(py, None, store.is_some(), move |_| Ok(Features::read(&folder, store.as_ref())?))
 }
 
 impl NestedSpec {
-    pub(crate) fn of(
-        py: Python<'_>,
-        (folder, protocol): (PathBuf, Option<String>),
-        features: Arc<Features>,
-        select: Option<Vec<String>>,
-        (labels, text): (ClassLabels, bool),
-    ) -> Result<NestedSpec> {
-        let mut spec = NestedSpec { folder, protocol, features, select, labels, text, columns: Vec::new() };
-        let converter = spec.converter(Options::new()).map_err(|e| failure(py, e))?;
-        spec.columns = converter.schema().fields().iter().map(|field| field.name().clone()).collect();
-        Ok(spec)
+    /// Finds the names of the columns.
+    pub(crate) fn compiled(mut self) -> Result<NestedSpec> {
+        let converter = self.converter(Options::new())?;
+        self.columns = converter.schema().fields().iter().map(|field| field.name().clone()).collect();
+        Ok(self)
     }
 
     fn read(
         py: Python<'_>,
-        folder: (PathBuf, Option<String>),
+        folder: PathBuf,
+        protocol: Option<String>,
         select: Option<Vec<String>>,
-        labels: (ClassLabels, bool),
+        labels: ClassLabels,
+        text: bool,
     ) -> Result<NestedSpec> {
-        let read = read_features(py, folder.0.clone(), folder.1.as_deref())?;
-        let (features, _) = read.map_err(|e| BindingError::error(py, e.to_string()))?;
-        NestedSpec::of(py, folder, Arc::new(features), select, labels)
+        let read = read_features(py, folder.clone(), protocol.as_deref());
+        let (features, _) = read.map_err(|e| match e {
+            BindingError::Tfds(e) => BindingError::Text(e.to_string()),
+            e => e,
+        })?;
+        let features = Arc::new(features);
+        NestedSpec { folder, protocol, features, select, labels, text, columns: Vec::new() }.compiled()
     }
 
     /// Returns a converter. Pictures are files, missing values are null, and steps are lists.
-    pub(crate) fn converter(
-        &self,
-        mut options: Options,
-    ) -> std::result::Result<Converter, tfseek_arrow::Error> {
+    pub(crate) fn converter(&self, mut options: Options) -> Result<Converter, tfseek_arrow::Error> {
         (options.labels, options.text_features) = (self.labels, self.text);
         let decode = DecodeOptions {
             select: self.select.clone(),
@@ -120,12 +115,9 @@ impl NestedSpec {
     /// Returns the paths that a name selects among the selected ones: a column, a feature, or a feature below
     /// a selected one.
     fn narrowed(&self, name: &str) -> Vec<String> {
-        let is_below = |path: &str, above: &str| {
-            path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        };
         let Some(select) = &self.select else { return vec![name.to_owned()] };
-        let below: Vec<String> = select.iter().filter(|path| is_below(path, name)).cloned().collect();
-        if below.is_empty() && select.iter().any(|path| is_below(name, path)) {
+        let below: Vec<String> = select.iter().filter(|path| is_within(path, name)).cloned().collect();
+        if below.is_empty() && select.iter().any(|path| is_within(name, path)) {
             return vec![name.to_owned()];
         }
         below
@@ -143,7 +135,7 @@ impl NestedSpec {
         labels: Choice<ClassLabels>,
         text: bool,
     ) -> Result<NestedSpec> {
-        NestedSpec::read(py, (folder, None), select, (labels.0, text))
+        NestedSpec::read(py, folder, None, select, labels.0, text)
     }
 
     /// Names of the columns: of the outermost features.
@@ -159,7 +151,7 @@ impl NestedSpec {
     }
 
     /// Returns the spec of these columns, or of features by their paths.
-    fn _of_columns(&self, py: Python<'_>, names: Vec<String>) -> Result<NestedSpec> {
+    fn _of_columns(&self, names: Vec<String>) -> Result<NestedSpec> {
         let mut select = Vec::new();
         for name in &names {
             let paths = self.narrowed(name);
@@ -167,18 +159,16 @@ impl NestedSpec {
                 let reason = "expected a feature of the spec, found another name";
                 let mut e = tfseek_arrow::Error::from(tfseek_arrow::ErrorKind::Schema(reason.into()));
                 e.column = Some(name.as_str().into());
-                return Err(failure(py, e));
+                return Err(e.into());
             }
             select.extend(paths);
         }
-        let folder = (self.folder.clone(), self.protocol.clone());
-        NestedSpec::of(py, folder, Arc::clone(&self.features), Some(select), (self.labels, self.text))
+        NestedSpec { select: Some(select), ..self.clone() }.compiled()
     }
 
     /// Returns the same spec, whose `Text` features are bytes.
-    fn _without_text(&self, py: Python<'_>) -> Result<NestedSpec> {
-        let folder = (self.folder.clone(), self.protocol.clone());
-        NestedSpec::of(py, folder, Arc::clone(&self.features), self.select.clone(), (self.labels, false))
+    fn _without_text(&self) -> Result<NestedSpec> {
+        NestedSpec { text: false, ..self.clone() }.compiled()
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
@@ -206,8 +196,8 @@ impl NestedSpec {
         text: bool,
         protocol: Option<String>,
     ) -> Result<NestedSpec> {
-        let found = NestedSpec::read(py, (folder, protocol), select, (labels.0, text))?;
-        check_digest(py, &found.folder, &found.features, digest)?;
+        let found = NestedSpec::read(py, folder, protocol, select, labels.0, text)?;
+        check_digest(&found.folder, &found.features, digest)?;
         Ok(found)
     }
 

@@ -1,11 +1,12 @@
 //! Values of records of `tfseek.tfds` as Python objects.
 
 use crate::error::{BindingError, Result};
-use crate::headroom::{self, Headroom};
+use crate::headroom;
 use crate::hooks;
 use crate::ids::Ids;
 use crate::memory::ArrayData;
 use crate::numpy;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PySlice, PyTuple};
 use tfseek::ErrorKind;
@@ -33,9 +34,12 @@ pub(crate) fn value(py: Python<'_>, found: RecordValue) -> Result<Bound<'_, PyAn
             let values = values.into_iter().map(|found| value(py, found)).collect::<Result<Vec<_>>>()?;
             headroom::list(py, values)?.into_any()
         }
-        RecordValue::Steps(steps) => Bound::new(py, PySteps::all(steps))?.into_any(),
+        RecordValue::Steps(steps) => {
+            let numbers = Ids::all(steps.len() as u64);
+            Bound::new(py, PySteps { steps, numbers })?.into_any()
+        }
         RecordValue::None => py.None().into_bound(py),
-        _ => return Err(BindingError::error(py, "expected a value of a known form".to_owned())),
+        _ => return Err(BindingError::Text("expected a value of a known form".to_owned())),
     })
 }
 
@@ -60,12 +64,7 @@ fn strings<'py>(py: Python<'py>, array: &Array) -> Result<Bound<'py, PyAny>> {
     if let ([], Some(string)) = (array.shape(), strings.next()) {
         return Ok(headroom::bytes(py, string)?.into_any());
     }
-    let mut objects = headroom::room(array.len())?;
-    let mut headroom = Headroom::default();
-    for string in array.strings() {
-        headroom.take(string.len())?;
-        objects.push(headroom::bytes(py, string)?.into_any().unbind());
-    }
+    let objects = headroom::all_bytes(py, array.len(), array.strings())?;
     Ok(numpy::objects(py, objects, array.shape())?)
 }
 
@@ -77,20 +76,6 @@ fn strings<'py>(py: Python<'py>, array: &Array) -> Result<Bound<'py, PyAny>> {
 pub(crate) struct PySteps {
     steps: Steps,
     numbers: Ids,
-}
-
-impl PySteps {
-    fn all(steps: Steps) -> PySteps {
-        PySteps { numbers: Ids::all(steps.len() as u64), steps }
-    }
-
-    fn step<'py>(&self, py: Python<'py>, number: u64) -> Result<Bound<'py, PyAny>> {
-        let number = usize::try_from(number).unwrap_or(usize::MAX);
-        match py.detach(|| self.steps.get(number)) {
-            Some(found) => value(py, found?),
-            None => Err(out_of_range(number as i128, self.steps.len() as u64)),
-        }
-    }
 }
 
 fn out_of_range(i: i128, len: u64) -> BindingError {
@@ -111,11 +96,19 @@ impl PySteps {
         }
         let k: i64 = key.extract()?;
         let number = self.numbers.at_signed(k).map_err(|_| out_of_range(k.into(), self.numbers.len()))?;
-        self.step(py, number)
+        let number = usize::try_from(number).unwrap_or(usize::MAX);
+        match py.detach(|| self.steps.get(number)) {
+            Some(found) => value(py, found?),
+            None => Err(out_of_range(number as i128, self.steps.len() as u64)),
+        }
     }
 
-    fn __iter__(slf: Bound<'_, Self>) -> PyStepsIterator {
-        PyStepsIterator { steps: slf.unbind(), next: 0 }
+    /// Decodes one step after the other.
+    fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let builtins = slf.py().import(intern!(slf.py(), "builtins"))?;
+        let numbers = builtins.getattr(intern!(slf.py(), "range"))?.call1((slf.get().numbers.len(),))?;
+        let item = slf.getattr(intern!(slf.py(), "__getitem__"))?;
+        builtins.getattr(intern!(slf.py(), "map"))?.call1((item, numbers))
     }
 
     fn __repr__(&self) -> String {
@@ -126,29 +119,5 @@ impl PySteps {
     /// Raises an error: the steps of a record in memory cannot be pickled.
     fn __reduce__(&self) -> Result<()> {
         Err(BindingError::type_error("steps cannot be pickled: pickle the data set, or a list of the steps"))
-    }
-}
-
-/// An iterator over steps.
-#[pyclass(module = "tfseek.tfds")]
-pub(crate) struct PyStepsIterator {
-    steps: Py<PySteps>,
-    next: u64,
-}
-
-#[pymethods]
-impl PyStepsIterator {
-    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
-    }
-
-    fn __next__<'py>(&mut self, py: Python<'py>) -> Result<Option<Bound<'py, PyAny>>> {
-        let steps = self.steps.get();
-        if self.next >= steps.numbers.len() {
-            return Ok(None);
-        }
-        let number = steps.numbers.at(self.next);
-        self.next += 1;
-        steps.step(py, number).map(Some)
     }
 }

@@ -3,12 +3,10 @@
 use crate::error::Result;
 use crate::reading::{self, bytes_of};
 use crate::remote::StorageOptions;
-use crate::reshard;
-use crate::wait::{self, Progress, Unit};
+use crate::wait::{self, CallState, Progress, Unit};
 use pyo3::prelude::*;
 use std::ffi::OsString;
 use std::io;
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -31,29 +29,23 @@ pub(crate) fn unpack(
 ) -> Result<Vec<OsString>> {
     let progress = Progress::new(py, progress, "unpacking", Unit::Bytes)?;
     let (paths, store) = reading::resolve(py, paths, false, storage)?;
-    let written = wait::run(py, progress, move |call| {
-        let report = call.callback();
-        Ok(unpack_all((&paths, store), &out, force, |total| call.expect(total), report))
-    })?;
-    written.map_err(|e| reshard::failure(py, e))
+    wait::run(py, progress, false, move |call| Ok(unpack_all((&paths, store), &out, force, call)?))
 }
 
 /// Unpacks all files, and returns the error of the first one that failed.
-fn unpack_all<F: Fn(u64) -> ControlFlow<()> + Clone + Send + Sync + 'static>(
+fn unpack_all(
     (paths, store): (&[PathBuf], Option<Arc<dyn Store>>),
     out: &Path,
     force: bool,
-    expect: impl FnOnce(Option<u64>),
-    report: F,
+    call: &Arc<CallState>,
 ) -> Result<Vec<OsString>, ToolsError> {
     let destination = Destination::Folder(out);
     let read = Arc::new(AtomicU64::new(0));
-    let report = {
-        let read = Arc::clone(&read);
-        move |bytes| {
-            read.fetch_add(bytes, Relaxed);
-            report(bytes)
-        }
+    let counted = Arc::clone(&read);
+    let advance = call.callback();
+    let report = move |bytes| {
+        counted.fetch_add(bytes, Relaxed);
+        advance(bytes)
     };
     outputs::check_local(out)?;
     let streams = StreamOptions { store, ..StreamOptions::default() };
@@ -67,7 +59,7 @@ fn unpack_all<F: Fn(u64) -> ControlFlow<()> + Clone + Send + Sync + 'static>(
     outputs::check_distinct(outputs, paths.iter().map(PathBuf::as_path))?;
     std::fs::create_dir_all(out).map_err(|e| Error::from(e).in_file(out))?;
     // What was read of the open files is reported.
-    expect(bytes_of(&compressed).map(|bytes| bytes.saturating_sub(read.load(Relaxed))));
+    call.expect(bytes_of(&compressed).map(|bytes| bytes.saturating_sub(read.load(Relaxed))));
     let mut written = Vec::new();
     let mut failed = None;
     for input in inputs {

@@ -4,7 +4,6 @@ use crate::error::{BindingError, Result};
 use crate::options::{Choice, KindOption};
 use crate::reading::{self, bytes_of};
 use crate::remote::StorageOptions;
-use crate::tfds;
 use crate::wait::{self, Progress, Unit};
 use pyo3::prelude::*;
 use std::ffi::OsString;
@@ -31,7 +30,7 @@ pub(crate) fn verify<'py>(
     progress: Option<&Bound<'py, PyAny>>,
 ) -> Result<Found<'py>> {
     // Without decoding the kind does not matter, and no record is read for a guess.
-    let kind = if decode { kind.0.given() } else { Some(MessageKind::Other) };
+    let kind = if decode { kind.0 } else { Some(MessageKind::Other) };
     let progress = Progress::new(py, progress, "verifying", Unit::Bytes)?;
     let (paths, store) = reading::resolve(py, paths, false, storage)?;
     let checks = || {
@@ -39,9 +38,8 @@ pub(crate) fn verify<'py>(
         let found = decode.then(|| FoundFeatures::of_files(files, store.as_ref()));
         RecordChecks::new(found.and_then(|found| found.features).as_deref(), decode)
     };
-    let checks = py.detach(checks).map_err(|e| tfds::failure(py, &e))?;
-    let found = wait::run(py, progress, move |call| {
-        call.may_request(store.is_some());
+    let checks = py.detach(checks)?;
+    let found = wait::run(py, progress, store.is_some(), move |call| {
         call.expect(bytes_of(&paths));
         let mut options = VerifyOptions::default();
         options.threads = threads;
@@ -55,19 +53,14 @@ pub(crate) fn verify<'py>(
         })?;
         Ok(found)
     })?;
-    let mut sound = 0;
-    let mut records = 0;
-    let mut payload_bytes = 0;
-    let mut malformed = 0;
     let files = found.len();
+    let sound = found.iter().filter(|file| file.is_sound()).count();
+    let records = found.iter().map(|file| file.records).sum();
+    let payload_bytes = found.iter().map(|file| file.payload_bytes).sum();
+    let malformed = found.iter().map(|file| file.malformed).sum();
+    let unverified = found.iter().filter_map(|file| file.unverified).sum();
     let mut errors = Vec::new();
-    let mut unverified = 0;
     for file in found {
-        sound += usize::from(file.is_sound());
-        records += file.records;
-        payload_bytes += file.payload_bytes;
-        malformed += file.malformed;
-        unverified += file.unverified.unwrap_or(0);
         let faults = file.faults.into_iter().flat_map(|found| found.faults);
         let faults = faults.filter(|fault| !fault.kind.is_note()).map(|fault| fault.error);
         for e in file.first_malformed.into_iter().chain(faults).chain(file.damage) {

@@ -3,10 +3,10 @@
 use crate::dataset::PyDataset;
 use crate::error::{BindingError, Result};
 use crate::headroom;
-use crate::wait;
+use crate::wait::{self, locked};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::thread::{self, JoinHandle};
 use tfseek::Filter;
 use tfseek_view::{CommandWords, ViewError, ViewOptions, ViewSet, Viewer, ViewerHandle};
@@ -37,17 +37,11 @@ impl ViewCore {
         }
         py.detach(|| {
             self.handle.stop();
-            let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let thread = locked(&self.thread).take();
             // A panic of the thread has been printed.
             let _ = thread.map(JoinHandle::join);
         });
     }
-}
-
-/// Returns saved statistics as HTML for a notebook.
-#[pyfunction]
-pub(crate) fn stats_html(py: Python<'_>, saved: &str) -> Option<String> {
-    py.detach(|| tfseek_view::stats_html(saved))
 }
 
 /// Returns the font of the viewer's page.
@@ -103,10 +97,10 @@ pub(crate) fn view(
             let message = format!(
                 "expected a dataset with all of its {len} records, found {found} of them: use where="
             );
-            return Err(BindingError::error(py, message));
+            return Err(BindingError::Text(message));
         }
         let words = CommandWords { paths, ..CommandWords::default() };
-        let kind = ds.shared.arguments.kind.given();
+        let kind = ds.shared.arguments.kind;
         requests |= ds.shared.is_remote;
         given.push((ds.shared.dataset.clone(), name, kind, words));
     }
@@ -116,13 +110,13 @@ pub(crate) fn view(
         given.into_iter().map(set).collect::<tfseek::Result<Vec<_>>>()
     })?;
     let condition = condition.map(str::parse::<Filter>).transpose()?;
-    let failed = |e: ViewError| BindingError::error(py, e.to_string());
-    let mut options = ViewOptions::new().condition(condition.as_ref()).threads(threads);
+    let failed = |e: ViewError| BindingError::Text(e.to_string());
+    let mut options = ViewOptions::default();
+    options.condition = condition;
+    options.threads = threads;
+    options.port = port;
     if let Some(json) = roles {
         options = options.roles(json).map_err(failed)?;
-    }
-    if let Some(port) = port {
-        options = options.port(port);
     }
     // It reads the first records.
     let bound = wait::detached(py, requests, move || Ok(Viewer::bind(views, &options)))?;
@@ -132,6 +126,6 @@ pub(crate) fn view(
     let handle = viewer.handle();
     let one_time_url = viewer.one_time_url().unwrap_or_else(|_| url.clone());
     let thread = thread::Builder::new().name("tfseek-view".into()).spawn(move || viewer.serve());
-    let thread = Mutex::new(Some(thread.map_err(|e| BindingError::error(py, e.to_string()))?));
+    let thread = Mutex::new(Some(thread.map_err(|e| BindingError::Text(e.to_string()))?));
     Ok(ViewCore { url, one_time_url, port, handle, thread, pid: std::process::id() })
 }

@@ -15,7 +15,7 @@ use std::ops::ControlFlow;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 use tfseek_tools::WriteProgress;
@@ -59,9 +59,15 @@ impl<'py> Progress<'py> {
         Ok(Some(Progress { report, close }))
     }
 
-    pub(crate) fn report(&self, done: u64, total: Option<u64>) -> PyResult<()> {
-        self.report.call1((done, total)).map(drop)
+    /// Shows the amount done and the total, if there is a display.
+    pub(crate) fn report(shown: Option<&Progress<'_>>, done: u64, total: Option<u64>) -> PyResult<()> {
+        shown.map_or(Ok(()), |progress| progress.report.call1((done, total)).map(drop))
     }
+}
+
+/// Locks a mutex. A value that a panic left is whole.
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Calls `work`, then closes the display even after an error.
@@ -83,15 +89,9 @@ pub(crate) struct CallState {
     /// `u64::MAX` if unknown.
     total: AtomicU64,
     cancelled: AtomicBool,
-    requests: AtomicBool,
 }
 
 impl CallState {
-    /// Notes that the work may wait for requests.
-    pub(crate) fn may_request(&self, requests: bool) {
-        self.requests.store(requests, Relaxed);
-    }
-
     /// Returns the progress callback for the library.
     pub(crate) fn callback(
         self: &Arc<Self>,
@@ -120,28 +120,30 @@ impl CallState {
 
     fn report(&self, progress: Option<&Progress<'_>>) -> PyResult<()> {
         let total = Some(self.total.load(Relaxed)).filter(|total| *total != u64::MAX);
-        progress.map_or(Ok(()), |progress| progress.report(self.done.load(Relaxed), total))
+        Progress::report(progress, self.done.load(Relaxed), total)
     }
 }
 
 /// Calls `work` in a new thread. An exception of a signal handler or of the progress callable cancels it.
+/// `requests` is true if it may wait for requests.
 pub(crate) fn run<T: Send + 'static>(
     py: Python<'_>,
     progress: Option<Progress<'_>>,
+    requests: bool,
     work: impl FnOnce(&Arc<CallState>) -> Result<T> + Send + 'static,
 ) -> Result<T> {
     let call = Arc::new(CallState {
         done: AtomicU64::new(0),
         total: AtomicU64::new(u64::MAX),
         cancelled: AtomicBool::new(false),
-        requests: AtomicBool::new(false),
     });
-    shown(progress, |progress| wait(py, progress, &call, work))
+    shown(progress, |progress| wait(py, progress, requests, &call, work))
 }
 
 fn wait<T: Send + 'static>(
     py: Python<'_>,
     progress: Option<&Progress<'_>>,
+    requests: bool,
     call: &Arc<CallState>,
     work: impl FnOnce(&Arc<CallState>) -> Result<T> + Send + 'static,
 ) -> Result<T> {
@@ -151,7 +153,7 @@ fn wait<T: Send + 'static>(
     }
     let (done, outcome) = sync_channel(1);
     let outcome = Mutex::new(outcome);
-    let wait_for = |limit| outcome.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(limit);
+    let wait_for = |limit| locked(&outcome).recv_timeout(limit);
     let thread = thread::Builder::new().name("tfseek-call".into()).spawn({
         let call = Arc::clone(call);
         move || drop(done.send(work(&call)))
@@ -168,7 +170,7 @@ fn wait<T: Send + 'static>(
             Err(RecvTimeoutError::Timeout) => {
                 if let Err(e) = check() {
                     call.cancelled.store(true, Relaxed);
-                    let limit = if call.requests.load(Relaxed) { REQUEST_LIMIT } else { CLEANUP_LIMIT };
+                    let limit = if requests { REQUEST_LIMIT } else { CLEANUP_LIMIT };
                     drop(py.detach(|| wait_for(limit)));
                     return Err(e.into());
                 }
@@ -190,10 +192,7 @@ pub(crate) fn detached<T: Send + 'static>(
     if !requests {
         return Ok(py.detach(work)?);
     }
-    run(py, None, move |call| {
-        call.may_request(true);
-        Ok(work()?)
-    })
+    run(py, None, true, move |_| Ok(work()?))
 }
 
 /// A period of work in the calling thread, between two checks for signals.
@@ -246,12 +245,11 @@ pub(crate) fn in_slices(
     mut work: impl FnMut(&mut TimeSlice) -> Result<u64> + Send,
 ) -> Result<()> {
     while done < total {
-        progress.map_or(Ok(()), |progress| progress.report(done, Some(total)))?;
+        Progress::report(progress, done, Some(total))?;
         done = py.detach(|| work(&mut TimeSlice::new()))?;
         if done < total {
             py.check_signals()?;
         }
     }
-    progress.map_or(Ok(()), |progress| progress.report(done, Some(total)))?;
-    Ok(())
+    Ok(Progress::report(progress, done, Some(total))?)
 }

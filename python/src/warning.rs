@@ -1,13 +1,14 @@
 //! Conversion of warnings to `tfseek.Warning`, and raising them.
 
 use crate::error::Result;
+use crate::value;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::path::Path;
 use tfseek::Warning;
-use tfseek_tools::Inference;
-use tfseek_tools::warnings::{Field, fields, kindless};
+use tfseek_tools::warnings::{fields, kindless};
+use tfseek_tools::{Inference, ReportValue};
 
 /// A warning that becomes a `tfseek.Warning`.
 pub(crate) struct PyWarning(Warning);
@@ -36,22 +37,15 @@ fn object<'py>(py: Python<'py>, warning: &Warning) -> PyResult<Bound<'py, PyAny>
 fn warning_of<'py>(
     py: Python<'py>,
     (kind, message, path): (&str, &str, Option<&Path>),
-    fields: Vec<(&'static str, Field<'_>)>,
+    fields: Vec<(&'static str, ReportValue<'_>)>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let all = PyDict::new(py);
     all.set_item("kind", kind)?;
     all.set_item("message", message)?;
     all.set_item("path", path.map(Path::as_os_str))?;
+    let dict = py.get_type::<PyDict>().into_any();
     for (name, field) in fields {
-        match field {
-            Field::Number(n) => all.set_item(name, n)?,
-            Field::Text(text) => all.set_item(name, text)?,
-            Field::Texts(texts) => all.set_item(name, texts)?,
-            Field::Gaps(gaps) => {
-                let gaps = gaps.iter().map(|gap| (gap.start, gap.end, gap.records, gap.compressed));
-                all.set_item(name, gaps.collect::<Vec<_>>())?;
-            }
-        }
+        all.set_item(name, value::object(&dict, field)?)?;
     }
     py.import(intern!(py, "tfseek._rust"))?.getattr(intern!(py, "warning_of"))?.call1((all,))
 }
@@ -67,8 +61,18 @@ pub(crate) fn raise(py: Python<'_>, warnings: &[Warning]) -> Result<()> {
 /// Raises a warning about the features that a schema leaves out, if there are any.
 pub(crate) fn raise_kindless(py: Python<'_>, seen: &Inference) -> Result<()> {
     let Some((message, names)) = kindless(seen) else { return Ok(()) };
-    let found = Field::Texts(names.into_iter().map(str::to_owned).collect());
-    raise_object(py, warning_of(py, ("features_left_out", &message, None), vec![("found", found)])?)
+    let found = vec![("found", names.into_iter().collect())];
+    raise_object(py, warning_of(py, ("features_left_out", &message, None), found)?)
+}
+
+/// Raises a warning about a feature that no record has, with the nearest name that a record has.
+pub(crate) fn raise_absent(py: Python<'_>, name: &str, near: Option<&str>) -> Result<()> {
+    let mut message = format!("no record has the feature {}", ReportValue::from(name));
+    if let Some(near) = near {
+        message += &format!("; the nearest name is {}", ReportValue::from(near));
+    }
+    let fields = vec![("feature", name.into()), ("nearest", near.into())];
+    raise_object(py, warning_of(py, ("unknown_feature", &message, None), fields)?)
 }
 
 fn raise_object(py: Python<'_>, warning: Bound<'_, PyAny>) -> Result<()> {

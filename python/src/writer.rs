@@ -3,13 +3,15 @@
 use crate::error::{BindingError, Result};
 use crate::feature;
 use crate::options::{Choice, extracted};
+use crate::payload::RecordPayload;
 use crate::rows::{PyPayload, type_name};
-use pyo3::exceptions::PyValueError;
+use crate::wait::locked;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use tfseek::error::EncodeError;
 use tfseek::index::IndexOptions;
 use tfseek::writer::WriterOptions;
 use tfseek::{Compression, ErrorKind, ShardedWriter};
@@ -57,9 +59,9 @@ impl PyWriter {
     /// that held it at the fork does not exist in the child and cannot release it.
     fn with<T>(&self, f: impl FnOnce(&mut Option<InnerWriter>) -> tfseek::Result<T>) -> tfseek::Result<T> {
         if self.is_forked() {
-            return Err(tfseek::error::EncodeError::Forked.into());
+            return Err(EncodeError::Forked.into());
         }
-        f(&mut self.inner.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))
+        f(&mut locked(&self.inner))
     }
 
     fn is_forked(&self) -> bool {
@@ -69,11 +71,15 @@ impl PyWriter {
 
 /// Returns the payload of a record. A mapping of Python, such as a dict, becomes an Example.
 pub(crate) fn payload_of(py: Python<'_>, record: &Bound<'_, PyAny>) -> Result<PyPayload> {
+    let encoded = || -> Result<PyPayload> {
+        let bytes = feature::encoded(py, record)?.into();
+        Ok(PyPayload::Record(RecordPayload { bytes, record: None }))
+    };
     if record.is_instance_of::<PyDict>() {
-        return Ok(PyPayload::Record(feature::encoded(py, record)?.into(), None));
+        return encoded();
     }
     PyPayload::from_python(record).or_else(|_| match record.cast::<PyMapping>() {
-        Ok(_) => Ok(PyPayload::Record(feature::encoded(py, record)?.into(), None)),
+        Ok(_) => encoded(),
         Err(_) => Err(BindingError::type_error(format!(
             "record: expected bytes, an Example, a SequenceExample or a dict, found {}",
             type_name(record)
@@ -91,10 +97,6 @@ fn without_folder(e: tfseek::Error, path: &Path) -> tfseek::Error {
         }
         _ => e,
     }
-}
-
-fn closed() -> tfseek::Error {
-    tfseek::error::EncodeError::Closed.into()
 }
 
 #[pymethods]
@@ -116,8 +118,7 @@ impl PyWriter {
     ) -> Result<PyWriter> {
         let shards = shards.map(|shards| extracted::<usize>(shards, "shards")).transpose()?;
         if shards == Some(0) {
-            let message = "shards: expected at least 1, found 0";
-            return Err(BindingError::Python(PyValueError::new_err(message)));
+            return Err(BindingError::value_error("shards: expected at least 1, found 0"));
         }
         let default = WriterOptions::default();
         let index_dir = index_dir.map(|dir| IndexOptions::new().index_dir(dir));
@@ -149,7 +150,7 @@ impl PyWriter {
             self.with(|inner| match inner {
                 Some(InnerWriter::File(writer)) => writer.write(payload.as_ref()),
                 Some(InnerWriter::Shards(writer)) => writer.write(payload.as_ref()),
-                None => Err(closed()),
+                None => Err(EncodeError::Closed.into()),
             })
         })?)
     }

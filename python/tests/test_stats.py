@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import concurrent.futures
 import json
 import math
@@ -222,6 +223,33 @@ def test_options(shards: str, tmp_path: pathlib.Path) -> None:
     saved = tmp_path / "s.json"
     found.save(saved)
     assert json.loads(saved.read_text())["tfseek_stats"] == 1
+    again = pickle.loads(pickle.dumps(found))
+    again.save(tmp_path / "again.json")
+    assert (tmp_path / "again.json").read_bytes() == saved.read_bytes()
+    assert again._repr_html_() == found._repr_html_()
+
+
+def plain(value: Any) -> Any:
+    """Returns statistics in the form of the command's JSON."""
+    if isinstance(value, tfseek.StatsFields):
+        return {name: plain(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    return {"base64": base64.b64encode(value).decode()} if isinstance(value, bytes) else value
+
+
+def test_values_are_those_of_the_command(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "mixed.tfrecord"
+    with tfseek.Writer(path) as writer:
+        for i in range(60):
+            numbers = np.array([i / 7, 1e-30, 3e38, 1e13, -0.0, np.nan, np.inf], np.float32)
+            part = np.array([(i % 3) / 10], np.float32)
+            writer.write({"wide": 2**62 + i, "numbers": numbers, "part": part, "text": b"\xff" * (i % 3), "long": b"x" * (1000 + i)})
+    for by in ["part", "text", "wide"]:
+        command = [sys.executable, "-m", "tfseek", "stats", "-q", "--json", str(path), "--by", by]
+        text = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
+        # Texts tell integers from floats, and the signs of zeros.
+        assert repr(plain(tfseek.stats(path, by=by))) == repr(json.loads(text))
 
 
 def test_saved_statistics_are_whole(shards: str, tmp_path: pathlib.Path) -> None:

@@ -325,15 +325,15 @@ def _column(name: str, spec: Any) -> dict[str, Any]:
     # Compared by name, so that TensorFlow's specs, which have the same fields, are accepted without importing TensorFlow.
     kind = type(spec).__name__
     if kind == "FixedLenFeature":
-        return {"type": "fixed", **_typed(name, spec), "shape": _shape(name, spec.shape), "default": _default(name, spec)}
+        return {"type": "fixed", "dtype": _dtype(name, spec.dtype), "shape": _shape(name, spec.shape), "default": _default(name, spec)}
     if isinstance(spec, Optional):
-        return {"type": "optional", **_typed(name, spec), "default": _default(name, spec)}
+        return {"type": "optional", "dtype": _dtype(name, spec.dtype), "default": _default(name, spec)}
     if kind == "VarLenFeature":
-        return {"type": "varlen", **_typed(name, spec)}
+        return {"type": "varlen", "dtype": _dtype(name, spec.dtype)}
     if kind == "FixedLenSequenceFeature":
         return {
             "type": "fixed_sequence",
-            **_typed(name, spec),
+            "dtype": _dtype(name, spec.dtype),
             "shape": _shape(name, spec.shape),
             "allow_missing": bool(spec.allow_missing),
             "default": _default(name, spec),
@@ -341,7 +341,7 @@ def _column(name: str, spec: Any) -> dict[str, Any]:
     if kind == "RaggedFeature":
         return {
             "type": "ragged",
-            **_typed(name, spec),
+            "dtype": _dtype(name, spec.dtype),
             "value_key": None if spec.value_key is None else name_of(spec.value_key),
             "partitions": [_partition(name, partition) for partition in _listed(spec.partitions)],
             "row_splits_dtype": _splits_dtype(spec.row_splits_dtype),
@@ -350,7 +350,7 @@ def _column(name: str, spec: Any) -> dict[str, Any]:
     if kind == "SparseFeature":
         return {
             "type": "sparse",
-            **_typed(name, spec),
+            "dtype": _dtype(name, spec.dtype),
             "index_key": [name_of(key) for key in _listed(spec.index_key)],
             "value_key": name_of(spec.value_key),
             "size": [_integer(name, "size", size) for size in _listed(spec.size)],
@@ -380,10 +380,6 @@ def _column(name: str, spec: Any) -> dict[str, Any]:
         return dict(spec)
     # A dtype alone, as in the package `tfrecord`, returns all values of the feature.
     return {"type": "ragged", "dtype": _dtype(name, spec)}
-
-
-def _typed(name: str, spec: Any) -> dict[str, Any]:
-    return {"dtype": _dtype(name, spec.dtype)}
 
 
 _DTYPES = {

@@ -417,6 +417,7 @@ def _is_open_file(value: Any) -> bool:
 _running: dict[threading.Thread, CallQueue] = {}
 
 
+@atexit.register
 def _end() -> None:
     """Ends the threads that wait for a call, because they may not wait in Rust when the interpreter ends. Threads that wait for an answer get an error."""
     running = list(_running.items())
@@ -427,6 +428,5 @@ def _end() -> None:
         thread.join(max(0.0, end - time.monotonic()))
 
 
-atexit.register(_end)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_running.clear)

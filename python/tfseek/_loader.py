@@ -19,6 +19,7 @@ from ._choices import BytesAs, Damage, LastBatch, LoaderVerify, Shuffle
 from ._errors import OrderError
 from ._features import Features
 from ._mix import Mix
+from ._open import short
 from ._progress import Progress
 from ._report import LoaderClock, Report, Traffic
 from ._tfds import Dataset as TfdsDataset
@@ -558,7 +559,7 @@ def loader_of(ds: Any, parser: Parser, options: dict[str, Any]) -> Loader[Any]:
 def state_text(state: Any) -> str:
     """Returns the JSON form of a state. Rust reads and validates it."""
     if not isinstance(state, dict) or not state:
-        raise OrderError(f"state: expected a dict from state_dict(), found {_short(state)}")
+        raise OrderError(f"state: expected a dict from state_dict(), found {short(state)}")
     return json.dumps(state)
 
 
@@ -569,11 +570,6 @@ def warn_of_seed(state: dict[str, Any], seed: Optional[int]) -> None:
     if seed is not None and found != int(seed) % 2**64:
         message = f"the state has seed={found}, which is used in place of seed={seed}: create a new loader for another order"
         warnings.warn(message, UserWarning, stacklevel=3)
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:80]}.."
 
 
 def shuffle_name(shuffle: Union[bool, str]) -> Optional[str]:

@@ -265,9 +265,10 @@ def _path(path: Any) -> str:
     if isinstance(found, str):
         return found
     hint = "; os.fsdecode(path) converts it" if isinstance(found, (bytes, bytearray)) else ""
-    raise TypeError(f"paths: expected str, os.PathLike or a list of them, found {_short(path)}{hint}")
+    raise TypeError(f"paths: expected str, os.PathLike or a list of them, found {short(path)}{hint}")
 
 
-def _short(value: Any) -> str:
+def short(value: Any) -> str:
+    """Returns the ``repr`` of a value, cut after 80 characters."""
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:80]}.."

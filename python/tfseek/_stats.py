@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import html
-import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Optional, Union
@@ -15,7 +12,6 @@ from ._open import Paths, options_of_storage, path_list
 from ._progress import Progress
 from ._tfds import records_of
 from ._tfseek import Dataset
-from ._warnings import Warning, raise_all, warning_of
 
 
 class StatsFields(Mapping[str, Any]):
@@ -69,11 +65,7 @@ class Stats(StatsFields):
     def __init__(self, fields: dict[str, Any], table: str, found: _tfseek.FoundStatistics) -> None:
         super().__init__(fields)
         self._table = table
-        #: In a pickle, what was saved of them.
-        self._found: Union[_tfseek.FoundStatistics, str] = found
-
-    def _saved(self) -> str:
-        return self._found if isinstance(self._found, str) else self._found.saved()
+        self._found = found
 
     def feature(self, name: str) -> StatsFields:
         """Returns the statistics of the feature or feature list ``name``, or raises ``KeyError``."""
@@ -86,17 +78,16 @@ class Stats(StatsFields):
 
     def save(self, path: Union[str, os.PathLike[str]]) -> None:
         """Writes the statistics to a file, which ``tfseek stats --merge`` reads. An existing file is replaced."""
-        _tfseek.save_stats(os.fspath(path), self._saved())
+        self._found.save(os.fspath(path))
 
     def __repr__(self) -> str:
         return self._table.rstrip("\n")
 
     def _repr_html_(self) -> str:
-        found = _tfseek.stats_html(self._found) if isinstance(self._found, str) else self._found.html()
-        return found or f"<pre>{html.escape(self._table)}</pre>"
+        return self._found.html()
 
     def __getstate__(self) -> Any:
-        return (self._fields, self._table, self._saved())
+        return (self._fields, self._table, self._found)
 
     def __setstate__(self, state: Any) -> None:
         self._fields, self._table, self._found = state
@@ -146,21 +137,5 @@ def stats(
     }
     source = records_of(source)
     records = source if isinstance(source, Dataset) else path_list(source)
-    text, table, found, absent = _tfseek.stats(records, arguments, progress)
-    fields = json.loads(text, object_hook=_fields)
-    stats = Stats(fields._fields, table, found)
-    raise_all(_no_record_has(name, nearest) for name, nearest in absent)
-    return stats
-
-
-def _no_record_has(name: str, nearest: Optional[str]) -> Warning:
-    message = f"no record has the feature {json.dumps(name, ensure_ascii=False)}"
-    if nearest is not None:
-        message += f"; the nearest name is {json.dumps(nearest, ensure_ascii=False)}"
-    return warning_of({"kind": "unknown_feature", "message": message, "path": None, "feature": name, "nearest": nearest})
-
-
-def _fields(value: dict[str, Any]) -> Any:
-    if value.keys() == {"base64"}:
-        return base64.b64decode(value["base64"])
-    return StatsFields(value)
+    table, found = _tfseek.stats(records, arguments, progress)
+    return Stats(found.fields(StatsFields)._fields, table, found)

@@ -8,9 +8,10 @@ file. All processes see the folder under the same path.
 
 from __future__ import annotations
 
+import itertools
 import os
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypedDict, Union
 
@@ -92,12 +93,7 @@ def write_rows(job: Job, task: Union[int, str], batches: Iterable[Any]) -> TaskF
     first = next(rest, None)
     if first is None:
         return RecordWriter(job, task).close()
-
-    def all_batches() -> Iterator[Any]:
-        yield first
-        yield from rest
-
-    return write_stream(job, task, pyarrow.RecordBatchReader.from_batches(first.schema, all_batches()))
+    return write_stream(job, task, pyarrow.RecordBatchReader.from_batches(first.schema, itertools.chain([first], rest)))
 
 
 class RecordWriter:

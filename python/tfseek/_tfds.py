@@ -22,7 +22,7 @@ from ._show import record_html
 from ._tfds_features import FeaturesDict, features_html, features_of, names_of, specs_of
 from ._tfseek import Dataset as Records
 from ._tfseek import Schema, TfdsBuilder, TfdsDecoder, TfdsFeatures
-from ._warnings import Warning, raise_all
+from ._warnings import Warning, raise_all, warning_of
 
 if TYPE_CHECKING:
     from typing_extensions import TypedDict, Unpack
@@ -207,7 +207,7 @@ class Builder:
         self._seen: set[Warning] = set()
         texts = [*core.warnings, *features.warnings, *decoder.warnings]
         #: Warnings about the folder and its features, each raised once when the folder is opened.
-        self.warnings: list[Warning] = [_warning(text) for text in texts]
+        self.warnings: list[Warning] = [warning_of({"kind": "tfds", "message": text}) for text in texts]
 
     @property
     def name(self) -> str:
@@ -368,12 +368,6 @@ def _encoded(decode: Union[bool, Mapping[str, bool]]) -> Union[bool, list[str]]:
     if not isinstance(decode, Mapping) or not all(isinstance(path, str) and isinstance(value, bool) for path, value in decode.items()):
         raise TypeError(f"decode: expected True, False, or a dict such as {{'image': False}}, found {decode!r}")
     return [path for path, value in decode.items() if not value]
-
-
-def _warning(text: str) -> Warning:
-    warning = Warning(text)
-    warning.kind, warning.message = "tfds", text
-    return warning
 
 
 def source_of(ds: Any, spec: Any) -> tuple[Any, Parser]:

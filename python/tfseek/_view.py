@@ -124,9 +124,7 @@ def _named(source: Union[Dataset[Any], Paths], storage: Optional[Mapping[str, st
     return open(paths, storage_options=storage if is_remote else None), " ".join(given), shlex.join(given)
 
 
+@atexit.register
 def _close_all() -> None:
     for viewer in list(_running):
         viewer.close()
-
-
-atexit.register(_close_all)

@@ -79,8 +79,8 @@ def warning_of(fields: dict[str, Any]) -> Warning:
     """Returns the warning with these fields."""
     found = Warning(fields["message"])
     found.__dict__.update(fields)
-    if found.gaps is not None:
-        found.gaps = [Gap(*gap) for gap in found.gaps]
+    if "gaps" in fields:
+        found.gaps = [Gap(**gap) for gap in fields["gaps"]]
     return found
 
 

@@ -1,8 +1,9 @@
 //! Values of arrays: pooled memory by the width of their numbers.
 
-use super::pool::{Buf, BufMut, BufPool, NoMemory};
+use super::pool::{Buf, BufMut, BufPool};
 use crate::error::{Result, TensorError};
 use crate::tensor::{Element, TensorDType};
+use std::collections::TryReserveError;
 
 /// The values of a column of arrays, in the machine's byte order. A clone shares them.
 #[derive(Clone, Debug)]
@@ -55,7 +56,7 @@ impl ArrayValues {
 
     /// Returns the number of values. A complex number is one.
     pub fn len(&self) -> usize {
-        self.bits.len() / numbers_of(self.dtype)
+        self.bits.as_bytes().len() / (self.bits.width() * numbers_of(self.dtype))
     }
 
     /// Returns true if there are no values.
@@ -75,10 +76,6 @@ impl ArrayValues {
 }
 
 impl ArrayBits {
-    fn len(&self) -> usize {
-        self.as_bytes().len() / self.width()
-    }
-
     /// Returns the bytes of a number.
     fn width(&self) -> usize {
         match self {
@@ -132,7 +129,7 @@ impl ArrayMemory {
         bytes: &[u8],
         little_endian: bool,
         max: usize,
-    ) -> Result<usize, NoMemory> {
+    ) -> Result<usize, TryReserveError> {
         let numbers = numbers_of(self.dtype);
         let max = max.saturating_mul(numbers);
         let native = little_endian == cfg!(target_endian = "little");
@@ -162,7 +159,7 @@ fn append<T: bytemuck::Pod>(
     bytes: &[u8],
     as_is: bool,
     change: impl Fn(T) -> T,
-) -> Result<usize, NoMemory> {
+) -> Result<usize, TryReserveError> {
     let count = bytes.len() / size_of::<T>();
     let end = *used + count;
     memory.grow(end, max.max(end), T::zeroed())?;

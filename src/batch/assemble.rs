@@ -6,15 +6,16 @@
 )]
 
 use super::bytes::{SpanBytes, ValueMemory, ValuePools};
-use super::column::{Column, RegionSpan, Values};
-use super::compile::{ColumnForm, DefaultValues, Need};
+use super::column::{Column, Dense, Optional, Values};
+use super::compile::{ColumnForm, Need};
 use super::decode::SlotValues;
-use super::pool::{Buf, BufMut, NoMemory};
+use super::pool::{Buf, BufMut};
 use super::row::Row;
-use super::slots::{AssemblyScratch, ColumnPools, DecodedSlots, RowError};
+use super::slots::{ColumnPools, DecodedSlots, RowError};
 use super::value_type::ValueType;
 use super::{ragged, sparse};
 use crate::error::{ErrorKind, Result};
+use crate::example::FeatureBuf;
 
 /// The decoded slots of one map field, and the buffers to assemble their columns.
 pub(super) struct Assembly<'a, R> {
@@ -24,7 +25,8 @@ pub(super) struct Assembly<'a, R> {
     pub(super) column_pools: &'a mut [ColumnPools],
     /// Shared values of the slots; empty until `share_values`.
     pub(super) values: &'a mut Vec<Values>,
-    pub(super) scratch: &'a mut AssemblyScratch,
+    /// Memory for the items of ragged columns and the order of sparse ones.
+    pub(super) scratch: &'a mut Vec<u32>,
     /// Number of decoded rows.
     pub(super) rows: usize,
     /// True if the columns omit the row dimension.
@@ -61,8 +63,8 @@ impl<R: Row> Assembly<'_, R> {
         let mut lowest = None;
         for (index, planned) in self.bytes.part.columns.iter().enumerate() {
             let composite = match &planned.form {
-                ColumnForm::Ragged { partitions, .. } => !partitions.is_empty(),
-                ColumnForm::Sparse { .. } => true,
+                ColumnForm::Ragged(plan) => !plan.partitions.is_empty(),
+                ColumnForm::Sparse(_) => true,
                 _ => false,
             };
             if composite {
@@ -109,15 +111,8 @@ impl<R: Row> Assembly<'_, R> {
                 Ok(())
             }
             ColumnForm::VarLen { slot } => var_len(slots, *slot, pools, column),
-            ColumnForm::Ragged { slot, partitions, splits } => {
-                let form = ragged::RaggedForm { slot: *slot, partitions, splits: *splits };
-                ragged::column(slots, form, pools, &mut self.scratch.items, column)
-            }
-            ColumnForm::Sparse { values, indices, size, already_sorted } => {
-                let form =
-                    sparse::SparseForm { values: *values, indices, size, already_sorted: *already_sorted };
-                sparse::column(slots, form, pools, &mut self.scratch.order, column)
-            }
+            ColumnForm::Ragged(plan) => ragged::column(slots, plan, pools, self.scratch, column),
+            ColumnForm::Sparse(plan) => sparse::column(slots, plan, pools, self.scratch, column),
         };
         assembled.map_err(|RowError { row, error }| RowError {
             row,
@@ -126,81 +121,57 @@ impl<R: Row> Assembly<'_, R> {
     }
 
     /// Pads all rows to the length of the longest.
-    fn pad(&mut self, slot: usize, block_len: usize, fill: &DefaultValues) -> Result<()> {
-        let longest = longest_row(&self.slots[slot], self.lists, block_len, self.rows);
-        let rows = self.rows;
-        let used = self.slots[slot].used;
-        let total = rows.saturating_mul(longest);
+    fn pad(&mut self, slot: usize, block_len: usize, fill: &FeatureBuf) -> Result<()> {
+        let filled = &mut self.slots[slot];
+        let used = filled.used;
+        let longest = longest_row(filled, self.lists, block_len, self.rows);
+        let total = self.rows.saturating_mul(longest);
         if total == used {
             return Ok(());
         }
-        let memory = std::mem::take(&mut self.slots[slot].memory);
-        let filled = &self.slots[slot];
-        let mut lens = (0..rows).rev().map(|row| row_len(filled, self.lists, block_len, row));
+        let mut memory = std::mem::take(&mut filled.memory);
+        let lens = (0..self.rows).rev().map(|row| row_len(filled, self.lists, block_len, row));
         let region = self.bytes.rows.len() + slot;
-        let padded = match memory {
-            ValueMemory::Int64(mut buf) => {
-                let fill = padding(fill, region);
-                spread(&mut buf, &mut lens, used, longest, total, self.limit, fill)
-                    .map(|()| ValueMemory::Int64(buf))
+        let limit = self.limit;
+        match &mut memory {
+            ValueMemory::Int64(buf) => spread(buf, lens, used, longest, total, limit, padding(fill, region)),
+            ValueMemory::Float32(buf) => {
+                spread(buf, lens, used, longest, total, limit, padding(fill, region))
             }
-            ValueMemory::Float32(mut buf) => {
-                let fill = padding(fill, region);
-                spread(&mut buf, &mut lens, used, longest, total, self.limit, fill)
-                    .map(|()| ValueMemory::Float32(buf))
-            }
-            ValueMemory::Bytes(mut buf) => {
-                // An empty string may have any span.
-                let has_fill = self.bytes.part.slots[slot].fallback.is_some();
-                let fill = if has_fill { padding(fill, region) } else { RegionSpan::BLANK };
-                spread(&mut buf, &mut lens, used, longest, total, self.limit, fill)
-                    .map(|()| ValueMemory::Bytes(buf))
-            }
-        };
-        self.slots[slot].memory = padded?;
-        self.slots[slot].used = total;
+            ValueMemory::Bytes(buf) => spread(buf, lens, used, longest, total, limit, padding(fill, region)),
+        }?;
+        filled.memory = memory;
+        filled.used = total;
         Ok(())
     }
 
-    /// Collects the presence of the values of all columns.
+    /// Adds the presence of the values of each column, by row.
     pub(super) fn presences(&mut self, to: &mut Vec<Buf<u8>>) -> Result<(), RowError> {
-        to.clear();
-        for column in 0..self.bytes.part.columns.len() {
-            to.push(self.presence(column)?);
+        for (planned, pools) in self.bytes.part.columns.iter().zip(self.column_pools.iter_mut()) {
+            let mut buf = pools.presence.take();
+            buf.grow(self.rows, self.rows, 0)?;
+            let presence = &self.slots[planned.form.values()].presence[..self.rows];
+            buf.values[..self.rows].copy_from_slice(presence);
+            to.push(pools.presence.freeze(buf, self.rows));
         }
         Ok(())
     }
 
-    /// Collects the numbers of steps of all columns.
-    pub(super) fn all_lengths(&mut self, to: &mut Vec<Option<Buf<i64>>>) -> Result<(), RowError> {
-        to.clear();
-        for column in 0..self.bytes.part.columns.len() {
-            to.push(self.lengths(column)?);
+    /// Adds the number of steps in each row of each dense feature list; `None` for other columns.
+    pub(super) fn lengths(&mut self, to: &mut Vec<Option<Buf<i64>>>) -> Result<(), RowError> {
+        for (planned, pools) in self.bytes.part.columns.iter().zip(self.column_pools.iter_mut()) {
+            let ColumnForm::Padded { slot, .. } = planned.form else {
+                to.push(None);
+                continue;
+            };
+            let mut buf = pools.lengths.take();
+            buf.grow(self.rows, self.rows, 0)?;
+            for (to, &steps) in buf.values.iter_mut().zip(&self.slots[slot].steps[..self.rows]) {
+                *to = steps.into();
+            }
+            to.push(Some(pools.lengths.freeze(buf, self.rows)));
         }
         Ok(())
-    }
-
-    /// Returns the presence of the values of a column in each row.
-    fn presence(&mut self, index: usize) -> Result<Buf<u8>, NoMemory> {
-        let slot = self.bytes.part.columns[index].form.values();
-        let presence = &self.slots[slot].presence[..self.rows];
-        let pool = &mut self.column_pools[index].presence;
-        let mut buf = pool.take();
-        buf.grow(self.rows, self.rows, 0)?;
-        buf.values[..self.rows].copy_from_slice(presence);
-        Ok(pool.freeze(buf, self.rows))
-    }
-
-    /// Returns the number of steps in each row of a dense feature list; `None` for other columns.
-    fn lengths(&mut self, index: usize) -> Result<Option<Buf<i64>>, NoMemory> {
-        let ColumnForm::Padded { slot, .. } = &self.bytes.part.columns[index].form else { return Ok(None) };
-        let pool = &mut self.column_pools[index].lengths;
-        let mut buf = pool.take();
-        buf.grow(self.rows, self.rows, 0)?;
-        for (to, &steps) in buf.values.iter_mut().zip(&self.slots[*slot].steps[..self.rows]) {
-            *to = steps.into();
-        }
-        Ok(Some(pool.freeze(buf, self.rows)))
     }
 }
 
@@ -224,8 +195,9 @@ fn dense(
     // All rows have the length of the longest.
     let longest = |block_len| longest_row(&slots.slots[slot], slots.lists, block_len, slots.rows);
     let blocks = block_len.map(|block_len| longest(block_len) / block_len);
-    let shape = slots.rows_dimension().into_iter().chain(blocks).chain(shape.iter().copied());
-    column.set_dense(slots.values(slot), shape);
+    let mut sizes = column.take_shape();
+    sizes.extend(slots.rows_dimension().into_iter().chain(blocks).chain(shape.iter().copied()));
+    *column = Column::Dense(Dense { values: slots.values(slot), shape: sizes });
 }
 
 /// Assembles an optional column. The number of values that a row has is its presence.
@@ -242,7 +214,9 @@ fn optional(
         *to = u8::from(count > 0);
     }
     let present = pools.present.freeze(present, counts.len());
-    column.set_optional(slots.values(slot), present, slots.rows_dimension());
+    let mut shape = column.take_shape();
+    shape.extend(slots.rows_dimension());
+    *column = Column::Optional(Optional { values: slots.values(slot), present, shape });
     Ok(())
 }
 
@@ -262,42 +236,39 @@ fn var_len(
     let rows = slots.rows_dimension().map(|rows| rows as u64);
     let rank = 1 + usize::from(slots.lists) + usize::from(!slots.single);
     buf.grow(used * rank, used * rank, 0)?;
-    if !slots.lists {
-        if slots.single {
-            for (k, to) in buf.values.iter_mut().take(used).enumerate() {
-                *to = k as i64;
-            }
-        } else {
-            let mut to = buf.values.chunks_exact_mut(2);
-            for (row, &count) in counts.iter().enumerate() {
+    let steps = slots.lists.then(|| slots.steps(slot));
+    if let Some(steps) = steps {
+        let mut to = buf.values.chunks_exact_mut(rank);
+        let mut cells = counts.iter();
+        for (row, &steps) in steps.iter().enumerate() {
+            for (step, &count) in cells.by_ref().take(steps as usize).enumerate() {
                 for (k, to) in to.by_ref().take(count as usize).enumerate() {
-                    to.copy_from_slice(&[row as i64, k as i64]);
+                    let index = [row as i64, step as i64, k as i64];
+                    to.copy_from_slice(&index[3 - rank..]);
                 }
             }
         }
-        let indices = pool.freeze(buf, used * rank);
-        column.set_sparse(indices, values, rows.into_iter().chain([longest(counts)]));
-        return Ok(());
-    }
-    let steps = slots.steps(slot);
-    let mut to = buf.values.chunks_exact_mut(rank);
-    let mut cells = counts.iter();
-    for (row, &steps) in steps.iter().enumerate() {
-        for (step, &count) in cells.by_ref().take(steps as usize).enumerate() {
+    } else if slots.single {
+        for (k, to) in buf.values.iter_mut().take(used).enumerate() {
+            *to = k as i64;
+        }
+    } else {
+        let mut to = buf.values.chunks_exact_mut(2);
+        for (row, &count) in counts.iter().enumerate() {
             for (k, to) in to.by_ref().take(count as usize).enumerate() {
-                let index = [row as i64, step as i64, k as i64];
-                to.copy_from_slice(&index[3 - rank..]);
+                to.copy_from_slice(&[row as i64, k as i64]);
             }
         }
     }
     let indices = pool.freeze(buf, used * rank);
-    column.set_sparse(indices, values, rows.into_iter().chain([longest(steps), longest(counts)]));
+    let dense_shape = rows.into_iter().chain(steps.map(longest)).chain([longest(counts)]);
+    column.set_sparse(indices, values, dense_shape);
     Ok(())
 }
 
 /// Returns the value that pads a column, which is the first of the default. A string is in region `region`.
-fn padding<T: ValueType>(fill: &DefaultValues, region: usize) -> T {
-    let mut value = [T::BLANK];
+fn padding<T: ValueType>(fill: &FeatureBuf, region: usize) -> T {
+    let mut value = [T::default()];
     T::write_default(fill, region, &mut value);
     value[0]
 }
@@ -307,7 +278,7 @@ fn padding<T: ValueType>(fill: &DefaultValues, region: usize) -> T {
 /// `lens` are the lengths of the rows, from the last to the first.
 fn spread<T: Copy>(
     buf: &mut BufMut<T>,
-    lens: &mut dyn Iterator<Item = usize>,
+    lens: impl Iterator<Item = usize>,
     used: usize,
     longest: usize,
     total: usize,

@@ -3,10 +3,11 @@
 use super::array::ArrayPools;
 use super::column::{BytesColumn, BytesRepr, RegionSpan, Values};
 use super::compile::{MapPlan, PlanSlot};
-use super::pool::{Buf, BufMut, BufPool, NoMemory};
+use super::pool::{Buf, BufMut, BufPool};
 use super::row::Row;
 use crate::io::Region;
 use crate::schema::DType;
+use std::collections::TryReserveError;
 
 /// The memory of one slot's values while they are filled in.
 pub(super) enum ValueMemory {
@@ -54,7 +55,7 @@ impl ValuePools {
         strings: Option<CopiedStrings>,
         len: usize,
         bytes: &SpanBytes<'_, R>,
-    ) -> Result<Values, NoMemory> {
+    ) -> Result<Values, TryReserveError> {
         Ok(match memory {
             ValueMemory::Int64(buf) => Values::Int64(self.int64.freeze(buf, len)),
             ValueMemory::Float32(buf) => Values::Float32(self.float32.freeze(buf, len)),
@@ -91,7 +92,7 @@ impl ValuePools {
         CopiedStrings { data: self.data.take(), offsets: self.offsets.take(), len: 0, end: 0 }
     }
 
-    fn share_strings(&mut self, mut strings: CopiedStrings) -> Result<BytesColumn, NoMemory> {
+    fn share_strings(&mut self, mut strings: CopiedStrings) -> Result<BytesColumn, TryReserveError> {
         strings.append(&[], |_| &[])?;
         let CopiedStrings { data, offsets, len, end } = strings;
         Ok(BytesColumn::contiguous(self.data.freeze(data, end), self.offsets.freeze(offsets, len + 1)))
@@ -101,32 +102,28 @@ impl ValuePools {
     ///
     /// # Errors
     /// There is not enough memory.
-    pub(super) fn permute(&mut self, values: &Values, order: &[u32]) -> Result<Values, NoMemory> {
+    pub(super) fn permute(&mut self, values: &Values, order: &[u32]) -> Result<Values, TryReserveError> {
         #[expect(clippy::indexing_slicing, reason = "each number in `order` is below the number of values")]
-        fn gather<T: Copy>(
-            mut buf: BufMut<T>,
+        fn gather<T: Copy + Default>(
             pool: &mut BufPool<T>,
             from: &[T],
             order: &[u32],
-            blank: T,
-        ) -> Result<Buf<T>, NoMemory> {
-            buf.grow(order.len(), order.len(), blank)?;
+        ) -> Result<Buf<T>, TryReserveError> {
+            let mut buf = pool.take();
+            buf.grow(order.len(), order.len(), T::default())?;
             for (to, &k) in buf.values.iter_mut().zip(order) {
                 *to = from[k as usize];
             }
             Ok(pool.freeze(buf, order.len()))
         }
         Ok(match values {
-            Values::Int64(from) => Values::Int64(gather(self.int64.take(), &mut self.int64, from, order, 0)?),
-            Values::Float32(from) => {
-                Values::Float32(gather(self.float32.take(), &mut self.float32, from, order, 0.0)?)
-            }
+            Values::Int64(from) => Values::Int64(gather(&mut self.int64, from, order)?),
+            Values::Float32(from) => Values::Float32(gather(&mut self.float32, from, order)?),
             // Only sparse columns have another order, and their values are values of lists.
             Values::Array(values) => Values::Array(values.clone()),
             Values::Bytes(from) => Values::Bytes(match &from.repr {
                 BytesRepr::Spans { spans, regions } => {
-                    let spans =
-                        gather(self.spans.take(), &mut self.spans, spans, order, RegionSpan::default())?;
+                    let spans = gather(&mut self.spans, spans, order)?;
                     BytesColumn { repr: BytesRepr::Spans { spans, regions: regions.clone() } }
                 }
                 BytesRepr::Contiguous { .. } => {
@@ -153,17 +150,12 @@ pub(super) struct CopiedStrings {
     data: BufMut<u8>,
     offsets: BufMut<i64>,
     /// Number of strings.
-    len: usize,
+    pub(super) len: usize,
     /// Number of bytes of all strings.
     end: usize,
 }
 
 impl CopiedStrings {
-    /// Returns the number of strings.
-    pub(super) fn len(&self) -> usize {
-        self.len
-    }
-
     /// Appends copies of the strings at `spans`.
     ///
     /// # Errors
@@ -174,7 +166,7 @@ impl CopiedStrings {
         &mut self,
         spans: &[RegionSpan],
         bytes: impl Fn(RegionSpan) -> &'a [u8],
-    ) -> Result<(), NoMemory> {
+    ) -> Result<(), TryReserveError> {
         let CopiedStrings { data, offsets, len, end } = self;
         let total: u64 = spans.iter().map(|span| u64::from(span.len)).sum();
         // A saturated size cannot be allocated.
@@ -286,15 +278,9 @@ impl RowRegions {
         let found = self.rows.len() == rows.len();
         if found {
             for slot in &part.slots {
-                let id = match &slot.fallback {
-                    Some(region) => {
-                        let id = regions.values.len();
-                        regions.values.push(region.clone());
-                        id
-                    }
-                    None => 0,
-                };
-                self.rows.push(RowRegion { start: 0, region: id as u32 });
+                let region = if slot.fallback.is_some() { regions.values.len() as u32 } else { 0 };
+                regions.values.extend(slot.fallback.clone());
+                self.rows.push(RowRegion { start: 0, region });
             }
         } else {
             regions.values.clear();

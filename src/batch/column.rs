@@ -199,44 +199,22 @@ impl Column {
             Column::Ragged(column) => &column.values,
         }
     }
-}
 
-impl Column {
     /// Returns a column without values.
     pub(super) fn empty() -> Column {
         Column::Dense(Dense { values: Values::Int64(Buf::default()), shape: Vec::new() })
     }
 
-    /// Changes the column to a dense array, reusing its vectors.
-    pub(super) fn set_dense(&mut self, values: Values, shape: impl IntoIterator<Item = usize>) {
-        match self {
-            Column::Dense(dense) => {
-                dense.values = values;
-                dense.shape.clear();
-                dense.shape.extend(shape);
-            }
-            _ => *self = Column::Dense(Dense { values, shape: shape.into_iter().collect() }),
-        }
-    }
-
-    /// Changes the column to an optional one, reusing its vectors.
-    pub(super) fn set_optional(
-        &mut self,
-        values: Values,
-        present: Buf<u8>,
-        shape: impl IntoIterator<Item = usize>,
-    ) {
-        match self {
-            Column::Optional(optional) => {
-                (optional.values, optional.present) = (values, present);
-                optional.shape.clear();
-                optional.shape.extend(shape);
-            }
-            _ => {
-                let shape = shape.into_iter().collect();
-                *self = Column::Optional(Optional { values, present, shape });
-            }
-        }
+    /// Takes the vector of the shape, empty, to reuse its memory.
+    pub(super) fn take_shape(&mut self) -> Vec<usize> {
+        let mut shape = match self {
+            Column::Dense(Dense { shape, .. })
+            | Column::Optional(Optional { shape, .. })
+            | Column::Ragged(Ragged { shape, .. }) => std::mem::take(shape),
+            Column::Sparse(_) => Vec::new(),
+        };
+        shape.clear();
+        shape
     }
 
     /// Changes the column to a sparse tensor, reusing its vectors.
@@ -246,17 +224,13 @@ impl Column {
         values: Values,
         dense_shape: impl IntoIterator<Item = u64>,
     ) {
-        match self {
-            Column::Sparse(sparse) => {
-                (sparse.indices, sparse.values) = (indices, values);
-                sparse.dense_shape.clear();
-                sparse.dense_shape.extend(dense_shape);
-            }
-            _ => {
-                let dense_shape = dense_shape.into_iter().collect();
-                *self = Column::Sparse(Sparse { indices, values, dense_shape });
-            }
-        }
+        let mut reused = match self {
+            Column::Sparse(sparse) => std::mem::take(&mut sparse.dense_shape),
+            _ => Vec::new(),
+        };
+        reused.clear();
+        reused.extend(dense_shape);
+        *self = Column::Sparse(Sparse { indices, values, dense_shape: reused });
     }
 
     /// Releases the shared memory and keeps the vectors.
@@ -333,18 +307,13 @@ impl BytesColumn {
     /// Returns an iterator over the strings.
     #[inline]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> + Clone + fmt::Debug {
-        ColumnStrings {
-            source: match &self.repr {
-                BytesRepr::Spans { spans, regions } => StringSource::Spans {
-                    spans: spans.iter(),
-                    regions,
-                    number: 0,
-                    region: bytes_of(regions, 0),
-                },
-                BytesRepr::Contiguous { data, offsets } => {
-                    StringSource::Contiguous { data, ends: offsets.windows(2) }
-                }
-            },
+        match &self.repr {
+            BytesRepr::Spans { spans, regions } => {
+                ColumnStrings::Spans { spans: spans.iter(), regions, number: 0, region: bytes_of(regions, 0) }
+            }
+            BytesRepr::Contiguous { data, offsets } => {
+                ColumnStrings::Contiguous { data, ends: offsets.windows(2) }
+            }
         }
     }
 
@@ -417,12 +386,7 @@ impl<S: AsRef<[u8]>> FromIterator<S> for BytesColumn {
 
 /// An iterator over the strings of a [`BytesColumn`].
 #[derive(Clone, Debug)]
-struct ColumnStrings<'a> {
-    source: StringSource<'a>,
-}
-
-#[derive(Clone, Debug)]
-enum StringSource<'a> {
+enum ColumnStrings<'a> {
     /// Keeps the region of the last string, because consecutive strings are often in the same region.
     Spans {
         spans: slice::Iter<'a, RegionSpan>,
@@ -445,15 +409,15 @@ impl<'a> Iterator for ColumnStrings<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<&'a [u8]> {
-        match &mut self.source {
-            StringSource::Spans { spans, regions, number, region } => {
+        match self {
+            ColumnStrings::Spans { spans, regions, number, region } => {
                 let span = spans.next()?;
                 if span.region != *number {
                     (*number, *region) = (span.region, bytes_of(regions, span.region));
                 }
                 Some(region.get(span.start..).and_then(|b| b.get(..span.len as usize)).unwrap_or_default())
             }
-            StringSource::Contiguous { data, ends } => match *ends.next()? {
+            ColumnStrings::Contiguous { data, ends } => match *ends.next()? {
                 [from, to] => Some(data.get(from as usize..to as usize).unwrap_or_default()),
                 _ => None,
             },
@@ -462,9 +426,9 @@ impl<'a> Iterator for ColumnStrings<'a> {
 
     #[inline]
     fn size_hint(&self) -> (usize, Option<usize>) {
-        match &self.source {
-            StringSource::Spans { spans, .. } => spans.size_hint(),
-            StringSource::Contiguous { ends, .. } => ends.size_hint(),
+        match self {
+            ColumnStrings::Spans { spans, .. } => spans.size_hint(),
+            ColumnStrings::Contiguous { ends, .. } => ends.size_hint(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Compiled schemas: the features to locate in a record, and the columns to assemble from them.
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::example::FeatureBuf;
 use crate::io::Region;
 use crate::schema::{DType, FeatureSpec, ImageSpec, Partition, Schema, SplitsDType, array_sizes};
@@ -11,7 +11,6 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug)]
 pub(super) struct BatchPlan {
     pub(super) schema: Schema,
-    pub(super) sequence: bool,
     pub(super) features: MapPlan,
     pub(super) lists: MapPlan,
     /// The names and specs of the columns of pictures.
@@ -27,11 +26,11 @@ pub(super) struct MapPlan {
     pub(super) columns: Vec<ColumnPlan>,
 }
 
-/// A map field of the message.
+/// A map field of the message, with its number.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum MapField {
-    Features,
-    FeatureLists,
+    Features = 1,
+    FeatureLists = 2,
 }
 
 /// A feature to locate. Columns of the same feature share it.
@@ -94,22 +93,13 @@ impl ArrayPlan {
 #[derive(Clone, Debug)]
 pub(super) enum Need {
     /// `count` values, or the default.
-    Fixed { count: usize, default: Option<DefaultValues> },
+    Fixed { count: usize, default: Option<FeatureBuf> },
     /// One value or none. A missing value becomes the default, or zero.
-    Optional { default: DefaultValues },
+    Optional { default: FeatureBuf },
     /// Any number of blocks of `block_len` values. A step of a feature list is one block.
     Blocks { block_len: usize, required: bool },
     /// Any number of values.
     Any,
-}
-
-/// Values of a slot in records that do not have the feature.
-#[derive(Clone, Debug)]
-pub(super) enum DefaultValues {
-    Int64(Vec<i64>),
-    Float32(Vec<f32>),
-    /// End of each string in the fallback of the slot.
-    Bytes(Vec<usize>),
 }
 
 /// A column to assemble.
@@ -135,58 +125,42 @@ pub(super) enum ColumnForm {
         shape: Vec<usize>,
         block_len: usize,
         /// Padding; a single value.
-        fill: DefaultValues,
+        fill: FeatureBuf,
     },
     VarLen {
         slot: usize,
     },
-    Ragged {
-        slot: usize,
-        partitions: Vec<PartitionPlan>,
-        splits: SplitsDType,
-    },
-    Sparse {
-        values: usize,
-        indices: Vec<usize>,
-        size: Vec<u64>,
-        already_sorted: bool,
-    },
+    Ragged(RaggedPlan),
+    Sparse(SparsePlan),
 }
 
-/// A partition, with its key resolved to a slot.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum PartitionPlan {
-    RowSplits(usize),
-    RowLengths(usize),
-    RowStarts(usize),
-    RowLimits(usize),
-    ValueRowIds(usize),
-    Uniform(usize),
+/// The slots of a ragged column.
+#[derive(Clone, Debug)]
+pub(super) struct RaggedPlan {
+    pub(super) slot: usize,
+    /// Partitions, outermost first, each with the slot of the feature that describes it.
+    pub(super) partitions: Vec<(Partition, Option<usize>)>,
+    pub(super) splits: SplitsDType,
 }
 
-impl DefaultValues {
-    fn new(values: &FeatureBuf) -> DefaultValues {
-        match values {
-            FeatureBuf::Int64(values) => DefaultValues::Int64(values.clone()),
-            FeatureBuf::Float(values) => DefaultValues::Float32(values.clone()),
-            FeatureBuf::Bytes(values) => {
-                let ends = values.iter().scan(0, |end, value| {
-                    *end += value.len();
-                    Some(*end)
-                });
-                DefaultValues::Bytes(ends.collect())
-            }
-            FeatureBuf::None => DefaultValues::Int64(Vec::new()),
-        }
-    }
+/// The slots of a sparse column.
+#[derive(Clone, Debug)]
+pub(super) struct SparsePlan {
+    pub(super) values: usize,
+    /// Slot of the indices of each dimension.
+    pub(super) indices: Vec<usize>,
+    /// Size of each dimension.
+    pub(super) size: Vec<u64>,
+    /// True if the spec states that the entries of each row are sorted by index.
+    pub(super) already_sorted: bool,
+}
 
-    /// Returns the default padding and the value of missing ones: 0, 0.0 or `""`.
-    fn zero(dtype: DType) -> DefaultValues {
-        DefaultValues::new(&match dtype {
-            DType::Int64 => FeatureBuf::Int64(vec![0]),
-            DType::Float32 => FeatureBuf::Float(vec![0.0]),
-            DType::Bytes => FeatureBuf::Bytes(vec![Vec::new()]),
-        })
+/// Returns the default padding and the value of missing ones: 0, 0.0 or `""`.
+fn zero(dtype: DType) -> FeatureBuf {
+    match dtype {
+        DType::Int64 => FeatureBuf::Int64(vec![0]),
+        DType::Float32 => FeatureBuf::Float(vec![0.0]),
+        DType::Bytes => FeatureBuf::Bytes(vec![Vec::new()]),
     }
 }
 
@@ -195,11 +169,36 @@ impl BatchPlan {
         let features = MapPlan::new(schema.features());
         BatchPlan {
             schema: schema.clone(),
-            sequence: schema.is_sequence(),
             pictures: pictures(schema, &features.columns),
             features,
             lists: MapPlan::new(schema.feature_lists()),
         }
+    }
+
+    /// Returns the plan with other names of columns of features, from those in the schema.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Spec`](crate::ErrorKind::Spec) for a name that is not in the schema, and for two columns
+    /// of one name.
+    pub(super) fn renamed<'a>(
+        &self,
+        names: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<BatchPlan> {
+        let mut plan = self.clone();
+        let columns = &mut plan.features.columns;
+        for (key, name) in names {
+            let column = columns.iter_mut().find(|column| &*column.key == key);
+            let missing = || Error::spec("is renamed and is not in the schema").feature(key.as_bytes());
+            column.ok_or_else(missing)?.name = name.into();
+        }
+        // A picture has the name of its column, also where its crop is drawn.
+        plan.pictures = pictures(&plan.schema, columns);
+        columns.sort_by(|a, b| a.name.cmp(&b.name));
+        let mut adjacent = columns.iter().zip(columns.iter().skip(1));
+        if let Some((twice, _)) = adjacent.find(|(a, b)| a.name == b.name) {
+            return Err(Error::spec("is the name of two columns").feature(twice.name.as_bytes()));
+        }
+        Ok(plan)
     }
 }
 
@@ -212,43 +211,7 @@ fn pictures(schema: &Schema, columns: &[ColumnPlan]) -> Vec<(Box<str>, ImageSpec
     columns.iter().filter_map(spec).collect()
 }
 
-impl BatchPlan {
-    /// Returns the plan with other names of columns of features, from those in the schema.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Spec`] for a name that is not in the schema, and for two columns of one name.
-    pub(super) fn renamed<'a>(
-        &self,
-        names: impl IntoIterator<Item = (&'a str, &'a str)>,
-    ) -> Result<BatchPlan> {
-        let mut plan = self.clone();
-        let columns = &mut plan.features.columns;
-        for (key, name) in names {
-            let column = columns.iter_mut().find(|column| &*column.key == key);
-            column.ok_or_else(|| spec_error(key, "is renamed and is not in the schema"))?.name = name.into();
-        }
-        // A picture has the name of its column, also where its crop is drawn.
-        plan.pictures = pictures(&plan.schema, columns);
-        columns.sort_by(|a, b| a.name.cmp(&b.name));
-        let mut adjacent = columns.iter().zip(columns.iter().skip(1));
-        if let Some((twice, _)) = adjacent.find(|(a, b)| a.name == b.name) {
-            return Err(spec_error(&twice.name, "is the name of two columns"));
-        }
-        Ok(plan)
-    }
-}
-
-#[cold]
-fn spec_error(key: &str, reason: &str) -> Error {
-    Error::from(ErrorKind::Spec(reason.into())).feature(key.as_bytes())
-}
-
 impl MapPlan {
-    /// Returns the names of the columns in the schema, in the order of the columns.
-    pub(super) fn keys(&self) -> Vec<&str> {
-        self.columns.iter().map(|column| &*column.key).collect()
-    }
-
     /// Compiles specs that were validated when the schema was built: each key has one role, and the size of
     /// each shape fits.
     fn new(specs: &BTreeMap<String, FeatureSpec>) -> MapPlan {
@@ -263,13 +226,11 @@ impl MapPlan {
             }
             match spec {
                 FeatureSpec::FixedLen { shape, dtype, default } => {
-                    let default = default.as_ref().map(DefaultValues::new);
                     let count = shape.iter().product();
-                    needs.insert(name, (*dtype, Need::Fixed { count, default }));
+                    needs.insert(name, (*dtype, Need::Fixed { count, default: default.clone() }));
                 }
                 FeatureSpec::Optional { dtype, default } => {
-                    let default =
-                        default.as_ref().map_or_else(|| DefaultValues::zero(*dtype), DefaultValues::new);
+                    let default = default.clone().unwrap_or_else(|| zero(*dtype));
                     needs.insert(name, (*dtype, Need::Optional { default }));
                 }
                 FeatureSpec::FixedLenSequence { shape, dtype, allow_missing, .. } => {
@@ -324,8 +285,8 @@ impl ColumnForm {
             | ColumnForm::Optional { slot }
             | ColumnForm::Padded { slot, .. }
             | ColumnForm::VarLen { slot }
-            | ColumnForm::Ragged { slot, .. }
-            | ColumnForm::Sparse { values: slot, .. } => slot,
+            | ColumnForm::Ragged(RaggedPlan { slot, .. })
+            | ColumnForm::Sparse(SparsePlan { values: slot, .. }) => slot,
         }
     }
 
@@ -340,57 +301,38 @@ impl ColumnForm {
                 slot: slot(name),
                 shape: shape.clone(),
                 block_len: shape.iter().product(),
-                fill: default.as_ref().map_or_else(|| DefaultValues::zero(*dtype), DefaultValues::new),
+                fill: default.clone().unwrap_or_else(|| zero(*dtype)),
             },
             FeatureSpec::Image(_) => ColumnForm::Dense { slot: slot(name), shape: Vec::new() },
             FeatureSpec::VarLen { .. } => ColumnForm::VarLen { slot: slot(name) },
-            FeatureSpec::Ragged { value_key, partitions, row_splits_dtype, .. } => ColumnForm::Ragged {
-                slot: slot(value_key.as_deref().unwrap_or(name)),
-                partitions: partitions.iter().map(|partition| PartitionPlan::new(partition, &slot)).collect(),
-                splits: *row_splits_dtype,
-            },
+            FeatureSpec::Ragged { value_key, partitions, row_splits_dtype, .. } => {
+                let with_slot = |partition: &Partition| (partition.clone(), partition.key().map(&slot));
+                ColumnForm::Ragged(RaggedPlan {
+                    slot: slot(value_key.as_deref().unwrap_or(name)),
+                    partitions: partitions.iter().map(with_slot).collect(),
+                    splits: *row_splits_dtype,
+                })
+            }
             FeatureSpec::Raw { shape, .. } | FeatureSpec::Tensor { shape, .. } => {
                 let (open, sizes) = array_sizes(shape);
                 let sizes = sizes.iter().copied().flatten();
                 if open {
                     // The items of a row are its values, in rows of the other dimensions.
-                    let partitions = sizes.map(PartitionPlan::Uniform).collect();
-                    ColumnForm::Ragged { slot: slot(name), partitions, splits: SplitsDType::Int64 }
+                    let partitions = sizes.map(|len| (Partition::UniformRowLength(len), None)).collect();
+                    let splits = SplitsDType::Int64;
+                    ColumnForm::Ragged(RaggedPlan { slot: slot(name), partitions, splits })
                 } else {
                     ColumnForm::Dense { slot: slot(name), shape: sizes.collect() }
                 }
             }
-            FeatureSpec::Sparse { index_keys, value_key, size, already_sorted, .. } => ColumnForm::Sparse {
-                values: slot(value_key),
-                indices: index_keys.iter().map(|key| slot(key)).collect(),
-                size: size.clone(),
-                already_sorted: *already_sorted,
-            },
-        }
-    }
-}
-
-impl PartitionPlan {
-    /// Returns the slot of the feature that describes the partition.
-    pub(super) fn key(self) -> Option<usize> {
-        match self {
-            PartitionPlan::RowSplits(key)
-            | PartitionPlan::RowLengths(key)
-            | PartitionPlan::RowStarts(key)
-            | PartitionPlan::RowLimits(key)
-            | PartitionPlan::ValueRowIds(key) => Some(key),
-            PartitionPlan::Uniform(_) => None,
-        }
-    }
-
-    fn new(partition: &Partition, slot: impl Fn(&str) -> usize) -> PartitionPlan {
-        match partition {
-            Partition::RowSplits(key) => PartitionPlan::RowSplits(slot(key)),
-            Partition::RowLengths(key) => PartitionPlan::RowLengths(slot(key)),
-            Partition::RowStarts(key) => PartitionPlan::RowStarts(slot(key)),
-            Partition::RowLimits(key) => PartitionPlan::RowLimits(slot(key)),
-            Partition::ValueRowIds(key) => PartitionPlan::ValueRowIds(slot(key)),
-            Partition::UniformRowLength(len) => PartitionPlan::Uniform(*len),
+            FeatureSpec::Sparse { index_keys, value_key, size, already_sorted, .. } => {
+                ColumnForm::Sparse(SparsePlan {
+                    values: slot(value_key),
+                    indices: index_keys.iter().map(|key| slot(key)).collect(),
+                    size: size.clone(),
+                    already_sorted: *already_sorted,
+                })
+            }
         }
     }
 }

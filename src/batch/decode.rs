@@ -3,16 +3,17 @@
 use super::array::ArrayMemory;
 use super::bytes::{CopiedStrings, SpanBytes, ValueMemory, ValuePools};
 use super::column::Values;
-use super::compile::{ArrayPlan, DefaultValues, MapField, Need, PlanSlot};
-use super::pool::{BufMut, NoMemory};
+use super::compile::{ArrayPlan, MapField, Need, PlanSlot};
+use super::pool::BufMut;
 use super::row::Row;
 use super::span::{ListContent, SpanTable, ValueSpan};
-use super::unpack::{ArrayLimits, SlotArrays};
+use super::unpack::SlotArrays;
 use super::value_type::{RowBytes, ValueType, content, message_content};
-use crate::error::{Error, FeatureError};
-use crate::example::{Feature, FeatureList, VALUE_DEPTH, ValueMessage};
+use crate::error::{Error, FeatureError, Result};
+use crate::example::{Feature, FeatureBuf, FeatureList, List, VALUE_DEPTH, ValueMessage};
+use std::collections::TryReserveError;
 use std::slice;
-use tfseek_wire::{Fault, WireValue};
+use tfseek_wire::WireValue;
 
 /// The values of one slot, for all rows so far.
 #[derive(Default)]
@@ -34,64 +35,13 @@ pub(super) struct SlotValues {
     pub(super) presence: Vec<u8>,
 }
 
-/// The reason for refusing a row.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum RowFault {
-    Wire(Fault),
-    Feature(FeatureError),
-    /// There is not enough memory for the values.
-    Memory(NoMemory),
-}
+/// The first refused row of a block, counted from the start of the block, and its error without the feature.
+type BadRow = (usize, Error);
 
-impl RowFault {
-    /// Converts the fault to an error that names the feature `key`.
-    #[cold]
-    pub(super) fn error(self, key: &str) -> Error {
-        match self {
-            RowFault::Wire(fault) => Error::from(fault),
-            RowFault::Feature(e) => Error::from(e),
-            RowFault::Memory(e) => Error::from(e),
-        }
-        .feature(key.as_bytes())
-    }
-}
-
-impl From<Fault> for RowFault {
-    #[cold]
-    fn from(fault: Fault) -> RowFault {
-        RowFault::Wire(fault)
-    }
-}
-
-impl From<NoMemory> for RowFault {
-    #[cold]
-    fn from(e: NoMemory) -> RowFault {
-        RowFault::Memory(e)
-    }
-}
-
-impl From<FeatureError> for RowFault {
-    #[cold]
-    fn from(e: FeatureError) -> RowFault {
-        RowFault::Feature(e)
-    }
-}
-
-/// The first refused row of a block.
-pub(super) struct BadRow {
-    /// Row, counted from the start of the block.
-    pub(super) row: usize,
-    /// Step of a feature list.
-    pub(super) step: Option<usize>,
-    pub(super) fault: RowFault,
-}
-
-impl BadRow {
-    /// Returns the error for the memory of all rows of a block.
-    #[cold]
-    fn without_memory(e: impl Into<NoMemory>) -> BadRow {
-        BadRow { row: 0, step: None, fault: RowFault::Memory(e.into()) }
-    }
+/// Returns the error for the memory of all rows of a block.
+#[cold]
+fn without_memory(e: TryReserveError) -> BadRow {
+    (0, e.into())
 }
 
 /// A block of rows, which are decoded together.
@@ -166,9 +116,7 @@ impl SlotValues {
             ValueMemory::Bytes(memory) => lists(memory, used, counts, steps, index, slot, block),
         }
     }
-}
 
-impl SlotValues {
     /// Records the presence of the feature, or of the feature list, of slot `index` in the rows of a block,
     /// which were decoded.
     ///
@@ -179,7 +127,7 @@ impl SlotValues {
         index: usize,
         map: MapField,
         block: &RowBlock<'_, R>,
-    ) -> Result<(), NoMemory> {
+    ) -> Result<(), TryReserveError> {
         self.presence.try_reserve(block.rows.len())?;
         self.presence.extend(block.column(index).map(|(_, row, span)| {
             u8::from(match map {
@@ -198,10 +146,10 @@ impl SlotValues {
         &mut self,
         pools: &mut ValuePools,
         bytes: &SpanBytes<'_, R>,
-    ) -> Result<(), NoMemory> {
+    ) -> Result<(), TryReserveError> {
         let ValueMemory::Bytes(spans) = &self.memory else { return Ok(()) };
         let strings = self.strings.get_or_insert_with(|| pools.strings());
-        let new = spans.values.get(strings.len()..self.used).unwrap_or_default();
+        let new = spans.values.get(strings.len..self.used).unwrap_or_default();
         strings.append(new, |span| bytes.get(span))
     }
 
@@ -217,13 +165,13 @@ impl SlotValues {
         block: &RowBlock<'_, R>,
         rows: usize,
         limit: u64,
-    ) -> Result<(), (usize, Error)> {
+    ) -> Result<(), BadRow> {
         let SlotValues { memory: ValueMemory::Bytes(spans), arrays, counts, .. } = self else {
             return Ok(());
         };
         let spans = &spans.values[block.first..];
         let rows = block.rows.get(..rows).unwrap_or(block.rows);
-        arrays.append(plan, rows, spans, counts, ArrayLimits { rows: block.total, filled: limit })
+        arrays.append(plan, rows, spans, counts, block.total, limit)
     }
 
     /// Shares the first `len` values. Arrays are shared whole.
@@ -235,7 +183,7 @@ impl SlotValues {
         pools: &mut ValuePools,
         len: usize,
         bytes: &SpanBytes<'_, R>,
-    ) -> Result<Values, NoMemory> {
+    ) -> Result<Values, TryReserveError> {
         let strings = self.strings.take();
         if let Some(arrays) = self.arrays.memory.take() {
             pools.reuse(std::mem::take(&mut self.memory));
@@ -278,7 +226,7 @@ fn fixed<T: ValueType, R: Row>(
     memory: &mut BufMut<T>,
     index: usize,
     count: usize,
-    default: Option<&DefaultValues>,
+    default: Option<&FeatureBuf>,
     block: &RowBlock<'_, R>,
 ) -> Result<(), BadRow> {
     let max = block.total.saturating_mul(count);
@@ -295,7 +243,7 @@ fn fixed<T: ValueType, R: Row>(
         let row = &row;
         let slot = (index, default);
         fixed_slow(move || row_values(memory, row, count, max), span, row, count, slot, block)
-            .map_err(|fault| BadRow { row: k, step: None, fault })?;
+            .map_err(|error| (k, error))?;
     }
     Ok(())
 }
@@ -306,11 +254,11 @@ fn fixed<T: ValueType, R: Row>(
 fn scalars<T: ValueType, R: Row>(
     memory: &mut BufMut<T>,
     index: usize,
-    default: Option<&DefaultValues>,
+    default: Option<&FeatureBuf>,
     block: &RowBlock<'_, R>,
 ) -> Result<(), BadRow> {
-    let grown = memory.grow(block.first + block.rows.len(), block.total, T::BLANK);
-    grown.map_err(BadRow::without_memory)?;
+    let grown = memory.grow(block.first + block.rows.len(), block.total, T::default());
+    grown.map_err(without_memory)?;
     let values = &mut memory.values[block.first..block.first + block.rows.len()];
     let spans = &block.spans.slot(index)[..values.len()];
     if T::all_located(spans, block.first, values) {
@@ -325,7 +273,7 @@ fn scalars<T: ValueType, R: Row>(
             Err(row) => row,
         };
         fixed_slow(move || Ok(slice::from_mut(to)), span, &row, 1, (index, default), block)
-            .map_err(|fault| BadRow { row: k, step: None, fault })?;
+            .map_err(|error| (k, error))?;
     }
     Ok(())
 }
@@ -349,25 +297,25 @@ fn row_values<'d, T: ValueType>(
     row: &RowBytes<'_>,
     count: usize,
     max: usize,
-) -> Result<&'d mut [T], NoMemory> {
+) -> Result<&'d mut [T], TryReserveError> {
     let start = row.number * count;
-    memory.grow(start + count, max, T::BLANK)?;
+    memory.grow(start + count, max, T::default())?;
     Ok(&mut memory.values[start..start + count])
 }
 
 /// Decodes one row in any encoding into `room`. The feature of slot `index` may be absent.
 #[inline(never)]
 fn fixed_slow<'d, T: ValueType, R: Row>(
-    room: impl FnOnce() -> Result<&'d mut [T], NoMemory>,
+    room: impl FnOnce() -> Result<&'d mut [T], TryReserveError>,
     span: ValueSpan,
     row: &RowBytes<'_>,
     count: usize,
-    (index, default): (usize, Option<&DefaultValues>),
+    (index, default): (usize, Option<&FeatureBuf>),
     block: &RowBlock<'_, R>,
-) -> Result<(), RowFault> {
+) -> Result<()> {
     match list_slow::<T>(span, row.payload)? {
-        Some(list) if T::len(list) == count => T::copy_all(list, row, room()?),
-        Some(list) => return Err(FeatureError::Count { expected: count, found: T::len(list) }.into()),
+        Some(list) if list.len() == count => T::copy_all(list, row, room()?),
+        Some(list) => return Err(FeatureError::Count { expected: count, found: list.len() }.into()),
         // In a context, a feature that is present without a kind is an empty list.
         None if block.context && span.is_present() => {
             if count > 0 {
@@ -389,12 +337,12 @@ fn optional<T: ValueType, R: Row>(
     memory: &mut BufMut<T>,
     counts: &mut Vec<u32>,
     index: usize,
-    default: &DefaultValues,
+    default: &FeatureBuf,
     block: &RowBlock<'_, R>,
 ) -> Result<(), BadRow> {
-    let grown = memory.grow(block.first + block.rows.len(), block.total, T::BLANK);
-    grown.map_err(BadRow::without_memory)?;
-    counts.try_reserve(block.rows.len()).map_err(BadRow::without_memory)?;
+    let grown = memory.grow(block.first + block.rows.len(), block.total, T::default());
+    grown.map_err(without_memory)?;
+    counts.try_reserve(block.rows.len()).map_err(without_memory)?;
     for ((k, row, span), to) in block.column(index).zip(memory.values.iter_mut().skip(block.first)) {
         let row = match scalar(span, row, block.first + k) {
             Ok(value) => {
@@ -404,15 +352,14 @@ fn optional<T: ValueType, R: Row>(
             }
             Err(row) => row,
         };
-        let bad = |fault| BadRow { row: k, step: None, fault };
         let to = slice::from_mut(to);
-        counts.push(match list_slow::<T>(span, row.payload).map_err(bad)? {
-            Some(list) if T::len(list) == 1 => {
+        counts.push(match list_slow::<T>(span, row.payload).map_err(|error| (k, error))? {
+            Some(list) if list.len() == 1 => {
                 T::copy_all(list, &row, to);
                 1
             }
-            Some(list) if T::len(list) > 1 => {
-                return Err(bad(FeatureError::Several { found: T::len(list) }.into()));
+            Some(list) if list.len() > 1 => {
+                return Err((k, FeatureError::Several { found: list.len() }.into()));
             }
             _ => {
                 T::write_default(default, block.default_region(index), to);
@@ -425,7 +372,7 @@ fn optional<T: ValueType, R: Row>(
 
 /// Returns a list in any encoding; `None` if the feature is absent or has no kind.
 #[inline(never)]
-fn list_slow<T: ValueType>(span: ValueSpan, payload: &[u8]) -> Result<Option<T::List<'_>>, RowFault> {
+fn list_slow<T: ValueType>(span: ValueSpan, payload: &[u8]) -> Result<Option<List<'_, T::Item<'_>>>> {
     let Some(value) = span.message(payload) else { return Ok(None) };
     match Feature::check(value, VALUE_DEPTH)? {
         Feature::None => Ok(None),
@@ -455,13 +402,13 @@ fn append_slow<T: ValueType>(
     value: ValueMessage<'_>,
     depth: u8,
     row: &RowBytes<'_>,
-) -> Result<usize, RowFault> {
+) -> Result<usize> {
     let list = match Feature::check(value, depth)? {
         Feature::None => return Ok(0),
         feature => T::list(feature)?,
     };
-    let count = T::len(list);
-    memory.grow(*used + count, usize::MAX, T::BLANK)?;
+    let count = list.len();
+    memory.grow(*used + count, usize::MAX, T::default())?;
     T::copy_all(list, row, &mut memory.values[*used..*used + count]);
     *used += count;
     Ok(count)
@@ -477,10 +424,10 @@ fn variable<T: ValueType, R: Row>(
     block_len: usize,
     block: &RowBlock<'_, R>,
 ) -> Result<(), BadRow> {
-    counts.try_reserve(block.rows.len()).map_err(BadRow::without_memory)?;
+    counts.try_reserve(block.rows.len()).map_err(without_memory)?;
     for (k, row, span) in block.column(index) {
         let row = RowBytes { number: block.first + k, payload: row.payload() };
-        let bad = |fault| BadRow { row: k, step: None, fault };
+        let bad = |error: Error| (k, error);
         let count = match append(memory, used, content::<T>(span, row.payload), &row) {
             Some(count) => count,
             None => match span.message(row.payload) {
@@ -514,18 +461,17 @@ fn lists<T: ValueType, R: Row>(
         };
         let Some(value) = span.message(row.payload) else {
             if required {
-                let fault = FeatureError::Missing { expected: slot.dtype.name() }.into();
-                return Err(BadRow { row: k, step: None, fault });
+                return Err((k, FeatureError::Missing { expected: slot.dtype.name() }.into()));
             }
             steps.push(0);
             continue;
         };
         let mut step = 0;
         for mut list in value.messages(VALUE_DEPTH) {
-            while let Some(field) = list.next().map_err(|e| BadRow { row: k, step: None, fault: e.into() })? {
+            while let Some(field) = list.next().map_err(|e| (k, Error::from(e)))? {
                 let (1, WireValue::Len(message)) = field else { continue };
                 let step_value = ValueMessage::one(message, list.start_of(message));
-                let bad = |fault| BadRow { row: k, step: Some(step), fault };
+                let bad = |error: Error| (k, error.step(step));
                 let count = match append(memory, used, message_content::<T>(step_value), &row) {
                     Some(count) => count,
                     None => {
@@ -535,7 +481,7 @@ fn lists<T: ValueType, R: Row>(
                 if let Some(expected) = step_len.filter(|&expected| expected != count) {
                     return Err(bad(FeatureError::Count { expected, found: count }.into()));
                 }
-                counts.try_reserve(1).map_err(|e| bad(NoMemory::from(e).into()))?;
+                counts.try_reserve(1).map_err(|e| bad(e.into()))?;
                 counts.push(count as u32);
                 step += 1;
             }

@@ -74,7 +74,7 @@ impl Batch {
         limit: u64,
         cancelled: &Arc<AtomicBool>,
     ) -> Result<Vec<(usize, Error)>> {
-        let plan = Arc::clone(self.plan());
+        let plan = Arc::clone(&self.plan);
         let context = DecodeContext { pictures: &plan.pictures, draw, limit, cancelled };
         let len = self.rows() as u64;
         let mut refused = decoder.decode(self, &context)?;

@@ -17,7 +17,7 @@ impl Splits<'_> {
         }
     }
 
-    fn get(&self, k: usize) -> Option<usize> {
+    pub(super) fn get(&self, k: usize) -> Option<usize> {
         match self {
             Splits::Int32(splits) => usize::try_from(*splits.get(k)?).ok(),
             Splits::Int64(splits) => usize::try_from(*splits.get(k)?).ok(),
@@ -38,23 +38,18 @@ impl Splits<'_> {
 
     /// Returns the row that contains `item`.
     fn find(&self, item: usize) -> Option<usize> {
-        let mut low = 0;
-        let mut high = self.len();
-        // The number of splits that are at most `item`.
-        while low < high {
-            let middle = low.midpoint(high);
-            if self.get(middle).is_some_and(|split| split <= item) {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        (low < self.len()).then_some(low.checked_sub(1)?)
+        // Rows that start at `item` or before it.
+        let starts = |split: i64| usize::try_from(split).is_ok_and(|split| split <= item);
+        let next = match self {
+            Splits::Int32(splits) => splits.partition_point(|&split| starts(split.into())),
+            Splits::Int64(splits) => splits.partition_point(|&split| starts(split)),
+        };
+        (next < self.len()).then_some(next.checked_sub(1)?)
     }
 }
 
 impl RowSplits {
-    fn as_slices(&self) -> Splits<'_> {
+    pub(super) fn as_slices(&self) -> Splits<'_> {
         match self {
             RowSplits::Int32(splits) => Splits::Int32(splits),
             RowSplits::Int64(splits) => Splits::Int64(splits),
@@ -110,13 +105,12 @@ pub fn pad_rows<T: Clone>(
         shape.push(lengths.get(d).copied().flatten().unwrap_or(longest));
     }
     let cells = product(&shape)?;
-    let mut padded =
-        Padded { values: filled(product(&[cells, inner])?, padding)?, mask: filled(cells, 0)?, shape };
-    let mut rows = Rows { values, inner, row_splits, padded: &mut padded };
+    let padded = filled(product(&[cells, inner])?, padding)?;
+    let mut rows = PaddedRows { values, inner, row_splits, padded, mask: filled(cells, 0)?, shape };
     for r in 0..outermost.rows() {
         rows.copy(0, r, r);
     }
-    Ok((padded.values, padded.mask, padded.shape))
+    Ok((rows.padded, rows.mask, rows.shape))
 }
 
 /// Returns the length of the longest row, after validating the splits.
@@ -142,28 +136,21 @@ fn longest_row(splits: &Splits<'_>, below: usize) -> Result<usize> {
     Ok(longest)
 }
 
-/// A dense array made from rows of different lengths.
-struct Padded<T> {
-    values: Vec<T>,
+/// Rows of different lengths, and the dense array that they are copied into.
+struct PaddedRows<'a, T> {
+    values: &'a [T],
+    inner: usize,
+    row_splits: &'a [Splits<'a>],
+    padded: Vec<T>,
     mask: Vec<u8>,
     shape: Vec<usize>,
 }
 
-/// The copy of rows into a padded array.
-struct Rows<'a, T> {
-    values: &'a [T],
-    inner: usize,
-    row_splits: &'a [Splits<'a>],
-    padded: &'a mut Padded<T>,
-}
-
-impl<T: Clone> Rows<'_, T> {
+impl<T: Clone> PaddedRows<'_, T> {
     /// Copies row `r` of dimension `d` to place `to` of that dimension.
     fn copy(&mut self, d: usize, r: usize, to: usize) {
         let next = d + 1;
-        let (Some(splits), Some(&len)) = (self.row_splits.get(d), self.padded.shape.get(next)) else {
-            return;
-        };
+        let (Some(splits), Some(&len)) = (self.row_splits.get(d), self.shape.get(next)) else { return };
         let (start, end) = splits.row(r);
         let n = (end - start).min(len);
         // The place is below the number of cells, which was checked.
@@ -175,13 +162,11 @@ impl<T: Clone> Rows<'_, T> {
             return;
         }
         let range = |start: usize, n: usize| start..start + n;
-        if let Some(mask) = self.padded.mask.get_mut(range(to, n)) {
+        if let Some(mask) = self.mask.get_mut(range(to, n)) {
             mask.fill(1);
         }
         let scaled = |place: usize| range(place * self.inner, n * self.inner);
-        if let (Some(from), Some(to)) =
-            (self.values.get(scaled(start)), self.padded.values.get_mut(scaled(to)))
-        {
+        if let (Some(from), Some(to)) = (self.values.get(scaled(start)), self.padded.get_mut(scaled(to))) {
             to.clone_from_slice(from);
         }
     }

@@ -9,8 +9,8 @@
 use super::sample::header;
 use super::skeleton::{After, ContentPlace, Skeleton, StretchWindow, WINDOW};
 use super::span::{SpanTable, ValueSpan};
-use crate::cpu::VectorWork;
 use crate::example::{Taken, long_entry};
+use tfseek_wire::VectorWork;
 
 /// Number of rows that are compared together.
 pub(super) const GROUP: usize = 8;
@@ -47,6 +47,8 @@ pub(super) struct Fit<'a> {
 
 impl VectorWork for Fit<'_> {
     type Output = u8;
+
+    const AVX512: bool = true;
 
     #[inline(always)]
     fn run(self) -> u8 {

@@ -29,8 +29,8 @@ pub(super) struct KeyPredictor {
     predicted: u32,
     /// Confidence in the prediction. The predicted key is compared first while this is above 0.
     confidence: u32,
-    /// True if the keys of this record are looked up by hash only, without prediction.
-    hash_only: bool,
+    /// True if the keys of this record are looked up with [`slot_by_hash`](KeyPredictor::slot_by_hash) only.
+    pub(super) hash_only: bool,
     /// Number of records, wrapping.
     records: u32,
 }
@@ -227,13 +227,6 @@ impl KeyPredictor {
     fn find(&self, key: &[u8]) -> Option<(&KnownKey, u32)> {
         let number = self.numbers.find(key, &self.known)?;
         Some((self.known.get(number as usize)?, self.slot_of(number)))
-    }
-
-    /// Returns true if the keys of this record are looked up with
-    /// [`slot_by_hash`](KeyPredictor::slot_by_hash) only.
-    #[inline(always)]
-    pub(super) fn is_hash_only(&self) -> bool {
-        self.hash_only
     }
 
     /// Returns the slot of the next key of the record, or [`NO_SLOT`].

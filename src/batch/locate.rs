@@ -5,18 +5,8 @@
 use super::compile::MapField;
 use super::keys::KeyPredictor;
 use super::span::{RowSpans, SpanTable, ValueSpan};
-use crate::example::{Feature, FeatureList, MapEntries, MapEntry, VALUE_DEPTH, ValueMessage};
+use crate::example::{Feature, FeatureList, MapEntries, MapEntry, VALUE_DEPTH};
 use tfseek_wire::Fault;
-
-impl MapField {
-    /// Validates a whole value.
-    fn validate(self, value: ValueMessage<'_>) -> Result<(), Fault> {
-        match self {
-            MapField::Features => Feature::check(value, VALUE_DEPTH).map(drop),
-            MapField::FeatureLists => FeatureList::check(value).map(drop),
-        }
-    }
-}
 
 /// Fills row `row` of the table, in which all values are absent, with the spans of one map of the payload.
 /// Features that the schema does not name are skipped unread.
@@ -29,11 +19,7 @@ pub(super) fn locate(
     row: usize,
 ) -> Result<(), Fault> {
     let mut spans = table.row(row);
-    let field = match map {
-        MapField::Features => 1,
-        MapField::FeatureLists => 2,
-    };
-    let mut entries = MapEntries::new(payload, field, false);
+    let mut entries = MapEntries::new(payload, map as u32, false);
     let store = |spans: &mut RowSpans<'_>, slot: u32, value: ValueSpan| match spans.slot(slot) {
         Some(span) if *span == ValueSpan::ABSENT => {
             *span = value;
@@ -46,7 +32,7 @@ pub(super) fn locate(
     // The common encoding has separate loops without error values, because half of the parse time is spent
     // here.
     loop {
-        if keys.is_hash_only() {
+        if keys.hash_only {
             loop {
                 while let Some((slot, value)) = keys.take_by_hash(&mut entries, &mut spans) {
                     store(&mut spans, slot, value)?;
@@ -73,5 +59,9 @@ pub(super) fn locate(
 /// Stores a value that repeats a key. It counts, but the one before it must be well-formed too.
 #[inline(never)]
 fn store_again(span: &mut ValueSpan, payload: &[u8], map: MapField, value: ValueSpan) -> Result<(), Fault> {
-    std::mem::replace(span, value).message(payload).map_or(Ok(()), |message| map.validate(message))
+    let Some(message) = std::mem::replace(span, value).message(payload) else { return Ok(()) };
+    match map {
+        MapField::Features => Feature::check(message, VALUE_DEPTH).map(drop),
+        MapField::FeatureLists => FeatureList::check(message).map(drop),
+    }
 }

@@ -10,15 +10,15 @@ use super::array::{ArrayBits, ArrayValues, numbers_of};
 use super::column::{
     BytesColumn, BytesRepr, Column, Dense, Optional, Ragged, RegionSpan, RowSplits, Sparse, Values,
 };
-use super::compile::{ColumnForm, DefaultValues};
+use super::compile::ColumnForm;
 use super::output::{Batch, BatchData};
 use super::parser::BatchParser;
 use super::pool::Buf;
 use crate::error::{Error, ErrorKind, Result};
+use crate::example::FeatureBuf;
 use crate::memory::room;
 use crate::schema::{FeatureSpec, Partition};
 use crate::tensor::TensorDType;
-use std::sync::Arc;
 
 /// A row of a merged batch: a part, and a row of it.
 pub(crate) type MergedRow = (u32, u32);
@@ -38,9 +38,9 @@ impl BatchParser {
     /// [`ErrorKind::Spec`] with the first column that only one of them has, or that has another shape or
     /// type.
     pub(crate) fn check_columns(&self, other: &BatchParser) -> Result<()> {
-        let a = self.plan();
-        let b = other.plan();
-        if a.sequence || b.sequence {
+        let a = &self.plan;
+        let b = &other.plan;
+        if self.is_sequence() || other.is_sequence() {
             let reason = "expected equal specs of SequenceExamples in all sources, found different ones";
             return Err(Error::spec(reason));
         }
@@ -76,13 +76,12 @@ impl BatchParser {
     /// enough memory.
     pub(crate) fn merge(&self, parts: &[Batch], rows: &[MergedRow]) -> Result<Batch> {
         let mut data = BatchData { rows: rows.len(), ..BatchData::default() };
-        for planned in &self.plan().features.columns {
+        for planned in &self.plan.features.columns {
             let columns: Option<Vec<&Column>> = parts.iter().map(|part| part.get(&planned.name)).collect();
-            let fill = match &planned.form {
+            let padding = match &planned.form {
                 ColumnForm::Padded { fill, .. } => Some(fill),
                 _ => None,
             };
-            let padding = self.padding(fill, &planned.name);
             let merged = columns
                 .ok_or_else(different)
                 .and_then(|columns| merged_column(&columns, rows, padding, self.bytes_limit()));
@@ -95,32 +94,11 @@ impl BatchParser {
                 data.presence.push(merged.into());
             }
         }
-        Ok(Batch::new(data, self.plan(), self.batch_data()))
-    }
-
-    /// Returns the value that pads a column.
-    fn padding(&self, fill: Option<&DefaultValues>, name: &str) -> Option<Padding> {
-        match fill? {
-            DefaultValues::Int64(values) => Some(Padding::Int64(values[0])),
-            DefaultValues::Float32(values) => Some(Padding::Float32(values[0])),
-            DefaultValues::Bytes(_) => {
-                let slot =
-                    self.plan().features.columns.iter().find(|column| &*column.name == name)?.form.values();
-                let bytes = self.plan().features.slots.get(slot)?.fallback.as_deref();
-                Some(Padding::Bytes(bytes.unwrap_or(b"").into()))
-            }
-        }
+        Ok(Batch::new(data, &self.plan, &self.batch_data))
     }
 }
 
 const MISSING: &str = "is not in all sources of the mix";
-
-/// The value of padding.
-enum Padding {
-    Int64(i64),
-    Float32(f32),
-    Bytes(Arc<[u8]>),
-}
 
 /// Returns true if both specs make columns of one shape and type.
 fn is_alike(a: &FeatureSpec, b: &FeatureSpec) -> bool {
@@ -186,12 +164,12 @@ fn difference(first: &FeatureSpec, other: &FeatureSpec) -> String {
     }
 }
 
-/// Returns all columns as columns of one kind.
+/// Returns all parts as parts of one kind.
 macro_rules! all {
-    ($columns:expr, $kind:ident) => {
-        $columns
+    ($parts:expr, $kind:path) => {
+        $parts
             .iter()
-            .map(|column| if let Column::$kind(column) = column { Ok(column) } else { Err(different()) })
+            .map(|part| if let $kind(part) = part { Ok(part) } else { Err(different()) })
             .collect::<Result<Vec<_>>>()?
     };
 }
@@ -199,16 +177,15 @@ macro_rules! all {
 fn merged_column(
     columns: &[&Column],
     rows: &[MergedRow],
-    padding: Option<Padding>,
+    padding: Option<&FeatureBuf>,
     limit: u64,
 ) -> Result<Column> {
+    use Column::{Dense, Optional, Ragged, Sparse};
     match columns.first() {
-        Some(Column::Dense(_)) => {
-            merged_dense(&all!(columns, Dense), rows, padding, limit).map(Column::Dense)
-        }
-        Some(Column::Optional(_)) => merged_optional(&all!(columns, Optional), rows).map(Column::Optional),
-        Some(Column::Sparse(_)) => merged_sparse(&all!(columns, Sparse), rows).map(Column::Sparse),
-        Some(Column::Ragged(_)) => merged_ragged(&all!(columns, Ragged), rows).map(Column::Ragged),
+        Some(Dense(_)) => merged_dense(&all!(columns, Dense), rows, padding, limit).map(Dense),
+        Some(Optional(_)) => merged_optional(&all!(columns, Optional), rows).map(Optional),
+        Some(Sparse(_)) => merged_sparse(&all!(columns, Sparse), rows).map(Sparse),
+        Some(Ragged(_)) => merged_ragged(&all!(columns, Ragged), rows).map(Ragged),
         None => Ok(Column::empty()),
     }
 }
@@ -225,7 +202,7 @@ fn product(shape: &[usize]) -> usize {
 fn merged_dense(
     columns: &[&Dense],
     rows: &[MergedRow],
-    padding: Option<Padding>,
+    padding: Option<&FeatureBuf>,
     limit: u64,
 ) -> Result<Dense> {
     let values: Vec<&Values> = columns.iter().map(|column| &column.values).collect();
@@ -307,7 +284,9 @@ fn merged_ragged(columns: &[&Ragged], rows: &[MergedRow]) -> Result<Ragged> {
     let mut runs: Vec<ValueRun> = rows.iter().map(|row| one(*row)).collect();
     let mut row_splits = Vec::with_capacity(first.row_splits.len());
     for level in 0..first.row_splits.len() {
-        let of = |part: usize, k: usize| split(&columns[part].row_splits[level], k);
+        // A decoder of columns may have set fewer splits than rows.
+        let of =
+            |part: usize, k: usize| columns[part].row_splits[level].as_slices().get(k).ok_or_else(different);
         let mut splits = room(runs.iter().map(|run| run.len).sum::<usize>() + 1)?;
         let mut end = 0i64;
         splits.push(end);
@@ -316,11 +295,11 @@ fn merged_ragged(columns: &[&Ragged], rows: &[MergedRow]) -> Result<Ragged> {
             let start = run.start;
             let stop = start + run.len;
             for k in start..stop {
-                end += (of(part, k + 1) - of(part, k)) as i64;
+                end += (of(part, k + 1)? - of(part, k)?) as i64;
                 splits.push(end);
             }
-            run.start = of(part, start);
-            run.len = of(part, stop) - run.start;
+            run.start = of(part, start)?;
+            run.len = of(part, stop)? - run.start;
         }
         row_splits.push(match first.row_splits[level] {
             RowSplits::Int64(_) => RowSplits::Int64(splits.into()),
@@ -346,45 +325,28 @@ fn one((part, row): MergedRow) -> ValueRun {
     ValueRun { part: Some(part as usize), start: row as usize, len: 1 }
 }
 
-fn split(splits: &RowSplits, k: usize) -> usize {
-    match splits {
-        RowSplits::Int32(splits) => splits[k] as usize,
-        RowSplits::Int64(splits) => splits[k] as usize,
-    }
-}
-
-/// Returns the values of the runs, one after the other.
-fn gathered(parts: &[&Values], runs: &[ValueRun], padding: Option<Padding>) -> Result<Values> {
+/// Returns the values of the runs, one after the other. `padding` has one value.
+fn gathered(parts: &[&Values], runs: &[ValueRun], padding: Option<&FeatureBuf>) -> Result<Values> {
     let len = runs.iter().map(|run| run.len).sum();
     match parts.first() {
         Some(Values::Int64(_)) => {
-            let parts: Option<Vec<&[i64]>> = parts.iter().map(|part| part.int64()).collect();
-            let fill = if let Some(Padding::Int64(fill)) = padding { fill } else { 0 };
-            copied(&parts.ok_or_else(different)?, runs, len, fill).map(Values::Int64)
+            let fill = if let Some(FeatureBuf::Int64(values)) = padding { values[0] } else { 0 };
+            copied(&all!(parts, Values::Int64), runs, len, fill).map(Values::Int64)
         }
         Some(Values::Float32(_)) => {
-            let parts: Option<Vec<&[f32]>> = parts.iter().map(|part| part.float32()).collect();
-            let fill = if let Some(Padding::Float32(fill)) = padding { fill } else { 0.0 };
-            copied(&parts.ok_or_else(different)?, runs, len, fill).map(Values::Float32)
+            let fill = if let Some(FeatureBuf::Float(values)) = padding { values[0] } else { 0.0 };
+            copied(&all!(parts, Values::Float32), runs, len, fill).map(Values::Float32)
         }
         Some(Values::Bytes(_)) => {
-            let parts: Option<Vec<&BytesColumn>> = parts.iter().map(|part| part.bytes()).collect();
-            let parts = parts.ok_or_else(different)?;
-            let borrowed =
-                if runs.iter().all(|run| run.part.is_some()) { spans(&parts, runs, len)? } else { None };
-            if let Some(borrowed) = borrowed {
+            let parts = all!(parts, Values::Bytes);
+            if let Some(borrowed) = spans(&parts, runs, len)? {
                 return Ok(Values::Bytes(borrowed));
             }
-            let fill: Arc<[u8]> =
-                if let Some(Padding::Bytes(fill)) = padding { fill } else { Arc::default() };
-            strings(&parts, runs, len, &fill).map(Values::Bytes)
+            let fill: &[u8] = if let Some(FeatureBuf::Bytes(values)) = padding { &values[0] } else { b"" };
+            strings(&parts, runs, len, fill).map(Values::Bytes)
         }
         Some(Values::Array(first)) => {
-            let parts: Option<Vec<&ArrayValues>> = parts
-                .iter()
-                .map(|part| if let Values::Array(values) = part { Some(values) } else { None })
-                .collect();
-            arrays(first.dtype(), &parts.ok_or_else(different)?, runs, len).map(Values::Array)
+            arrays(first.dtype(), &all!(parts, Values::Array), runs, len).map(Values::Array)
         }
         None => Err(different()),
     }
@@ -392,33 +354,24 @@ fn gathered(parts: &[&Values], runs: &[ValueRun], padding: Option<Padding>) -> R
 
 /// Returns the values of arrays, which have no padding.
 fn arrays(dtype: TensorDType, parts: &[&ArrayValues], runs: &[ValueRun], len: usize) -> Result<ArrayValues> {
+    use ArrayBits::*;
     let numbers = numbers_of(dtype);
     let scaled = |run: &ValueRun| ValueRun { start: run.start * numbers, len: run.len * numbers, ..*run };
     let runs: Vec<ValueRun> = runs.iter().map(scaled).collect();
     let len = len * numbers;
-    macro_rules! of_width {
-        ($width:ident) => {{
-            let bits = |part: &&ArrayValues| match part.bits() {
-                ArrayBits::$width(bits) => Some(bits.clone()),
-                _ => None,
-            };
-            let parts: Option<Vec<_>> = parts.iter().map(bits).collect();
-            let parts = parts.ok_or_else(different)?;
-            let parts: Vec<_> = parts.iter().map(|bits| &**bits).collect();
-            ArrayBits::$width(copied(&parts, &runs, len, 0)?)
-        }};
-    }
-    let bits = match parts.first().map(|part| part.bits()) {
-        Some(ArrayBits::Bits8(_)) => of_width!(Bits8),
-        Some(ArrayBits::Bits16(_)) => of_width!(Bits16),
-        Some(ArrayBits::Bits32(_)) => of_width!(Bits32),
-        Some(ArrayBits::Bits64(_)) => of_width!(Bits64),
-        None => return Err(different()),
+    let bits: Vec<&ArrayBits> = parts.iter().map(|part| part.bits()).collect();
+    let bits = match bits.first() {
+        Some(Bits8(_)) => copied(&all!(bits, Bits8), &runs, len, 0).map(Bits8),
+        Some(Bits16(_)) => copied(&all!(bits, Bits16), &runs, len, 0).map(Bits16),
+        Some(Bits32(_)) => copied(&all!(bits, Bits32), &runs, len, 0).map(Bits32),
+        Some(Bits64(_)) => copied(&all!(bits, Bits64), &runs, len, 0).map(Bits64),
+        None => Err(different()),
     };
-    Ok(ArrayValues::new(dtype, bits))
+    Ok(ArrayValues::new(dtype, bits?))
 }
 
-fn copied<T: Copy>(parts: &[&[T]], runs: &[ValueRun], len: usize, fill: T) -> Result<Buf<T>> {
+fn copied<T: Copy>(parts: &[&Buf<T>], runs: &[ValueRun], len: usize, fill: T) -> Result<Buf<T>> {
+    let parts: Vec<&[T]> = parts.iter().map(|part| &***part).collect();
     let mut values = room(len)?;
     for run in runs {
         match run.part {
@@ -429,8 +382,11 @@ fn copied<T: Copy>(parts: &[&[T]], runs: &[ValueRun], len: usize, fill: T) -> Re
     Ok(values.into())
 }
 
-/// Returns strings that are spans of the records' memory, if the strings of all parts are.
+/// Returns strings that are spans of the records' memory, if the strings of all parts are, without padding.
 fn spans(parts: &[&BytesColumn], runs: &[ValueRun], len: usize) -> Result<Option<BytesColumn>> {
+    if runs.iter().any(|run| run.part.is_none()) {
+        return Ok(None);
+    }
     let mut regions = Vec::new();
     let mut sources = Vec::with_capacity(parts.len());
     for part in parts {

@@ -4,11 +4,13 @@ use super::compile::{MapField, MapPlan, Need, PlanSlot};
 use super::parser::BatchParser;
 use super::row::Row;
 use super::slots::RowError;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::example::{KindGuess, MapEntries, MessageKind, SequenceExample};
 use crate::filter::nearest;
 use crate::warning::Warning;
 use std::collections::BTreeSet;
+use std::iter;
+use std::sync::atomic::Ordering::Relaxed;
 use tfseek_wire::WireReader;
 
 /// Maximum number of rows whose names are compared, and of their different names.
@@ -43,38 +45,38 @@ impl BatchParser {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Spec`] if the first rows are other messages, and none has a feature of the schema.
+    /// [`ErrorKind::Spec`](crate::ErrorKind::Spec) if the first rows are other messages, and none has a
+    /// feature of the schema.
     pub fn unknown_names<R: Row>(&self, rows: &[R]) -> Result<Vec<Warning>> {
-        if rows.is_empty() || !self.begins_names() {
+        let compared = &self.names_compared;
+        if rows.is_empty() || compared.load(Relaxed) || compared.swap(true, Relaxed) {
             return Ok(Vec::new());
         }
         let rows = rows.get(..MAX_ROWS).unwrap_or(rows);
         if let Some(other) = self.other_message(rows) {
-            self.forget_names();
-            let e = Error::from(ErrorKind::Spec(MessageKind::NO_FEATURES.into()));
-            return Err(e.at(other.at()));
+            // The next rows are compared.
+            compared.store(false, Relaxed);
+            return Err(Error::spec(MessageKind::NO_FEATURES).at(other.at()));
         }
-        if self.has_decoder() {
+        if self.decoder.is_some() {
             return Ok(Vec::new());
         }
-        let plan = self.plan();
-        let mut warnings = unknown(&plan.features, rows, MapField::Features);
-        if plan.sequence {
-            warnings.extend(unknown(&plan.lists, rows, MapField::FeatureLists));
+        let mut warnings = unknown(&self.plan.features, rows, MapField::Features);
+        if self.is_sequence() {
+            warnings.extend(unknown(&self.plan.lists, rows, MapField::FeatureLists));
         }
         Ok(warnings)
     }
 
     /// Checks that the schema names all features of the rows.
     pub(super) fn check_known<R: Row>(&self, rows: &[R]) -> Result<(), RowError> {
-        let plan = self.plan();
         for (row, record) in rows.iter().enumerate() {
-            for (field, part) in [(1, &plan.features), (2, &plan.lists)] {
-                let unknown = find_key(record.payload(), field, |key| slot_of(part, key).is_none());
+            for map in [MapField::Features, MapField::FeatureLists] {
+                let part = self.part(map);
+                let unknown = find_key(record.payload(), map, |key| slot_of(part, key).is_none());
                 if let Some(key) = unknown {
                     let reason = "expected a spec of each feature of the record, found none";
-                    let error = Error::from(ErrorKind::Spec(reason.into())).feature(key);
-                    return Err(RowError { row, error });
+                    return Err(RowError { row, error: Error::spec(reason).feature(key) });
                 }
             }
         }
@@ -91,13 +93,10 @@ impl BatchParser {
             guess.add(payload);
             let mut alone = KindGuess::default();
             alone.add(payload);
-            let plan = self.plan();
-            let has = |part: &MapPlan, field| {
-                find_key(payload, field, |key| slot_of(part, key).is_some()).is_some()
-            };
-            let is_other = alone.kind() == MessageKind::Other;
+            let has = |map| find_key(payload, map, |key| slot_of(self.part(map), key).is_some()).is_some();
+            let is_known = || has(MapField::Features) || has(MapField::FeatureLists);
             // A damaged record is reported where it is parsed.
-            if !is_other || has(&plan.features, 1) || has(&plan.lists, 2) || row.verify().is_err() {
+            if alone.kind() != MessageKind::Other || is_known() || row.verify().is_err() {
                 return None;
             }
             is_message |= is_well_formed(payload);
@@ -111,8 +110,8 @@ impl BatchParser {
 
 /// Returns the first key of a map of the payload that is the one looked for, before the first malformed
 /// entry.
-fn find_key(payload: &[u8], field: u32, is_it: impl Fn(&[u8]) -> bool) -> Option<&[u8]> {
-    let mut entries = MapEntries::new(payload, field, false);
+fn find_key(payload: &[u8], map: MapField, is_it: impl Fn(&[u8]) -> bool) -> Option<&[u8]> {
+    let mut entries = MapEntries::new(payload, map as u32, false);
     while let Ok(Some(entry)) = entries.next() {
         if is_it(entry.key) {
             return Some(entry.key);
@@ -130,13 +129,7 @@ fn slot_of<'p>(part: &'p MapPlan, key: &[u8]) -> Option<&'p PlanSlot> {
 /// Returns true if a payload is a protobuf message of some type.
 fn is_well_formed(payload: &[u8]) -> bool {
     let mut reader = WireReader::new(payload);
-    loop {
-        match reader.next() {
-            Ok(Some(_)) => {}
-            Ok(None) => return true,
-            Err(_) => return false,
-        }
-    }
+    iter::from_fn(|| reader.next().transpose()).all(|field| field.is_ok())
 }
 
 impl MapField {

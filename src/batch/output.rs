@@ -3,7 +3,7 @@
 use super::column::{BytesColumn, Column, Values};
 use super::compile::{BatchPlan, MapPlan};
 use super::pool::{Buf, BufPool};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::io::Region;
 use crate::schema::DType;
 use std::fmt;
@@ -32,7 +32,7 @@ use std::sync::{Arc, Mutex};
 /// ```
 pub struct Batch {
     data: BatchData,
-    plan: Arc<BatchPlan>,
+    pub(super) plan: Arc<BatchPlan>,
     pool: Arc<BatchDataPool>,
 }
 
@@ -83,7 +83,7 @@ impl Batch {
     /// or not.
     ///
     /// # Errors
-    /// [`ErrorKind::Spec`] if the schema has no such feature, or one of another type.
+    /// [`ErrorKind::Spec`](crate::ErrorKind::Spec) if the schema has no such feature, or one of another type.
     pub fn int64(&self, name: &str) -> Result<&[i64]> {
         self.values(name, DType::Int64, Values::int64)
     }
@@ -121,8 +121,7 @@ impl Batch {
             None if self.feature_list(name).is_some() => "a feature list".to_owned(),
             None => "no such column".to_owned(),
         };
-        let reason = format!("expected a column of {dtype}, found {found}");
-        Error::from(ErrorKind::Spec(reason.into())).feature(name.as_bytes())
+        Error::spec(format!("expected a column of {dtype}, found {found}")).feature(name.as_bytes())
     }
 
     /// Changes the column `name`. Has no effect if there is no such column.
@@ -136,11 +135,6 @@ impl Batch {
     /// Returns true if the schema has pictures.
     pub(crate) fn has_pictures(&self) -> bool {
         !self.plan.pictures.is_empty()
-    }
-
-    /// Returns the compiled schema.
-    pub(super) fn plan(&self) -> &Arc<BatchPlan> {
-        &self.plan
     }
 
     /// Returns the columns of the features and their names, sorted by name.

@@ -28,8 +28,8 @@
 use super::assemble::Assembly;
 use super::bytes::{RowRegions, SpanBytes, ValuePools};
 use super::column::{Column, Values};
-use super::compile::{BatchPlan, MapField, MapPlan, Need};
-use super::decode::{BadRow, RowBlock, SlotValues};
+use super::compile::{BatchPlan, ColumnPlan, MapField, MapPlan, Need};
+use super::decode::{RowBlock, SlotValues};
 use super::decoder::ColumnDecoder;
 use super::fit::GROUP;
 use super::keys::KeyPredictor;
@@ -38,7 +38,7 @@ use super::output::{Batch, BatchData, BatchDataPool};
 use super::pool::BufPool;
 use super::predict::RecordPredictor;
 use super::row::Row;
-use super::slots::{AssemblyScratch, ColumnPools, RowError};
+use super::slots::{ColumnPools, RowError};
 use super::span::{BLOCK_ROWS, SpanTable};
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::Region;
@@ -82,8 +82,8 @@ use tfseek_wire::MAX_LEN;
 /// # Ok::<(), tfseek::Error>(())
 /// ```
 pub struct BatchParser {
-    plan: Arc<BatchPlan>,
-    batch_data: Arc<BatchDataPool>,
+    pub(super) plan: Arc<BatchPlan>,
+    pub(super) batch_data: Arc<BatchDataPool>,
     scratch: Mutex<Vec<ParserScratch>>,
     contiguous: bool,
     presence: bool,
@@ -91,13 +91,13 @@ pub struct BatchParser {
     limit: u64,
     /// True if pictures are left as files, which are decoded later.
     pictures: bool,
-    decoder: Option<Arc<dyn ColumnDecoder>>,
+    pub(super) decoder: Option<Arc<dyn ColumnDecoder>>,
     /// Set to end the decoder's work early.
     cancelled: Arc<AtomicBool>,
     /// Nanoseconds that the decoder has taken.
     decode_nanos: AtomicU64,
     /// True once the names of the first rows were compared.
-    names_compared: AtomicBool,
+    pub(super) names_compared: AtomicBool,
     /// True once rows were parsed: they have all features that are required.
     has_parsed: AtomicBool,
 }
@@ -107,7 +107,7 @@ struct ParserScratch {
     spans: SpanTable,
     features: MapScratch,
     lists: MapScratch,
-    assembly: AssemblyScratch,
+    assembly: Vec<u32>,
 }
 
 /// Scratch buffers of one map field.
@@ -191,18 +191,10 @@ struct Rows<'a, R> {
     single: bool,
 }
 
-impl<R> Clone for Rows<'_, R> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<R> Copy for Rows<'_, R> {}
-
 impl<R: Row> Rows<'_, R> {
     /// Adds the location of the row to the error.
     #[cold]
-    fn locate_error(self, RowError { row, error }: RowError) -> Error {
+    fn locate_error(&self, RowError { row, error }: RowError) -> Error {
         let error = match self.rows.get(row) {
             Some(row) => error.at(row.at()),
             None => error,
@@ -215,21 +207,10 @@ impl<R: Row> Rows<'_, R> {
 impl Clone for BatchParser {
     fn clone(&self) -> BatchParser {
         let BatchParser { contiguous, presence, deny_unknown, limit, pictures, .. } = *self;
-        BatchParser {
-            plan: Arc::clone(&self.plan),
-            batch_data: Arc::default(),
-            scratch: Mutex::default(),
-            contiguous,
-            presence,
-            deny_unknown,
-            limit,
-            pictures,
-            decoder: self.decoder.clone(),
-            cancelled: Arc::clone(&self.cancelled),
-            decode_nanos: AtomicU64::new(0),
-            names_compared: AtomicBool::new(false),
-            has_parsed: AtomicBool::new(false),
-        }
+        let decoder = self.decoder.clone();
+        let cancelled = Arc::clone(&self.cancelled);
+        let unused = BatchParser::of_plan(Arc::clone(&self.plan));
+        BatchParser { contiguous, presence, deny_unknown, limit, pictures, decoder, cancelled, ..unused }
     }
 }
 
@@ -242,8 +223,13 @@ impl BatchParser {
     /// By default it checks only the features of the schema, copies byte strings only if the rows do not have
     /// a [`Region`], and refuses sparse indices outside of their dimension.
     pub fn new(schema: &Schema) -> BatchParser {
+        BatchParser::of_plan(Arc::new(BatchPlan::new(schema)))
+    }
+
+    /// Creates a parser with the default options.
+    fn of_plan(plan: Arc<BatchPlan>) -> BatchParser {
         BatchParser {
-            plan: Arc::new(BatchPlan::new(schema)),
+            plan,
             batch_data: Arc::default(),
             scratch: Mutex::default(),
             contiguous: false,
@@ -275,21 +261,6 @@ impl BatchParser {
     /// Returns how long the decoder has worked, in nanoseconds.
     pub(crate) fn decode_nanos(&self) -> u64 {
         self.decode_nanos.load(Ordering::Relaxed)
-    }
-
-    /// Returns true if the parser has a decoder.
-    pub(super) fn has_decoder(&self) -> bool {
-        self.decoder.is_some()
-    }
-
-    /// Returns true to the first caller, who compares the names of rows.
-    pub(super) fn begins_names(&self) -> bool {
-        !self.names_compared.load(Ordering::Relaxed) && !self.names_compared.swap(true, Ordering::Relaxed)
-    }
-
-    /// Lets the next caller compare the names of rows.
-    pub(super) fn forget_names(&self) {
-        self.names_compared.store(false, Ordering::Relaxed);
     }
 
     /// Returns the signature of the decoder, or `""`.
@@ -370,17 +341,7 @@ impl BatchParser {
 
     /// Returns true if the parser is for SequenceExamples.
     pub(crate) fn is_sequence(&self) -> bool {
-        self.plan.sequence
-    }
-
-    /// Returns the compiled schema.
-    pub(super) fn plan(&self) -> &Arc<BatchPlan> {
-        &self.plan
-    }
-
-    /// Returns the vectors of dropped batches.
-    pub(super) fn batch_data(&self) -> &Arc<BatchDataPool> {
-        &self.batch_data
+        self.plan.schema.is_sequence()
     }
 
     /// Returns the limit of the bytes of a padded column.
@@ -392,15 +353,12 @@ impl BatchParser {
     pub(crate) fn is_like(&self, other: &BatchParser) -> bool {
         let options =
             |parser: &BatchParser| (parser.contiguous, parser.presence, parser.deny_unknown, parser.limit);
-        let names = |parser: &BatchParser| {
-            let maps = [&parser.plan.features, &parser.plan.lists].map(|map| map.columns.iter());
-            maps.into_iter().flatten().map(|column| column.name.clone()).collect::<Vec<_>>()
-        };
+        // Columns of features may have other names than in the schema.
+        let same = |(a, b): (&ColumnPlan, &ColumnPlan)| (&a.key, &a.name) == (&b.key, &b.name);
         options(self) == options(other)
             && self.plan.schema == other.plan.schema
-            && self.plan.features.keys() == other.plan.features.keys()
             && self.signature() == other.signature()
-            && names(self) == names(other)
+            && self.plan.features.columns.iter().zip(&other.plan.features.columns).all(same)
     }
 
     /// Parses the records as one batch. The first dimension of each column is the rows.
@@ -410,7 +368,7 @@ impl BatchParser {
     /// [`ErrorKind::TooLarge`]. It contains the row, the feature, the step of a feature list, and the
     /// location of the record if the row has one. [`Error::category`] classifies it.
     pub fn parse<R: Row>(&self, rows: &[R]) -> Result<Batch> {
-        self.run(Rows { rows, first: 0, single: false })
+        self.run(&Rows { rows, first: 0, single: false })
     }
 
     /// Parses one record, without the row dimension, as `tf.io.parse_single_example` and
@@ -419,7 +377,7 @@ impl BatchParser {
     /// # Errors
     /// Same as [`parse`](BatchParser::parse).
     pub fn parse_single<R: Row + ?Sized>(&self, row: &R) -> Result<Batch> {
-        self.run(Rows { rows: &[row], first: 0, single: true })
+        self.run(&Rows { rows: &[row], first: 0, single: true })
     }
 
     /// Parses the records as one batch and leaves out the refused rows.
@@ -451,7 +409,7 @@ impl BatchParser {
             skip(numbers[first], error)?;
             // A row that can be parsed alone was refused because of the size of the whole batch, which may
             // fit without it.
-            if self.run(Rows { rows: &kept[first..=first], first: 0, single: false }).is_err() {
+            if self.run(&Rows { rows: &kept[first..=first], first: 0, single: false }).is_err() {
                 self.find_refused(&kept, first + 1, |row, error| {
                     refused.push(row);
                     skip(numbers[row], error)
@@ -479,7 +437,7 @@ impl BatchParser {
         let mut start = from;
         while start < rows.len() {
             let end = rows.len().min(start + BLOCK_ROWS);
-            let parsed = self.run(Rows { rows: &rows[start..end], first: 0, single: false });
+            let parsed = self.run(&Rows { rows: &rows[start..end], first: 0, single: false });
             let first = match parsed {
                 Ok(_) => end,
                 Err(error) => error.location().row.map_or(start, |row| start + row),
@@ -488,7 +446,7 @@ impl BatchParser {
             // only one refused row.
             for row in first..end {
                 let alone = Rows { rows: &rows[row..=row], first: row - skipped, single: false };
-                if let Err(error) = self.run(alone) {
+                if let Err(error) = self.run(&alone) {
                     found(row, error)?;
                     skipped += 1;
                 }
@@ -498,21 +456,21 @@ impl BatchParser {
         Ok(())
     }
 
-    fn run<R: Row>(&self, rows: Rows<'_, R>) -> Result<Batch> {
+    fn run<R: Row>(&self, rows: &Rows<'_, R>) -> Result<Batch> {
         if let Some((name, _)) = self.plan.pictures.first()
             && !self.pictures
         {
-            let reason = "pictures are decoded by Loader".into();
-            return Err(Error::from(ErrorKind::Spec(reason)).feature(name.as_bytes()));
+            return Err(Error::spec("pictures are decoded by Loader").feature(name.as_bytes()));
         }
         let scratch = self.scratch.lock().ok().and_then(|mut all| all.pop());
         let mut scratch = scratch.unwrap_or_else(|| ParserScratch {
             spans: SpanTable::default(),
             features: MapScratch::new(&self.plan.features, MapField::Features),
             lists: MapScratch::new(&self.plan.lists, MapField::FeatureLists),
-            assembly: AssemblyScratch::default(),
+            assembly: Vec::new(),
         });
         let mut data = self.batch_data.take();
+        data.rows = rows.rows.len();
         let parsed = self.run_with(&mut scratch, &mut data, rows);
         if let Ok(mut all) = self.scratch.lock() {
             all.push(scratch);
@@ -542,10 +500,9 @@ impl BatchParser {
         &self,
         scratch: &mut ParserScratch,
         data: &mut BatchData,
-        rows: Rows<'_, R>,
+        rows: &Rows<'_, R>,
     ) -> Result<(), RowError> {
-        let ParserScratch { spans, features, lists, assembly } = scratch;
-        data.rows = rows.rows.len();
+        let ParserScratch { spans, features, lists, assembly: buffers } = scratch;
         features.start(rows.rows, &self.plan.features, self.contiguous, &mut data.regions);
         lists.start(rows.rows, &self.plan.lists, self.contiguous, &mut data.list_regions);
         // After a refused row only lower rows are processed, because the error is the lowest row's.
@@ -559,7 +516,7 @@ impl BatchParser {
                 end = error.row;
                 refused = Some(error);
             }
-            if self.plan.sequence {
+            if self.is_sequence() {
                 let len = block.len().min(end - first);
                 if let Err(error) = self.decode(MapField::FeatureLists, lists, spans, rows.rows, first, len) {
                     end = error.row;
@@ -572,10 +529,23 @@ impl BatchParser {
         let mut lowest = None;
         let parts = [(features, &mut data.features, false), (lists, &mut data.lists, true)];
         for (part, columns, is_lists) in parts {
-            let mut assembly = self.assembly(part, assembly, rows, end, is_lists);
+            let plan = self.part(if is_lists { MapField::FeatureLists } else { MapField::Features });
+            let regions = part.borrows.then_some(&part.regions);
+            let mut assembly = Assembly {
+                bytes: SpanBytes { rows: rows.rows, part: plan, regions },
+                slots: &mut part.slots,
+                slot_pools: &mut part.slot_pools,
+                column_pools: &mut part.column_pools,
+                values: &mut part.values,
+                scratch: &mut *buffers,
+                rows: end,
+                single: rows.single,
+                lists: is_lists,
+                limit: self.limit,
+            };
             let mut result = if refused.is_some() { assembly.check() } else { assembly.columns(columns) };
             if is_lists && refused.is_none() && result.is_ok() && !rows.single {
-                result = assembly.all_lengths(&mut data.lengths);
+                result = assembly.lengths(&mut data.lengths);
             }
             if self.presence && refused.is_none() && result.is_ok() {
                 let to = if is_lists { &mut data.list_presence } else { &mut data.presence };
@@ -587,7 +557,7 @@ impl BatchParser {
         lowest.or(refused).map_or(Ok(()), Err)
     }
 
-    fn part(&self, map: MapField) -> &MapPlan {
+    pub(super) fn part(&self, map: MapField) -> &MapPlan {
         match map {
             MapField::Features => &self.plan.features,
             MapField::FeatureLists => &self.plan.lists,
@@ -612,7 +582,7 @@ impl BatchParser {
         if let Err((k, error)) = self.locate_block(map, scratch, spans, &rows[first..first + len]) {
             (valid, refused) = (k, Some(RowError { row: first + k, error }));
         }
-        let context = self.plan.sequence;
+        let context = self.is_sequence();
         let bytes = SpanBytes { rows, part, regions: None };
         let slots = part.slots.iter().zip(&mut scratch.slots).zip(&mut scratch.slot_pools);
         for (index, ((slot, values), pools)) in slots.enumerate() {
@@ -622,9 +592,7 @@ impl BatchParser {
                 MapField::Features => values.features(index, slot, &block),
                 MapField::FeatureLists => values.lists(index, slot, &block),
             };
-            let mut bad = decoded.err().map(|BadRow { row, step, fault }| {
-                (row, step.into_iter().fold(fault.error(&slot.key), Error::step))
-            });
+            let mut bad = decoded.err().map(|(row, error)| (row, error.feature(slot.key.as_bytes())));
             if let Some(plan) = &slot.array {
                 // A lower row may have another array than the planned one.
                 let decoded = bad.as_ref().map_or(block.rows.len(), |(row, _)| *row);
@@ -663,7 +631,7 @@ impl BatchParser {
         rows: &[R],
     ) -> Result<(), (usize, Error)> {
         let MapScratch { keys, records, .. } = scratch;
-        let predicts = map == MapField::Features && !self.plan.sequence;
+        let predicts = map == MapField::Features && !self.is_sequence();
         let mut located = |k: usize, payload: &[u8], spans: &mut SpanTable| {
             locate(payload, map, keys, spans, k).map_err(|e| (k, e.into()))
         };
@@ -700,30 +668,6 @@ impl BatchParser {
             records.end_block(rows.iter().map(Row::payload), &self.plan.features.slots);
         }
         Ok(())
-    }
-
-    fn assembly<'a, R: Row>(
-        &'a self,
-        part: &'a mut MapScratch,
-        scratch: &'a mut AssemblyScratch,
-        rows: Rows<'a, R>,
-        valid: usize,
-        lists: bool,
-    ) -> Assembly<'a, R> {
-        let plan = self.part(if lists { MapField::FeatureLists } else { MapField::Features });
-        let regions = part.borrows.then_some(&part.regions);
-        Assembly {
-            bytes: SpanBytes { rows: rows.rows, part: plan, regions },
-            slots: &mut part.slots,
-            slot_pools: &mut part.slot_pools,
-            column_pools: &mut part.column_pools,
-            values: &mut part.values,
-            scratch,
-            rows: valid,
-            single: rows.single,
-            lists,
-            limit: self.limit,
-        }
     }
 }
 

@@ -1,6 +1,5 @@
 //! Pooled memory: buffers that return to their pool when the last reference is dropped.
 
-use crate::error::{Error, no_memory};
 use crate::io::Region;
 use std::collections::TryReserveError;
 use std::fmt;
@@ -198,22 +197,31 @@ impl<T> BufPool<T> {
     pub(super) fn freeze(&mut self, buf: BufMut<T>, len: usize) -> Buf<T> {
         let BufMut { values: memory, shared } = buf;
         let len = len.min(memory.len());
-        let shared = match shared {
-            Some(mut shared) => match Arc::get_mut(&mut shared) {
-                Some(unique) => {
-                    unique.set_memory(memory);
-                    shared
-                }
-                None => Arc::new(PooledMemory::new(memory)),
-            },
-            None => Arc::new(PooledMemory::new(memory)),
-        };
+        let mut shared = shared.unwrap_or_else(|| Arc::new(PooledMemory::new(Vec::new())));
+        match Arc::get_mut(&mut shared) {
+            Some(unique) => unique.set_memory(memory),
+            None => shared = Arc::new(PooledMemory::new(memory)),
+        }
         let buf = Buf { data: Some(MemoryLease::new(&shared)), len };
         if self.tracked.len() == BufPool::<T>::MAX_TRACKED {
             self.tracked.swap_remove(0);
         }
         self.tracked.push(shared);
         buf
+    }
+
+    /// Clears unreferenced memory, and stops tracking the rest.
+    ///
+    /// The last reference to untracked memory then frees it, together with everything that its values
+    /// reference.
+    pub(super) fn release_unused(&mut self) {
+        self.tracked.retain_mut(|shared| match Arc::get_mut(shared) {
+            Some(shared) => {
+                shared.memory.clear();
+                true
+            }
+            None => false,
+        });
     }
 }
 
@@ -265,40 +273,6 @@ impl BytePool {
     }
 }
 
-impl<T> BufPool<T> {
-    /// Clears unreferenced memory, and stops tracking the rest.
-    ///
-    /// The last reference to untracked memory then frees it, together with everything that its values
-    /// reference.
-    pub(super) fn release_unused(&mut self) {
-        self.tracked.retain_mut(|shared| match Arc::get_mut(shared) {
-            Some(shared) => {
-                shared.memory.clear();
-                true
-            }
-            None => false,
-        });
-    }
-}
-
-/// There is not enough memory.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct NoMemory;
-
-impl From<TryReserveError> for NoMemory {
-    #[cold]
-    fn from(_: TryReserveError) -> NoMemory {
-        NoMemory
-    }
-}
-
-impl From<NoMemory> for Error {
-    #[cold]
-    fn from(_: NoMemory) -> Error {
-        no_memory()
-    }
-}
-
 impl<T: Clone> BufMut<T> {
     /// Grows the memory to at least `len` values, and never beyond `max`, which is at least `len`.
     ///
@@ -308,12 +282,12 @@ impl<T: Clone> BufMut<T> {
     /// # Errors
     /// There is not enough memory.
     #[inline]
-    pub(super) fn grow(&mut self, len: usize, max: usize, fill: T) -> Result<(), NoMemory> {
+    pub(super) fn grow(&mut self, len: usize, max: usize, fill: T) -> Result<(), TryReserveError> {
         if self.values.len() < len { self.grow_slow(len, max, fill) } else { Ok(()) }
     }
 
     #[cold]
-    fn grow_slow(&mut self, len: usize, max: usize, fill: T) -> Result<(), NoMemory> {
+    fn grow_slow(&mut self, len: usize, max: usize, fill: T) -> Result<(), TryReserveError> {
         /// Bytes up to which the memory doubles.
         const DOUBLING_LIMIT: usize = 1 << 20;
         let old_len = self.values.len();

@@ -6,7 +6,7 @@ use super::fit::{Fit, GROUP, GroupPlaces};
 use super::sample::{SampleEntry, add_sample, entries_of};
 use super::skeleton::Skeleton;
 use super::span::SpanTable;
-use crate::cpu::with_vectors;
+use tfseek_wire::VectorWork;
 
 /// Maximum number of skeletons: records of two writers may be shuffled together.
 const MAX_SKELETONS: usize = 2;
@@ -64,7 +64,7 @@ impl RecordPredictor {
         for skeleton in &self.skeletons {
             let fit =
                 Fit { skeleton, payloads: &payloads, places: &mut self.places, table: &mut *table, first };
-            let fits = with_vectors(fit);
+            let fits = fit.run_vectors();
             fitted |= fits;
             if fitted == all {
                 break;
@@ -144,7 +144,6 @@ impl RecordPredictor {
 mod tests {
     use super::*;
     use crate::batch::compile::BatchPlan;
-    use crate::cpu::VectorWork;
     use crate::example::{ExampleBuilder, FeatureSlice, put_example};
     use crate::schema::{DType, FeatureSpec, Schema};
 
@@ -216,7 +215,7 @@ mod tests {
                 table.reset(GROUP, slots.len());
                 let fit =
                     Fit { skeleton, payloads: &payloads, places: &mut places, table: &mut table, first: 0 };
-                let fits = if vectors { with_vectors(fit) } else { fit.run() };
+                let fits = if vectors { fit.run_vectors() } else { fit.run() };
                 (fits, (0..slots.len()).flat_map(|slot| table.slot(slot).to_vec()).collect::<Vec<_>>())
             };
             for skeleton in &records.skeletons {

@@ -5,21 +5,13 @@
     reason = "slots have the numbers of the plan, and cells and splits are counted before they are written"
 )]
 
-use super::column::{Column, Ragged, RowSplits};
-use super::compile::PartitionPlan;
-use super::pool::{BufMut, NoMemory};
+use super::column::{Column, Dense, Ragged, RowSplits};
+use super::compile::RaggedPlan;
+use super::pool::BufMut;
 use super::slots::{ColumnPools, DecodedSlots, RowError};
 use crate::error::{Error, ErrorKind, FeatureError, Result};
-use crate::schema::SplitsDType;
-
-/// The slots of a ragged column.
-#[derive(Clone, Copy)]
-pub(super) struct RaggedForm<'a> {
-    pub(super) slot: usize,
-    /// Partitions, outermost first.
-    pub(super) partitions: &'a [PartitionPlan],
-    pub(super) splits: SplitsDType,
-}
+use crate::schema::Partition;
+use std::collections::TryReserveError;
 
 /// Assembles a ragged column. The error is the lowest refused row's.
 ///
@@ -28,15 +20,15 @@ pub(super) struct RaggedForm<'a> {
 /// them.
 pub(super) fn column(
     slots: DecodedSlots<'_>,
-    form: RaggedForm<'_>,
+    plan: &RaggedPlan,
     pools: &mut ColumnPools,
     items: &mut Vec<u32>,
     column: &mut Column,
 ) -> Result<(), RowError> {
-    let mut result = RaggedAssembly { slots, form, pools, items }.column(column);
+    let mut result = RaggedAssembly { slots, plan, pools, items }.column(column);
     while let Err(RowError { row: rows @ 1.., .. }) = result {
         let slots = DecodedSlots { rows, ..slots };
-        let Err(earlier) = (RaggedAssembly { slots, form, pools, items }).column(column) else { break };
+        let Err(earlier) = (RaggedAssembly { slots, plan, pools, items }).column(column) else { break };
         result = Err(earlier);
     }
     result
@@ -48,7 +40,7 @@ pub(super) fn column(
 /// into cells.
 struct RaggedAssembly<'a, 'm> {
     slots: DecodedSlots<'a>,
-    form: RaggedForm<'a>,
+    plan: &'a RaggedPlan,
     pools: &'m mut ColumnPools,
     /// Number of items of each cell: values at first, then rows of the innermost partition, and so on
     /// outwards.
@@ -57,35 +49,33 @@ struct RaggedAssembly<'a, 'm> {
 
 impl RaggedAssembly<'_, '_> {
     fn column(&mut self, column: &mut Column) -> Result<(), RowError> {
-        let RaggedForm { slot, partitions, .. } = self.form;
-        let values = self.slots.values(slot);
-        self.set_items(self.slots.counts(slot))?;
-        // Reuses the vectors of the column.
-        let (mut shape, mut row_splits) = match column {
-            Column::Ragged(old) => (std::mem::take(&mut old.shape), std::mem::take(&mut old.row_splits)),
-            Column::Dense(old) => (std::mem::take(&mut old.shape), Vec::new()),
-            Column::Optional(_) | Column::Sparse(_) => (Vec::new(), Vec::new()),
+        let plan = self.plan;
+        let values = self.slots.values(plan.slot);
+        self.set_items(self.slots.counts(plan.slot))?;
+        let mut shape = column.take_shape();
+        let mut row_splits = match column {
+            Column::Ragged(old) => std::mem::take(&mut old.row_splits),
+            _ => Vec::new(),
         };
-        shape.clear();
         row_splits.clear();
         // Innermost first.
-        for partition in partitions.iter().rev() {
+        for (partition, key) in plan.partitions.iter().rev() {
             match *partition {
-                PartitionPlan::Uniform(len) if row_splits.is_empty() => {
+                Partition::UniformRowLength(len) if row_splits.is_empty() => {
                     // No inner dimension is ragged, so the values get another uniform dimension.
                     shape.push(len);
                     self.divide_uniform(len)?;
                 }
-                PartitionPlan::Uniform(len) => {
+                Partition::UniformRowLength(len) => {
                     self.divide_uniform(len)?;
                     row_splits.push(self.uniform_splits(len)?);
                 }
-                _ => row_splits.push(self.divide(partition)?),
+                _ => row_splits.push(self.divide(partition, key.unwrap_or(plan.slot))?),
             }
         }
         if self.slots.lists {
             row_splits.push(self.cell_splits()?);
-            self.set_items(self.slots.steps(slot))?;
+            self.set_items(self.slots.steps(plan.slot))?;
         }
         if !self.slots.single {
             row_splits.push(self.cell_splits()?);
@@ -95,15 +85,15 @@ impl RaggedAssembly<'_, '_> {
         let inner = shape.iter().fold(1usize, |product, &len| product.saturating_mul(len));
         shape.push(values.len() / inner.max(1));
         shape.reverse();
-        if row_splits.is_empty() {
-            column.set_dense(values, shape);
+        *column = if row_splits.is_empty() {
+            Column::Dense(Dense { values, shape })
         } else {
-            *column = Column::Ragged(Ragged { values, shape, row_splits });
-        }
+            Column::Ragged(Ragged { values, shape, row_splits })
+        };
         Ok(())
     }
 
-    fn set_items(&mut self, items: &[u32]) -> Result<(), NoMemory> {
+    fn set_items(&mut self, items: &[u32]) -> Result<(), TryReserveError> {
         self.items.clear();
         self.items.try_reserve(items.len())?;
         self.items.extend_from_slice(items);
@@ -136,7 +126,7 @@ impl RaggedAssembly<'_, '_> {
     }
 
     fn freeze(&mut self, buf: BufMut<i64>, len: usize) -> Result<RowSplits, RowError> {
-        let splits = self.pools.share_splits(buf, len, self.form.splits);
+        let splits = self.pools.share_splits(buf, len, self.plan.splits);
         splits.map_err(|error| RowError { row: 0, error })
     }
 
@@ -154,10 +144,9 @@ impl RaggedAssembly<'_, '_> {
         Ok(())
     }
 
-    /// Groups the items of each cell into rows as another feature describes, and returns the row splits. The
-    /// rows are the new items.
-    fn divide(&mut self, partition: &PartitionPlan) -> Result<RowSplits, RowError> {
-        let key = partition.key().unwrap_or(self.form.slot);
+    /// Groups the items of each cell into rows as the feature of slot `key` describes, and returns the row
+    /// splits. The rows are the new items.
+    fn divide(&mut self, partition: &Partition, key: usize) -> Result<RowSplits, RowError> {
         if self.slots.lists {
             self.check_steps(key)?;
         }
@@ -181,27 +170,18 @@ impl RaggedAssembly<'_, '_> {
 
     /// Refuses the first row whose partition and values have different numbers of steps.
     fn check_steps(&self, key: usize) -> Result<(), RowError> {
-        let values = self.slots.steps(self.form.slot);
+        let values = self.slots.steps(self.plan.slot);
         let partition = &self.slots.slots[key].steps;
-        for (row, (&expected, &found)) in values.iter().zip(partition).enumerate() {
-            if expected != found {
-                let rule = "the partition and the values must have the same number of steps";
-                let expected = expected.into();
-                let found = found.into();
-                return Err(RowError {
-                    row,
-                    error: FeatureError::Partition { rule, expected, found }.into(),
-                });
-            }
-        }
-        Ok(())
+        let Some(row) = values.iter().zip(partition).position(|(a, b)| a != b) else { return Ok(()) };
+        let reason = "the partition and the values must have the same number of steps";
+        Err(RowError { row, error: rule(reason, values[row].into(), partition[row].into()) })
     }
 
     /// Adds the row and the step of a cell to its error.
     fn cell_error(&self, cell: usize, error: Error) -> RowError {
         if self.slots.lists {
             let mut first = 0;
-            for (row, &steps) in self.slots.slots[self.form.slot].steps.iter().enumerate() {
+            for (row, &steps) in self.slots.slots[self.plan.slot].steps.iter().enumerate() {
                 if cell < first + steps as usize {
                     return RowError { row, error: error.step(cell - first) };
                 }
@@ -309,7 +289,7 @@ fn rule(rule: &'static str, expected: i64, found: i64) -> Error {
 
 /// Divides the items of one cell as the numbers of a partition say. Returns the number of rows.
 fn divide_cell(
-    partition: &PartitionPlan,
+    partition: &Partition,
     numbers: &[i64],
     items: i64,
     splits: &mut SplitsWriter<'_>,
@@ -317,7 +297,7 @@ fn divide_cell(
     let first = numbers.first().copied();
     let after_first = numbers.get(1..).unwrap_or(&[]).iter().copied();
     match partition {
-        PartitionPlan::RowSplits(_) => {
+        Partition::RowSplits(_) => {
             if let Some(first) = first.filter(|&first| first != 0) {
                 return Err(rule("row_splits must start at 0", 0, first));
             }
@@ -327,14 +307,14 @@ fn divide_cell(
             ];
             splits.push_ends(after_first, items, rules)
         }
-        PartitionPlan::RowLimits(_) => {
+        Partition::RowLimits(_) => {
             let rules = [
                 "row_limits must ascend to the number of values",
                 "row_limits must end at the number of values",
             ];
             splits.push_ends(numbers.iter().copied(), items, rules)
         }
-        PartitionPlan::RowStarts(_) => match first {
+        Partition::RowStarts(_) => match first {
             None if items == 0 => Ok(0),
             None => Err(rule("row_starts without rows must have no values", 0, items)),
             Some(0) => {
@@ -343,9 +323,9 @@ fn divide_cell(
             }
             Some(first) => Err(rule("row_starts must start at 0", 0, first)),
         },
-        PartitionPlan::RowLengths(_) => splits.push_lengths(numbers, items),
-        PartitionPlan::ValueRowIds(_) => splits.push_row_ids(numbers, items),
-        PartitionPlan::Uniform(_) => Ok(0),
+        Partition::RowLengths(_) => splits.push_lengths(numbers, items),
+        Partition::ValueRowIds(_) => splits.push_row_ids(numbers, items),
+        Partition::UniformRowLength(_) => Ok(0),
     }
 }
 

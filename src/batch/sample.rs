@@ -7,7 +7,7 @@ use super::keys::taken;
 use super::span::first_span;
 use crate::example::{DType, MapEntries, Taken, packed, string};
 use std::collections::HashSet;
-use tfseek_wire::put_varint;
+use tfseek_wire::{field_len, put_varint};
 
 /// Maximum number of entries of a record that is predicted.
 const MAX_ENTRIES: usize = 4096;
@@ -93,7 +93,7 @@ pub(super) fn entries_of(payload: &[u8], slots: &[PlanSlot]) -> Option<Vec<Sampl
         if found.len() >= MAX_ENTRIES || !seen.insert(key) {
             return None;
         }
-        bytes = bytes.checked_add(entry_len(key, kind, value)?)?;
+        bytes = bytes.checked_add(entry_len(key, kind, value))?;
         let number = slot.is_some_and(|slot| slot.is_number(value));
         found.push(SampleEntry { key: key.into(), slot, min: value.len(), max: value.len(), number });
     }
@@ -123,25 +123,18 @@ fn lens_of(sample: &[SampleEntry], payload: &[u8]) -> Option<Vec<(usize, bool)>>
             return None;
         }
         let value = value(message, entry.kind())?;
-        bytes = bytes.checked_add(entry_len(key, entry.kind(), value)?)?;
+        bytes = bytes.checked_add(entry_len(key, entry.kind(), value))?;
         lens.push((value.len(), entry.slot.is_some_and(|slot| slot.is_number(value))));
     }
     (bytes == payload.len()).then_some(lens)
 }
 
 /// Returns the length of an entry in its usual encoding.
-fn entry_len(key: &[u8], kind: Option<DType>, value: &[u8]) -> Option<usize> {
-    let mut len = value.len();
-    for _ in 0..if kind.is_some() { 3 } else { 1 } {
-        len = field_len(len)?;
-    }
-    field_len(len.checked_add(field_len(key.len())?)?)
-}
-
-/// Returns the length of a field with `len` bytes, with its tag and its length.
-fn field_len(len: usize) -> Option<usize> {
-    let sevens = (len | 1).ilog2() / 7;
-    len.checked_add(sevens as usize)?.checked_add(2)
+#[expect(clippy::arithmetic_side_effects, reason = "lengths of parts of a payload")]
+fn entry_len(key: &[u8], kind: Option<DType>, value: &[u8]) -> usize {
+    let fields = if kind.is_some() { 3 } else { 1 };
+    let value = (0..fields).fold(value.len() as u64, |len, _| field_len(len));
+    field_len(field_len(key.len() as u64) + value) as usize
 }
 
 /// Returns the length of the header of a payload that consists of a map field 1, as tag and length.

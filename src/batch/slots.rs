@@ -9,11 +9,12 @@ use super::bytes::ValuePools;
 use super::column::{RowSplits, Values};
 use super::compile::{MapField, MapPlan};
 use super::decode::SlotValues;
-use super::pool::{BufMut, BufPool, NoMemory};
+use super::pool::{BufMut, BufPool};
 use super::row::Row;
 use crate::error::{Error, ErrorKind, FeatureError, Result, escaped};
 use crate::filter::nearest;
 use crate::schema::SplitsDType;
+use std::collections::TryReserveError;
 
 /// Largest number of rows that are searched for a feature that one of them does not have.
 const MAX_ROWS: usize = 1000;
@@ -81,12 +82,10 @@ impl RowError {
             *lowest = Some(found);
         }
     }
-}
 
-impl RowError {
     /// Returns the error for the values of a slot in `row` and the rows after it.
     #[cold]
-    pub(super) fn without_memory(row: usize, key: &str, e: NoMemory) -> RowError {
+    pub(super) fn without_memory(row: usize, key: &str, e: TryReserveError) -> RowError {
         RowError { row, error: Error::from(e).feature(key.as_bytes()) }
     }
 
@@ -121,10 +120,10 @@ impl RowError {
     }
 }
 
-impl From<NoMemory> for RowError {
+impl From<TryReserveError> for RowError {
     /// Returns an error about all rows.
     #[cold]
-    fn from(e: NoMemory) -> RowError {
+    fn from(e: TryReserveError) -> RowError {
         RowError { row: 0, error: e.into() }
     }
 }
@@ -169,11 +168,4 @@ impl ColumnPools {
         self.int64.freeze(buf, 0);
         Ok(RowSplits::Int32(self.int32.freeze(narrow, len)))
     }
-}
-
-/// Vectors that are reused while columns are assembled.
-#[derive(Default)]
-pub(super) struct AssemblyScratch {
-    pub(super) items: Vec<u32>,
-    pub(super) order: Vec<u32>,
 }

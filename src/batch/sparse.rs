@@ -6,20 +6,9 @@
 )]
 
 use super::column::Column;
-use super::pool::NoMemory;
+use super::compile::SparsePlan;
 use super::slots::{ColumnPools, DecodedSlots, RowError};
 use crate::error::{ErrorKind, FeatureError};
-
-/// The slots of a sparse column.
-pub(super) struct SparseForm<'a> {
-    pub(super) values: usize,
-    /// Slot of the indices of each dimension.
-    pub(super) indices: &'a [usize],
-    /// Size of each dimension.
-    pub(super) size: &'a [u64],
-    /// True if the spec states that the entries of each row are sorted by index.
-    pub(super) already_sorted: bool,
-}
 
 /// Assembles a sparse column.
 ///
@@ -27,20 +16,20 @@ pub(super) struct SparseForm<'a> {
 /// is stable: entries with equal indices keep the order of the record.
 pub(super) fn column(
     slots: DecodedSlots<'_>,
-    form: SparseForm<'_>,
+    plan: &SparsePlan,
     pools: &mut ColumnPools,
     order: &mut Vec<u32>,
     column: &mut Column,
 ) -> Result<(), RowError> {
     // The lowest refused row and its error.
-    let mut refused = other_count(slots, &form);
+    let mut refused = other_count(slots, plan);
     let rows = refused.map_or(slots.rows, |(row, _)| row);
-    let counts = &slots.counts(form.values)[..rows];
+    let counts = &slots.counts(plan.values)[..rows];
     let total = counts.iter().map(|&count| count as usize).sum::<usize>();
-    let rank = form.indices.len() + usize::from(!slots.single);
+    let rank = plan.indices.len() + usize::from(!slots.single);
     let mut buf = pools.int64.take();
     buf.grow(total * rank, total * rank, 0)?;
-    for (dim, (&key, &size)) in form.indices.iter().zip(form.size).enumerate() {
+    for (dim, (&key, &size)) in plan.indices.iter().zip(&plan.size).enumerate() {
         let dim = dim + usize::from(!slots.single);
         let mut from = slots.int64(key).iter();
         let mut to = buf.values.chunks_exact_mut(rank);
@@ -62,15 +51,15 @@ pub(super) fn column(
     if let Some((row, e)) = refused {
         return Err(RowError { row, error: e.into() });
     }
-    let mut values = slots.values(form.values);
+    let mut values = slots.values(plan.values);
     let indices = &mut buf.values[..total * rank];
     let sorted = indices.chunks_exact(rank).is_sorted();
-    let indices = if form.already_sorted || sorted {
+    let indices = if plan.already_sorted || sorted {
         pools.int64.freeze(buf, total * rank)
     } else {
         order.clear();
         let entries = number_of_entries(counts)?;
-        order.try_reserve(entries as usize).map_err(NoMemory::from)?;
+        order.try_reserve(entries as usize)?;
         order.extend(0..entries);
         let index = |k: u32| &indices[k as usize * rank..][..rank];
         // The first component of an index is the row, except for a single record. Comparing entry numbers
@@ -86,15 +75,15 @@ pub(super) fn column(
         pools.int64.freeze(sorted, total * rank)
     };
     let rows = (!slots.single).then_some(rows as u64);
-    column.set_sparse(indices, values, rows.into_iter().chain(form.size.iter().copied()));
+    column.set_sparse(indices, values, rows.into_iter().chain(plan.size.iter().copied()));
     Ok(())
 }
 
 /// Returns the lowest row whose numbers of values and of indices differ, with its error.
-fn other_count(slots: DecodedSlots<'_>, form: &SparseForm<'_>) -> Option<(usize, FeatureError)> {
-    let counts = slots.counts(form.values);
+fn other_count(slots: DecodedSlots<'_>, plan: &SparsePlan) -> Option<(usize, FeatureError)> {
+    let counts = slots.counts(plan.values);
     let differs = |&key: &usize| Some((counts.iter().zip(slots.counts(key)).position(|(a, b)| a != b)?, key));
-    let (row, key) = form.indices.iter().filter_map(differs).min_by_key(|(row, _)| *row)?;
+    let (row, key) = plan.indices.iter().filter_map(differs).min_by_key(|(row, _)| *row)?;
     let values = counts[row] as usize;
     let indices = slots.counts(key)[row] as usize;
     Some((row, FeatureError::SparseCount { values, indices }))

@@ -23,18 +23,10 @@ pub(super) struct SlotArrays {
     decoded: Vec<u8>,
 }
 
-/// Limits of the values of a slot.
-#[derive(Clone, Copy)]
-pub(super) struct ArrayLimits {
-    /// Number of rows in the batch.
-    pub(super) rows: usize,
-    /// Maximum bytes of a column with tensors that do not have all of their values.
-    pub(super) filled: u64,
-}
-
 impl SlotArrays {
     /// Appends the arrays of `rows`, which are the strings at `spans`. Appends the number of values of each
-    /// row to `counts`, unless all have the same.
+    /// row to `counts`, unless all have the same. The batch has `total` rows. A column with tensors that do
+    /// not have all of their values has at most `limit` bytes.
     ///
     /// # Errors
     /// The first refused row, counted from the first of `rows`.
@@ -44,11 +36,12 @@ impl SlotArrays {
         rows: &[R],
         spans: &[RegionSpan],
         counts: &mut Vec<u32>,
-        limits: ArrayLimits,
+        total: usize,
+        limit: u64,
     ) -> Result<(), (usize, Error)> {
         for (k, (row, span)) in rows.iter().zip(spans).enumerate() {
             let string = row.payload().get(span.start..).and_then(|bytes| bytes.get(..span.len as usize));
-            let count = self.append_row(plan, string.unwrap_or_default(), limits);
+            let count = self.append_row(plan, string.unwrap_or_default(), total, limit);
             // An offset counts from the start of the payload.
             let count = count.map_err(|error| match error.into_kind() {
                 ErrorKind::Wire { reason, offset } => {
@@ -66,10 +59,10 @@ impl SlotArrays {
     }
 
     /// Appends the array of one row. Returns the number of its values, which is below 2^32.
-    fn append_row(&mut self, plan: &ArrayPlan, string: &[u8], limits: ArrayLimits) -> Result<usize> {
+    fn append_row(&mut self, plan: &ArrayPlan, string: &[u8], total: usize, limit: u64) -> Result<usize> {
         let Some(memory) = &mut self.memory else { return Ok(0) };
         let size = plan.dtype.size().unwrap_or(1);
-        let max = if plan.open { usize::MAX } else { limits.rows.saturating_mul(plan.elements) };
+        let max = if plan.open { usize::MAX } else { total.saturating_mul(plan.elements) };
         match plan.encoding {
             ArrayEncoding::Raw { little_endian } => {
                 check_len(plan, size, string.len())?;
@@ -81,7 +74,7 @@ impl SlotArrays {
                 header.check_given()?;
                 // Below 4 GiB, so that the number of values fits into 32 bits. Other values are in the
                 // payload, which is smaller.
-                let limit = limits.filled.saturating_sub(memory.bytes()).min(u32::MAX.into());
+                let limit = limit.saturating_sub(memory.bytes()).min(u32::MAX.into());
                 let stored = header.numbers(size, limit, &mut self.decoded)?;
                 let bytes = stored.unwrap_or(&self.decoded);
                 let count = memory.append(bytes, true, max)?;

@@ -3,29 +3,29 @@
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 use super::column::RegionSpan;
-use super::compile::DefaultValues;
 use super::pool::BufMut;
 use super::span::{ListContent, ValueSpan};
 use crate::error::FeatureError;
-use crate::example::{DType, Feature, List, ValueMessage, packed, string};
+use crate::example::{DType, Feature, FeatureBuf, List, ValueMessage, packed, string};
 use tfseek_wire::{count_floats, varint};
 
-/// A value type: finds, counts and decodes lists of its values.
+/// A value type: finds, counts and decodes lists of its values. New memory has default values.
 ///
 /// Functions with the suffix `_fast` accept the common encoding only, and return `None` for any other.
-pub(super) trait ValueType: Copy + 'static {
+pub(super) trait ValueType: Copy + Default + 'static {
     const KIND: DType;
-    type List<'a>: Copy;
+    /// The value in a list.
+    type Item<'a>: Copy;
 
-    fn list<'a>(feature: Feature<'a>) -> Result<Self::List<'a>, FeatureError>;
-    fn len(list: Self::List<'_>) -> usize;
+    fn list<'a>(feature: Feature<'a>) -> Result<List<'a, Self::Item<'a>>, FeatureError>;
     /// Copies all values of a list to `to`, which has the same length.
-    fn copy_all(list: Self::List<'_>, row: &RowBytes<'_>, to: &mut [Self]);
-    /// Initial value of new memory.
-    const BLANK: Self;
+    fn copy_all<'a>(list: List<'a, Self::Item<'a>>, row: &RowBytes<'_>, to: &mut [Self]);
 
     /// Returns the content of a list in the common encoding.
-    fn content(message: &[u8]) -> Option<&[u8]>;
+    #[inline(always)]
+    fn content(message: &[u8]) -> Option<&[u8]> {
+        packed(message, Self::KIND)
+    }
 
     /// Returns the value of a row if it was located already.
     fn located(span: ValueSpan, row: usize) -> Option<Self>;
@@ -50,8 +50,9 @@ pub(super) trait ValueType: Copy + 'static {
     /// Returns true if a message of `bytes` bytes can contain `count` values. Memory is allocated only then.
     fn fits(count: usize, bytes: usize) -> bool;
 
-    /// Writes the values for a record without the feature. Strings are in region `region`.
-    fn write_default(default: &DefaultValues, region: usize, to: &mut [Self]);
+    /// Writes the values for a record without the feature. Strings are one after the other in region
+    /// `region`.
+    fn write_default(default: &FeatureBuf, region: usize, to: &mut [Self]);
 }
 
 /// A row and its number.
@@ -65,6 +66,12 @@ impl RowBytes<'_> {
     #[inline(always)]
     fn get(&self, content: ListContent) -> Option<&[u8]> {
         self.payload.get(content.start..)?.get(..content.len)
+    }
+
+    /// Returns the span of a string of `len` bytes that starts at `start` in the payload.
+    #[inline]
+    fn span(&self, len: usize, start: usize) -> RegionSpan {
+        RegionSpan { start, len: len as u32, region: self.number as u32 }
     }
 }
 
@@ -103,26 +110,16 @@ const SHORT_LIST: usize = 16;
 
 impl ValueType for i64 {
     const KIND: DType = DType::Int64;
-    const BLANK: i64 = 0;
-    type List<'a> = List<'a, i64>;
+    type Item<'a> = i64;
 
     fn list<'a>(feature: Feature<'a>) -> Result<List<'a, i64>, FeatureError> {
         feature.int64()
-    }
-
-    fn len(list: List<'_, i64>) -> usize {
-        list.len()
     }
 
     fn copy_all(list: List<'_, i64>, _: &RowBytes<'_>, to: &mut [i64]) {
         // The lengths are equal. If the bytes have changed since the values were counted, the list ends
         // early.
         let _ = list.decode_into(to);
-    }
-
-    #[inline(always)]
-    fn content(message: &[u8]) -> Option<&[u8]> {
-        packed(message, DType::Int64)
     }
 
     #[inline(always)]
@@ -173,8 +170,8 @@ impl ValueType for i64 {
         count <= bytes
     }
 
-    fn write_default(default: &DefaultValues, _: usize, to: &mut [i64]) {
-        if let DefaultValues::Int64(values) = default {
+    fn write_default(default: &FeatureBuf, _: usize, to: &mut [i64]) {
+        if let FeatureBuf::Int64(values) = default {
             copy_values(values, to);
         }
     }
@@ -182,24 +179,14 @@ impl ValueType for i64 {
 
 impl ValueType for f32 {
     const KIND: DType = DType::Float32;
-    const BLANK: f32 = 0.0;
-    type List<'a> = List<'a, f32>;
+    type Item<'a> = f32;
 
     fn list<'a>(feature: Feature<'a>) -> Result<List<'a, f32>, FeatureError> {
         feature.float()
     }
 
-    fn len(list: List<'_, f32>) -> usize {
-        list.len()
-    }
-
     fn copy_all(list: List<'_, f32>, _: &RowBytes<'_>, to: &mut [f32]) {
         let _ = list.copy_to(to);
-    }
-
-    #[inline(always)]
-    fn content(message: &[u8]) -> Option<&[u8]> {
-        packed(message, DType::Float32)
     }
 
     #[inline(always)]
@@ -245,8 +232,8 @@ impl ValueType for f32 {
         count <= bytes / 4
     }
 
-    fn write_default(default: &DefaultValues, _: usize, to: &mut [f32]) {
-        if let DefaultValues::Float32(values) = default {
+    fn write_default(default: &FeatureBuf, _: usize, to: &mut [f32]) {
+        if let FeatureBuf::Float(values) = default {
             copy_values(values, to);
         }
     }
@@ -273,28 +260,15 @@ fn copy_floats(chunk: &[u8], to: &mut [f32]) -> Option<()> {
     Some(())
 }
 
-impl RowBytes<'_> {
-    /// Returns the span of a string of `len` bytes that starts at `start` in the payload.
-    #[inline]
-    fn span(&self, len: usize, start: usize) -> RegionSpan {
-        RegionSpan { start, len: len as u32, region: self.number as u32 }
-    }
-}
-
 impl ValueType for RegionSpan {
     const KIND: DType = DType::Bytes;
-    const BLANK: RegionSpan = RegionSpan { start: 0, len: 0, region: 0 };
-    type List<'a> = List<'a, &'a [u8]>;
+    type Item<'a> = &'a [u8];
 
-    fn list<'a>(feature: Feature<'a>) -> Result<Self::List<'a>, FeatureError> {
+    fn list<'a>(feature: Feature<'a>) -> Result<List<'a, &'a [u8]>, FeatureError> {
         feature.bytes()
     }
 
-    fn len(list: Self::List<'_>) -> usize {
-        list.len()
-    }
-
-    fn copy_all(list: Self::List<'_>, row: &RowBytes<'_>, to: &mut [RegionSpan]) {
+    fn copy_all<'a>(list: List<'a, &'a [u8]>, row: &RowBytes<'_>, to: &mut [RegionSpan]) {
         let mut strings = list.iter();
         for to in to {
             let Some((value, start)) = strings.next_with_start() else { break };
@@ -340,7 +314,7 @@ impl ValueType for RegionSpan {
         memory: &mut BufMut<RegionSpan>,
         used: usize,
     ) -> Option<usize> {
-        memory.grow(used + 1, usize::MAX, RegionSpan::BLANK).ok()?;
+        memory.grow(used + 1, usize::MAX, RegionSpan::default()).ok()?;
         *memory.values.get_mut(used)? = row.span(content.len, content.start);
         Some(1)
     }
@@ -350,13 +324,13 @@ impl ValueType for RegionSpan {
         count <= bytes / 2
     }
 
-    #[expect(clippy::arithmetic_side_effects, reason = "`ends` ascend")]
-    fn write_default(default: &DefaultValues, region: usize, to: &mut [RegionSpan]) {
-        let DefaultValues::Bytes(ends) = default else { return };
+    #[expect(clippy::arithmetic_side_effects, reason = "the strings are in memory")]
+    fn write_default(default: &FeatureBuf, region: usize, to: &mut [RegionSpan]) {
+        let FeatureBuf::Bytes(values) = default else { return };
         let mut start = 0;
-        for (to, &end) in to.iter_mut().zip(ends) {
-            *to = RegionSpan { start, len: (end - start) as u32, region: region as u32 };
-            start = end;
+        for (to, value) in to.iter_mut().zip(values) {
+            *to = RegionSpan { start, len: value.len() as u32, region: region as u32 };
+            start += value.len();
         }
     }
 }

@@ -148,21 +148,9 @@ impl ColumnBuilder {
         let (encoding, values, dict) = match self.raw {
             // A shard without any value has the encoding int64.
             RawValues::None => (ValueEncoding::Int64, zeroed(self.n * 8)?, None),
-            RawValues::Int(values) => {
-                let mut bytes = room(values.len() * 8)?;
-                bytes.extend(values.into_iter().flat_map(i64::to_le_bytes));
-                (ValueEncoding::Int64, bytes, None)
-            }
-            RawValues::Float(values) => {
-                let mut bytes = room(values.len() * 4)?;
-                bytes.extend(values.into_iter().flat_map(u32::to_le_bytes));
-                (ValueEncoding::Float, bytes, None)
-            }
-            RawValues::Count(counts) => {
-                let mut bytes = room(counts.len() * 4)?;
-                bytes.extend(counts.into_iter().flat_map(u32::to_le_bytes));
-                (ValueEncoding::Count, bytes, None)
-            }
+            RawValues::Int(values) => (ValueEncoding::Int64, bytes_of(values, i64::to_le_bytes)?, None),
+            RawValues::Float(values) => (ValueEncoding::Float, bytes_of(values, u32::to_le_bytes)?, None),
+            RawValues::Count(counts) => (ValueEncoding::Count, bytes_of(counts, u32::to_le_bytes)?, None),
             RawValues::Code { codes, known, bytes } => {
                 let (dict, renumbered) = dictionary(known, bytes)?;
                 let encoding = ValueEncoding::for_codes(renumbered.len());
@@ -177,6 +165,13 @@ impl ColumnBuilder {
         };
         Ok(BuiltColumn { encoding, values, present, dict })
     }
+}
+
+/// Returns numbers as little-endian bytes.
+fn bytes_of<T, const N: usize>(values: Vec<T>, le_bytes: impl Fn(T) -> [u8; N]) -> Result<Vec<u8>> {
+    let mut bytes = room(values.len() * N)?;
+    bytes.extend(values.into_iter().flat_map(le_bytes));
+    Ok(bytes)
 }
 
 fn code(known: &mut HashMap<Box<[u8]>, u32>, bytes: &mut u64, string: &[u8]) -> Result<u32> {

@@ -55,7 +55,7 @@ impl FeatureColumn {
     /// # Errors
     /// [`IndexError::Refused`] if a check fails.
     pub fn from_bytes(bytes: Region) -> Result<FeatureColumn> {
-        FeatureColumn::from_whole(bytes, None, None).map_err(refused)
+        FeatureColumn::from_whole(bytes, None, None, None).map_err(refused)
     }
 
     /// Opens a file whose bytes are all in memory or mapped.
@@ -63,10 +63,11 @@ impl FeatureColumn {
         bytes: Region,
         file: Option<&Path>,
         feature: Option<&str>,
+        reserved: Option<Reserved>,
     ) -> Result<FeatureColumn, Refusal> {
         bytes.populate(0..MAX_PREFIX).map_err(|e| e.to_string())?;
         let (header, sections) = layout::decode(&bytes, bytes.len() as u64)?;
-        FeatureColumn::new(header, sections, ColumnSource::Bytes(bytes), file, feature)
+        FeatureColumn::new(header, sections, ColumnSource::Bytes(bytes), file, feature, reserved)
     }
 
     /// Decodes an opened file with the path `file`, which must be a column of `feature`: of its values, or of
@@ -77,24 +78,21 @@ impl FeatureColumn {
         feature: &str,
         counts: bool,
     ) -> Result<FeatureColumn, Refusal> {
-        let column = FeatureColumn::from_opened(opened, file, feature)?;
-        if column.has_counts() != counts {
-            return Err("the column has values in place of their number, or the other way round".into());
-        }
-        Ok(column)
-    }
-
-    fn from_opened(opened: OpenedFile, file: &Path, feature: &str) -> Result<FeatureColumn, Refusal> {
-        match opened {
-            OpenedFile::Whole(bytes, reserved) => FeatureColumn::from_whole(bytes, Some(file), Some(feature))
-                .map(|column| column.reserving(reserved)),
+        let file = Some(file);
+        let feature = Some(feature);
+        let column = match opened {
+            OpenedFile::Whole(bytes, reserved) => FeatureColumn::from_whole(bytes, file, feature, reserved)?,
             OpenedFile::Start { bytes, len, from } => {
                 let (header, sections) = layout::decode(&bytes, len)?;
                 let head = Box::new(*bytes.first_chunk().ok_or("shorter than a header")?);
                 let source = ColumnSource::File { head, from: Mutex::new(from) };
-                FeatureColumn::new(header, sections, source, Some(file), Some(feature))
+                FeatureColumn::new(header, sections, source, file, feature, None)?
             }
+        };
+        if column.has_counts() != counts {
+            return Err("the column has values in place of their number, or the other way round".into());
         }
+        Ok(column)
     }
 
     fn new(
@@ -103,6 +101,7 @@ impl FeatureColumn {
         source: ColumnSource,
         file: Option<&Path>,
         feature: Option<&str>,
+        reserved: Option<Reserved>,
     ) -> Result<FeatureColumn, Refusal> {
         // The length is compared before the name is read, because a forged file can have a name of any
         // length.
@@ -112,7 +111,7 @@ impl FeatureColumn {
         let file = file.map(Box::from);
         let name = Box::from("");
         let data = OnceLock::new();
-        let mut inner = ColumnFile { header, name, sections, source, file, data, _reserved: None };
+        let mut inner = ColumnFile { header, name, sections, source, file, data, _reserved: reserved };
         let name = inner.section(&inner.sections.name).map_err(|e| e.to_string())?;
         let name = std::str::from_utf8(&name).map_err(|_| "the feature's name is not UTF-8")?;
         if feature.is_some_and(|feature| feature != name) {
@@ -120,14 +119,6 @@ impl FeatureColumn {
         }
         inner.name = name.into();
         Ok(FeatureColumn(Arc::new(inner)))
-    }
-
-    /// Stores the reservation for the column's memory. The column must have no other clones.
-    fn reserving(self, reserved: Option<Reserved>) -> FeatureColumn {
-        match Arc::try_unwrap(self.0) {
-            Ok(inner) => FeatureColumn(Arc::new(ColumnFile { _reserved: reserved, ..inner })),
-            Err(shared) => FeatureColumn(shared),
-        }
     }
 
     /// Returns the header of the file, which identifies the records.

@@ -59,10 +59,6 @@ impl ValueEncoding {
         })
     }
 
-    fn param(self) -> u16 {
-        self as u16
-    }
-
     /// Returns the narrowest encoding for `d` codes.
     pub(super) fn for_codes(d: usize) -> ValueEncoding {
         match d {
@@ -108,21 +104,7 @@ pub(super) fn decode(prefix: &[u8], file_len: u64) -> Result<(IndexHeader, Secti
     if !header.has(CHECKED) {
         return Err("the flag checked is not set".into());
     }
-    let [mut name, mut values, mut present, mut dict, mut classes] = [None; 5];
-    for section in all {
-        let entry = match section.kind {
-            NAME => &mut name,
-            VALUES => &mut values,
-            PRESENT => &mut present,
-            DICT => &mut dict,
-            CLASSES => &mut classes,
-            _ => {
-                layout::unknown(&section)?;
-                continue;
-            }
-        };
-        *entry = Some(section);
-    }
+    let [name, values, present, dict, classes] = layout::known(&all, [NAME, VALUES, PRESENT, DICT, CLASSES])?;
     let (Some(name), Some(values), Some(present)) = (name, values, present) else {
         return Err("a mandatory section is missing".into());
     };
@@ -178,7 +160,7 @@ impl ColumnSections<'_> {
     pub(super) fn encode(&self, header: &IndexHeader) -> Result<Vec<u8>, TryReserveError> {
         let mut all = vec![
             (NAME, true, 0, self.name.as_bytes()),
-            (VALUES, true, self.encoding.param(), self.values),
+            (VALUES, true, self.encoding as u16, self.values),
             (PRESENT, true, 0, self.present),
         ];
         all.extend(self.dict.map(|dict| (DICT, true, 0, dict)));

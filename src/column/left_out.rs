@@ -27,7 +27,7 @@ impl Undecoded {
         start: u64,
     ) -> Result<()> {
         let found = Undecoded::of(found, len)?;
-        shard.records.iter().for_each(|i| found.records.insert(start + i));
+        shard.records.into_subset().iter().for_each(|i| found.records.insert(start + i));
         found.left_out.append(shard.left_out);
         Ok(())
     }

@@ -13,8 +13,8 @@ use crate::dataset::shard::ShardFile;
 use crate::dataset::{Dataset, for_each_record};
 use crate::error::{Build, Error, IndexError, Result};
 use crate::index::{
-    CompanionShard, IndexOptions, NamedShard, Obtained, ProgressCallback, Save, SearchResult, ShardFiles,
-    Work, build_advice, header_for, header_in_memory, never_used, obtain, refused_file,
+    CompanionShard, Obtained, ProgressCallback, Save, SearchResult, ShardFiles, Work, build_advice,
+    header_for, header_in_memory, never_used, obtain, refused_file,
 };
 use crate::io::Stamp;
 use crate::order::Subset;
@@ -22,6 +22,7 @@ use crate::policy::{Damage, IndexMode};
 use std::fmt;
 use std::io;
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Options for finding and building columns, used by [`Dataset::column`], [`Dataset::columns`] and
@@ -61,8 +62,8 @@ pub struct ColumnOptions {
     /// ```
     pub among: Option<Subset>,
     /// A progress callback in place of [`DatasetOptions::progress`](crate::DatasetOptions::progress). It
-    /// follows the rules of [`IndexOptions::progress`]: it receives the number of bytes scanned since its
-    /// last call, and may cancel the work.
+    /// follows the rules of [`IndexOptions::progress`](crate::index::IndexOptions::progress): it receives the
+    /// number of bytes scanned since its last call, and may cancel the work.
     pub progress: Option<Arc<dyn Fn(u64) -> ControlFlow<()> + Send + Sync>>,
 }
 
@@ -248,24 +249,11 @@ impl Dataset {
             return found.into_iter().map(|column| column.for_some(self, &whole)).collect();
         }
         let save = if columns.beside { Save::Required } else { Save::BestEffort };
-        let shards = self.files();
-        let options = self.index_options();
-        let named: Vec<NamedShard<'_>> =
-            shards.iter().map(|s| NamedShard { path: s.path(), compression: None }).collect();
+        let named: Vec<_> = self.files().iter().map(ShardFile::path).collect();
         let known = KnownFeatures::new(features.len(), columns.unknown);
-        let files = ColumnFiles {
-            dataset: self,
-            shards,
-            named: &named,
-            options,
-            features,
-            counts,
-            columns,
-            save,
-            known,
-            work,
-        };
-        let (mut obtained, mut warnings) = obtain(&files, &named, options, save, work)?;
+        let files =
+            ColumnFiles { dataset: self, named: &named, features, counts, columns, save, known, work };
+        let (mut obtained, mut warnings) = obtain(&files, &named, self.index_options(), save, work)?;
         let mut undecoded = None;
         for (shard, start) in obtained.iter_mut().zip(self.set().starts()) {
             if let Some(of_shard) = shard.undecoded.take() {
@@ -290,9 +278,7 @@ fn load(column: &FeatureColumn, feature: &str, shard: &ShardFile) -> Result<()> 
 /// The search for the column files of a dataset's shards, and the scans that build missing ones.
 struct ColumnFiles<'a> {
     dataset: &'a Dataset,
-    shards: &'a [ShardFile],
-    named: &'a [NamedShard<'a>],
-    options: &'a IndexOptions,
+    named: &'a [&'a Path],
     features: &'a [&'a str],
     /// The columns have the numbers of values.
     counts: bool,
@@ -328,8 +314,8 @@ impl ShardFiles for ColumnFiles<'_> {
     type Files = ShardColumns;
 
     fn search(&self, s: usize) -> Result<SearchResult<FoundColumns>> {
-        let shard = &self.shards[s];
-        let options = self.options;
+        let shard = &self.dataset.files()[s];
+        let options = self.dataset.index_options();
         let index = shard.index()?;
         let stamp = shard.stamp()?;
         let mut warnings = Vec::new();
@@ -351,7 +337,7 @@ impl ShardFiles for ColumnFiles<'_> {
 
     #[cold]
     fn require(&self, searched: &[SearchResult<FoundColumns>]) -> Result<()> {
-        for (searched, shard) in searched.iter().zip(self.shards) {
+        for (searched, shard) in searched.iter().zip(self.dataset.files()) {
             for (found, feature) in searched.found.search.iter().zip(self.features) {
                 if let ColumnSearch::Missing(found) = found {
                     let build = Box::new(Build { features: self.features(), ..build_advice(self.named) });
@@ -379,13 +365,13 @@ impl ShardFiles for ColumnFiles<'_> {
     fn build(&self, s: usize, found: FoundColumns, _: usize) -> Result<Obtained<ShardColumns>> {
         self.work.report(0)?;
         let FoundColumns { stamp, search } = found;
-        let shard = &self.shards[s];
+        let shard = &self.dataset.files()[s];
         let lacks = |found: &ColumnSearch| matches!(found, ColumnSearch::Missing(_));
         let missing = self.features.iter().zip(&search).filter(|(_, found)| lacks(found));
         let missing: Vec<&str> = missing.map(|(feature, _)| *feature).collect();
         // A file that was requested is for all readers.
         let required = self.save == Save::Required;
-        let damage = if required { Damage::Raise } else { self.options.damage };
+        let damage = if required { Damage::Raise } else { self.dataset.damage() };
         let mut never_used = never_used(stamp.as_ref());
         if required && let Some(e) = never_used.take() {
             return Err(Error::from(e).in_file(shard.path()));
@@ -400,7 +386,8 @@ impl ShardFiles for ColumnFiles<'_> {
         let mut built = built.into_iter();
         let writes = is_current
             && undecoded.is_none()
-            && (required || matches!(self.options.mode, IndexMode::Auto | IndexMode::Rebuild));
+            && (required
+                || matches!(self.dataset.index_options().mode, IndexMode::Auto | IndexMode::Rebuild));
         let mut not_saved = never_used.filter(|_| writes);
         let writes = writes && not_saved.is_none();
         let mut columns = Vec::with_capacity(search.len());
@@ -440,7 +427,7 @@ impl ShardFiles for ColumnFiles<'_> {
         if self.known.all() {
             for (s, shard) in obtained.iter_mut().filter(|(_, shard)| !shard.files.unsaved.is_empty()) {
                 self.work.report(0)?;
-                shard.not_saved = self.save_new(&mut shard.files, &self.shards[*s])?;
+                shard.not_saved = self.save_new(&mut shard.files, &self.dataset.files()[*s])?;
             }
         }
         Ok(())
@@ -456,7 +443,7 @@ impl ColumnFiles<'_> {
         damage: Damage,
         stamp: Option<&Stamp>,
     ) -> Result<ScannedColumns> {
-        let shard = &self.shards[s];
+        let shard = &self.dataset.files()[s];
         let index = shard.index()?;
         let mut scan = ColumnScan::new(features, self.counts, damage);
         let start = self.dataset.set().starts()[s];
@@ -478,7 +465,7 @@ impl ColumnFiles<'_> {
         let mut not_saved = None;
         for k in std::mem::take(&mut files.unsaved) {
             let Some(column) = files.columns.get_mut(k) else { continue };
-            match save(column, shard.path(), self.options, self.save)? {
+            match save(column, shard.path(), self.dataset.index_options(), self.save)? {
                 Ok(saved) => *column = saved,
                 Err(e) => not_saved = Some(e),
             }

@@ -97,7 +97,7 @@ impl Dataset {
     ) -> Result<(Subset, Vec<Warning>)> {
         let columns: Vec<&DatasetColumn> =
             columns.iter().filter(|column| column.len() == self.len()).collect();
-        let bounds = Evaluation { filter, columns: &columns, len: self.len() }.of(filter.root())?;
+        let bounds = Evaluation { filter, columns: &columns, len: self.len() }.of(&filter.root)?;
         let SelectionBounds { lower: mut selected, mut upper } = bounds;
         if let Some(records) = &options.among {
             let mut tested = Selection::none(self.len())?;
@@ -106,18 +106,22 @@ impl Dataset {
             upper = upper.zip(&tested, |upper, tested| upper & tested);
         }
         let undecided = upper.zip(&selected, |upper, lower| upper & !lower);
+        let mut warnings: Vec<Warning> = Vec::new();
         let known: Vec<&str> = columns.iter().map(|column| column.feature.as_ref()).collect();
         if undecided.count() > 0 || filter.features().iter().any(|feature| !known.contains(feature)) {
             let work = options.work(self);
             let scan = UndecidedScan { dataset: self, filter, undecided: &undecided, known, work: &work };
             let left_out = work.end(scan.add_to(&mut selected, options))?;
-            selected.add_warnings(left_out.warning().iter());
+            warnings.extend(left_out.warning());
         }
         // Columns that were requested together share their warnings. Records that do not decode were read for
         // the selection.
-        let of_columns = columns.iter().flat_map(|column| &column.warnings);
-        selected.add_warnings(of_columns.filter(|w| !matches!(w, Warning::PayloadsSkipped { .. })));
-        Ok(selected.into_parts())
+        for warning in columns.iter().flat_map(|column| &column.warnings) {
+            if !matches!(warning, Warning::PayloadsSkipped { .. }) && !warnings.contains(warning) {
+                warnings.push(warning.clone());
+            }
+        }
+        Ok((selected.into_subset(), warnings))
     }
 }
 
@@ -158,20 +162,18 @@ impl Evaluation<'_> {
                     return SelectionBounds::unknown(self.len);
                 };
                 let mut found = Selection::none(self.len)?;
-                let bounds = if column.kind.is_some_and(|kind| self.filter.check(test, kind).is_err()) {
-                    // The test fails for each record with a value. The records tell whether the other tests
-                    // decide.
-                    for (start, records, data) in column.loaded() {
-                        let first = records.start;
-                        data.matching(records, |_| true, |i| found.insert(start + (i - first)));
-                    }
+                // The test fails for each record with a value. The records tell whether the other tests
+                // decide.
+                let fails = column.kind.is_some_and(|kind| self.filter.check(test, kind).is_err());
+                for (start, records, data) in column.loaded() {
+                    let first = records.start;
+                    let meets = |value: Value<'_>| fails || test.test.meets(value);
+                    data.matching(records, meets, |i| found.insert(start + (i - first)));
+                }
+                let bounds = if fails {
                     SelectionBounds { lower: Selection::none(self.len)?, upper: found }
                 } else {
-                    for (start, records, data) in column.loaded() {
-                        let (first, meets) = (records.start, |value: Value<'_>| test.test().meets(value));
-                        data.matching(records, meets, |i| found.insert(start + (i - first)));
-                    }
-                    let absent = matches!(test.test(), Test::Absent);
+                    let absent = matches!(test.test, Test::Absent);
                     SelectionBounds::exact(if absent { found.invert() } else { found })
                 };
                 match column.undecoded() {

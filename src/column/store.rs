@@ -75,7 +75,8 @@ pub(crate) fn save(
         Save::Never => return Ok(Ok(column.clone())),
         Save::BestEffort => save_somewhere(path, &ending, options, |mut w| column.write_to(&mut w)),
         Save::Required => {
-            Ok(save_required(path, &ending, column.file(), options, |mut w| column.write_to(&mut w))?)
+            let known = column.file();
+            Ok(save_required(path, &ending, known, false, options, |mut w| column.write_to(&mut w))?)
         }
     };
     Ok(written.map(|target| column.in_file(&target)))

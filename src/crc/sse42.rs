@@ -46,23 +46,17 @@ impl LenCrc for Sse42 {
         !(self.word(0xffff_ffff, len) as u32)
     }
 
+    /// Moves the CRC, without its inversions, over the bytes in one stream.
     #[inline(always)]
     fn append_short(self, crc: u32, bytes: &[u8]) -> u32 {
-        !(append_words(u64::from(!crc), bytes, |state, word| self.word(state, word)) as u32)
+        let mut state = u64::from(!crc);
+        let (words, tail) = bytes.as_chunks::<8>();
+        for &word in words {
+            state = self.word(state, u64::from_le_bytes(word));
+        }
+        let (word, rest) = partial_word(state, bytes, tail.len());
+        !((self.word(0, word) ^ rest) as u32)
     }
-}
-
-/// Moves a CRC, without its inversions, over the bytes of a short slice in one stream.
-///
-/// `crc32` is the instruction. Inlined, so that it is compiled with the instructions of its caller.
-#[inline(always)]
-fn append_words(mut state: u64, bytes: &[u8], crc32: impl Fn(u64, u64) -> u64) -> u64 {
-    let (words, tail) = bytes.as_chunks::<8>();
-    for &word in words {
-        state = crc32(state, u64::from_le_bytes(word));
-    }
-    let (word, rest) = partial_word(state, bytes, tail.len());
-    crc32(0, word) ^ rest
 }
 
 /// Returns a word and a number. Their sum, after `crc32` of the word, is the CRC after the last `tail` bytes

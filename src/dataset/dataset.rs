@@ -308,7 +308,7 @@ impl Dataset {
     /// [`ErrorKind::OutOfRange`]; a corrupt record, with its location; a stale index.
     pub fn read<'b>(&'b self, i: u64, buf: &'b mut Vec<u8>) -> Result<Record<'b>> {
         let set = self.set();
-        set.read(&set.locate(i)?, buf)
+        set.read_verified(&set.locate(i)?, set.verify(), buf)
     }
 
     /// Calls `f` with each of the records `ids`, in that order. Mapped records are prefetched. For positional

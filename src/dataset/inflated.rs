@@ -9,7 +9,6 @@ use crate::io::{
     truncated_range,
 };
 use crate::memory::{grow, zeroed};
-use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -50,6 +49,7 @@ impl StoredBytes {
 /// at the last paused decoder before it. Decoders are paused at regular distances in the segment when it is
 /// decompressed for the first time, and after the last piece. A later access then decompresses 1/128 of the
 /// segment or 1 MiB. Paused decoders are in no index, so a new process decompresses the segment once more.
+#[derive(Debug)]
 pub(crate) struct InflatedFile {
     file: StoredBytes,
     format: CompressedFormat,
@@ -196,13 +196,6 @@ impl InflatedFile {
         self.inflate(k, segment, part, |bytes| if bytes.fill(to)? { Ok(()) } else { Err(self.cut()) })
     }
 
-    /// Decompresses `part` of segment `k`, which is not long, and appends it to `to`.
-    fn append(&self, k: usize, segment: &Range<u64>, part: Range<u64>, to: &mut Vec<u8>) -> Result<()> {
-        let before = to.len();
-        grow(to, before + length(part.start, part.end))?;
-        self.fill(k, segment, part.start, to.get_mut(before..).unwrap_or_default())
-    }
-
     /// Returns the piece with byte `at` of segment `k`, which is long, from the cache, or decompresses it.
     fn piece(&self, k: usize, segment: &Range<u64>, at: u64) -> Result<(Range<u64>, Region)> {
         let piece = piece_of(segment, at);
@@ -270,12 +263,6 @@ impl InflatedFile {
         CompressionError::Cut { format: self.format.name() }.into()
     }
 
-    /// Returns a segment from the cache, or decompresses it.
-    fn cached(&self, k: usize, segment: &Range<u64>, alone: bool) -> Result<Region> {
-        let help = || !alone && self.read_ahead(k).unwrap_or(false);
-        self.cache.get(self.key(segment), help, || self.inflate_all(k, segment))
-    }
-
     fn key(&self, segment: &Range<u64>) -> SegmentKey {
         (self.shard, segment.start, segment.end)
     }
@@ -325,7 +312,9 @@ impl InflatedFile {
             let mut end = range.end.min(segment.end);
             let mut next = k + 1;
             if !is_long(&segment) && alone && !self.cache.used_before(self.key(&segment)) {
-                self.append(k, &segment, at..end, buf)?;
+                let before = buf.len();
+                grow(buf, before + length(at, end))?;
+                self.fill(k, &segment, at, buf.get_mut(before..).unwrap_or_default())?;
             } else {
                 let (kept, bytes) = if is_long(&segment) {
                     let (piece, bytes) = self.piece(k, &segment, at)?;
@@ -334,7 +323,9 @@ impl InflatedFile {
                     }
                     (piece, bytes)
                 } else {
-                    (segment.clone(), self.cached(k, &segment, alone)?)
+                    let help = || !alone && self.read_ahead(k).unwrap_or(false);
+                    let inflate = || self.inflate_all(k, &segment);
+                    (segment.clone(), self.cache.get(self.key(&segment), help, inflate)?)
                 };
                 let part = length(kept.start, at)..length(kept.start, end);
                 let part = bytes.slice(part).ok_or_else(no_record)?;
@@ -417,11 +408,5 @@ impl Source for InflatedFile {
 impl Drop for InflatedFile {
     fn drop(&mut self) {
         self.cache.remove_shard(self.shard);
-    }
-}
-
-impl fmt::Debug for InflatedFile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("InflatedFile").field("file", &self.file).field("index", &self.index).finish()
     }
 }

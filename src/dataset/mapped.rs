@@ -40,17 +40,12 @@ use std::ops::Range;
 /// }
 /// ```
 #[derive(Clone)]
-pub struct Mapped(Dataset);
+pub struct Mapped(pub(super) Dataset);
 
 impl Mapped {
     /// Returns `dataset` as a `Mapped`. `None` if it uses positional reads.
     pub fn from_dataset(dataset: &Dataset) -> Option<Mapped> {
         dataset.set().can_borrow().then(|| Mapped(dataset.clone()))
-    }
-
-    /// Wraps a dataset whose shards are all mapped or in memory.
-    pub(super) fn new(dataset: Dataset) -> Mapped {
-        Mapped(dataset)
     }
 
     /// Wraps a dataset that was opened with maps.

@@ -126,7 +126,7 @@ impl DatasetOptions {
             shards.push(file.unverified(options.unverified));
         }
         let set = ShardSet::new(shards, self.verify)?;
-        Ok(Mapped::new(Dataset::new(set, warnings, options)))
+        Ok(Mapped(Dataset::new(set, warnings, options)))
     }
 
     /// Returns the options with which shards are opened. Without verification no index file is read or
@@ -254,10 +254,8 @@ impl DatasetOptions {
 
 fn check_budget(shards: usize, promise: Option<Promise>) -> Result<()> {
     let budget = Map::budget();
-    match promise {
-        Some(_) if shards > budget => {
-            Err(ErrorKind::Paths(PathsError::TooManyMaps { shards, budget }).into())
-        }
-        _ => Ok(()),
+    if promise.is_some() && shards > budget {
+        return Err(ErrorKind::Paths(PathsError::TooManyMaps { shards, budget }).into());
     }
+    Ok(())
 }

@@ -6,7 +6,6 @@ use crate::index::IndexOptions;
 use crate::io::Store;
 use crate::policy::Verify;
 use crate::record::MAX_RECORD;
-use std::fmt;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
@@ -21,7 +20,7 @@ use std::sync::Arc;
 /// let ds = DatasetOptions::new().index(options).open("train-*.tfrecord")?;
 /// # Ok::<(), tfseek::Error>(())
 /// ```
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct DatasetOptions {
     pub(super) index: IndexOptions,
     pub(super) verify: Verify,
@@ -131,17 +130,5 @@ impl DatasetOptions {
     pub fn progress(mut self, f: impl Fn(u64) -> ControlFlow<()> + Send + Sync + 'static) -> DatasetOptions {
         self.index = self.index.progress(f);
         self
-    }
-}
-
-impl fmt::Debug for DatasetOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let DatasetOptions { index, verify, max_record, allow_missing, segments: _ } = self;
-        let mut s = f.debug_struct("DatasetOptions");
-        s.field("index", index)
-            .field("verify", verify)
-            .field("max_record", max_record)
-            .field("allow_missing", allow_missing)
-            .finish()
     }
 }

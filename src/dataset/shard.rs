@@ -63,7 +63,9 @@ pub(crate) struct ShardFile {
     records: Range<u64>,
     /// Maximum payload bytes of a record. Access to a longer record is an error.
     max_record: u64,
-    unverified: bool,
+    /// Records are returned without verification, whatever a caller asks for: the shard was opened with
+    /// [`Verify::None`].
+    pub(super) unverified: bool,
     index: IndexSource,
     access: Access,
     opened: OnceLock<Opened>,
@@ -113,8 +115,7 @@ impl ShardFile {
         ShardFile { file, total: len, records: 0..len, max_record, unverified: false, index, access, opened }
     }
 
-    /// Sets whether records are returned without verification, whatever a caller asks for: the shard was
-    /// opened with [`Verify::None`].
+    /// Sets whether records are returned without verification.
     pub(super) fn unverified(self, unverified: bool) -> ShardFile {
         ShardFile { unverified, ..self }
     }
@@ -123,10 +124,6 @@ impl ShardFile {
     pub(super) fn derived(records: Arc<dyn DerivedRecords>) -> ShardFile {
         let len = records.count();
         ShardFile::new(PathBuf::new(), len, IndexSource::Nothing, Access::Derived(records), MAX_RECORD)
-    }
-
-    pub(super) fn is_unverified(&self) -> bool {
-        self.unverified
     }
 
     /// Returns the records that are made when they are read. `None` for a file or an object.

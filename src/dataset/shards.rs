@@ -298,12 +298,8 @@ impl ShardSet {
         self.files[s].has_object_blocks().then(|| (s as u32, self.block_in(s, id, blocks)))
     }
 
-    /// Returns the record at a location. It borrows from the shard, or is read into `buf`.
-    pub(super) fn read<'b>(&'b self, at: &RecordLocation, buf: &'b mut Vec<u8>) -> Result<Record<'b>> {
-        self.read_verified(at, self.verify, buf)
-    }
-
-    /// Does the same as [`read`](ShardSet::read), and verifies these checksums.
+    /// Returns the record at a location, with these checksums verified. It borrows from the shard, or is read
+    /// into `buf`.
     pub(crate) fn read_verified<'b>(
         &'b self,
         at: &RecordLocation,

@@ -133,11 +133,8 @@ impl<'d> Axis<'d> {
             }
             // The first target above `middle`, so that the cost does not depend on `n`.
             let above = muldiv(middle + 1, n, self.len);
-            k = (k + 1).max(if muldiv(above, self.len, n) > middle {
-                above
-            } else {
-                above.saturating_add(1)
-            });
+            let next = if muldiv(above, self.len, n) > middle { above } else { above.saturating_add(1) };
+            k = next.max(k + 1);
         }
         if start.at < end.at {
             shares.push(self.share(start, end)?);
@@ -189,7 +186,7 @@ impl<'d> Axis<'d> {
             let object = self.storage.known_object(path);
             let part = object.and_then(|object| Part::new(path, &unit.header, of, self.tail, object));
             let mut part = part.map_err(|e| e.in_file(path))?;
-            part.unverified = unit.file.is_unverified();
+            part.unverified = unit.file.unverified;
             parts.push(part);
         }
         Ok(parts)

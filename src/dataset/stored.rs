@@ -2,7 +2,7 @@
 
 use super::dataset::Dataset;
 use super::shards::{RecordLocation, ShardSet};
-use crate::error::{At, Result};
+use crate::error::{At, Error, ErrorKind, Result};
 use crate::frame::{HEADER_LEN, check_header};
 use crate::policy::Verify;
 use crate::record::Record;
@@ -25,7 +25,7 @@ impl Dataset {
     /// Locates record `i`. Nothing is read but the index.
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfRange`](crate::ErrorKind::OutOfRange), and a damaged index.
+    /// [`ErrorKind::OutOfRange`], and a damaged index.
     pub fn stored(&self, i: u64) -> Result<StoredRecord<'_>> {
         let set = self.set();
         let place = set.locate(i)?;
@@ -67,12 +67,12 @@ impl<'d> StoredRecord<'d> {
 
     /// Reads parts of the payload, and appends them to `buf` one after the other. Their bytes are verified by
     /// the caller: `wrong` returns a part whose bytes are not right. A store is then asked for all parts once
-    /// more, because a bit may have changed on its way.
+    /// more, because a bit may have changed on its way. A part may end before it begins; it is then empty.
     ///
     /// With [`Verify::Header`] the header of a record in a file is compared with the index.
     ///
     /// # Errors
-    /// Errors of reading.
+    /// [`ErrorKind::OutOfRange`] for a part that ends after the payload; errors of reading.
     pub fn read_parts(
         &self,
         parts: &[Range<u32>],
@@ -83,6 +83,12 @@ impl<'d> StoredRecord<'d> {
         let RecordLocation { i, span, .. } = self.place;
         let file = self.set.file_of(&self.place);
         file.check_len(i, span)?;
+        let parts = parts.iter().filter(|part| !part.is_empty());
+        if let Some(part) = parts.clone().find(|part| u64::from(part.end) > span.payload_len) {
+            let last = part.end - 1;
+            let kind = ErrorKind::OutOfRange { what: "payload byte", i: last.into(), len: span.payload_len };
+            return Err(Error::from(kind).at(self.at));
+        }
         let append = |range, buf: &mut Vec<u8>| file.append(range, buf).map_err(|e| e.at(self.at));
         // Without their checksums, the header tells whether the bytes are the record's. The bytes of an
         // object do not change.
@@ -92,7 +98,7 @@ impl<'d> StoredRecord<'d> {
             check_header(&header, span.payload_len).map_err(|e| e.at(self.at))?;
         }
         let start = buf.len();
-        let read = |buf: &mut Vec<u8>| parts.iter().try_for_each(|part| append(self.stored_part(part), buf));
+        let read = |buf: &mut Vec<u8>| parts.clone().try_for_each(|part| append(self.stored_part(part), buf));
         read(buf)?;
         if self.set.has_objects()
             && let Some(part) = wrong(buf.get(start..).unwrap_or_default())

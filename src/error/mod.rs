@@ -103,6 +103,14 @@ impl Error {
         OrderError::Refused { reason: reason.into() }.into()
     }
 
+    /// Returns an error about a field of a saved state.
+    #[cold]
+    pub(crate) fn state(field: &str, expected: impl ToString, found: impl ToString) -> Error {
+        let expected = expected.to_string().into();
+        let found = found.to_string().into();
+        OrderError::State { field: field.into(), expected, found }.into()
+    }
+
     /// Returns the kind.
     pub fn kind(&self) -> &ErrorKind {
         &self.0.kind

@@ -2,6 +2,7 @@
 
 use super::encode;
 use super::feature_buf::FeatureBuf;
+use super::owned::SequenceExampleBuf;
 use super::values::{IntoBytes, ToNumber};
 #[cfg(test)]
 use crate::error::ErrorKind;
@@ -73,13 +74,12 @@ pub struct ExampleBuilder {
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct SequenceExampleBuilder {
-    context: BTreeMap<String, FeatureBuf>,
-    lists: BTreeMap<String, Vec<FeatureBuf>>,
+    message: SequenceExampleBuf,
     rejected: Option<Rejected>,
 }
 
 macro_rules! features {
-    ($builder:ident, $features:ident, $whose:literal) => {
+    ($builder:ident, $($features:ident).+, $whose:literal) => {
         impl $builder {
             /// Creates an empty builder.
             pub fn new() -> $builder {
@@ -117,7 +117,7 @@ macro_rules! features {
             #[doc = concat!("Adds a feature of any kind", $whose, ". A duplicate key is rejected.")]
             #[must_use]
             pub fn feature(mut self, key: impl Into<String>, feature: FeatureBuf) -> $builder {
-                let inserted = insert(&mut self.$features, key.into(), feature);
+                let inserted = insert(&mut self.$($features).+, key.into(), feature);
                 self.note_rejection(inserted)
             }
 
@@ -131,7 +131,7 @@ macro_rules! features {
     };
 }
 features!(ExampleBuilder, features, "");
-features!(SequenceExampleBuilder, context, " to the context");
+features!(SequenceExampleBuilder, message.context, " to the context");
 
 impl ExampleBuilder {
     /// Encodes the message. The builder is not changed.
@@ -156,7 +156,7 @@ impl SequenceExampleBuilder {
         key: impl Into<String>,
         steps: impl IntoIterator<Item = FeatureBuf>,
     ) -> SequenceExampleBuilder {
-        let inserted = insert(&mut self.lists, key.into(), steps.into_iter().collect());
+        let inserted = insert(&mut self.message.feature_lists, key.into(), steps.into_iter().collect());
         self.note_rejection(inserted)
     }
 
@@ -166,18 +166,14 @@ impl SequenceExampleBuilder {
     /// As [`ExampleBuilder::encode`].
     pub fn encode(&self) -> Result<Vec<u8>> {
         check(&self.rejected)?;
-        let context = encode::entries(&self.context)?;
-        let lists = encode::entries(&self.lists)?;
-        let mut out = Vec::new();
-        encode::put_sequence(&context, false, &lists, false, &mut out)?;
-        Ok(out)
+        self.message.encode()
     }
 }
 
 #[cfg(test)]
 #[allow(clippy::needless_borrows_for_generic_args)] // References are among the types under test.
 mod tests {
-    use super::super::{ExampleBuf, SequenceExampleBuf};
+    use super::super::ExampleBuf;
     use super::*;
     use proptest::prelude::*;
     use std::borrow::Cow;

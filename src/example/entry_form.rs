@@ -276,14 +276,10 @@ fn only_field(message: &[u8], tag: u8) -> Option<&[u8]> {
 /// list.
 #[expect(clippy::arithmetic_side_effects, reason = "`len` is the length of a part of a payload")]
 pub(crate) fn content_offset(len: usize) -> usize {
-    let len_size = |len: usize| {
-        if len < 1 << 7 {
-            1
-        } else if len < 1 << 14 {
-            2
-        } else {
-            3usize
-        }
+    let len_size = |len: usize| match len {
+        0..0x80 => 1,
+        0x80..0x4000 => 2,
+        _ => 3usize,
     };
     let list = len_size(len) + 1;
     list + len_size(len + list) + 1

@@ -3,6 +3,7 @@
 use super::sequence::SequenceExample;
 use super::view::Example;
 use crate::error::{ErrorKind, Result, WireError};
+use std::iter::from_fn;
 use std::mem::replace;
 use tfseek_wire::{Fault, WireReader, WireValue};
 
@@ -170,13 +171,7 @@ fn is_key(key: &str) -> bool {
         return true;
     }
     let mut reader = WireReader::new(key.as_bytes());
-    loop {
-        match reader.next() {
-            Ok(Some(_)) => {}
-            Ok(None) => return false,
-            Err(_) => return true,
-        }
-    }
+    from_fn(|| reader.next().transpose()).any(|field| field.is_err())
 }
 
 /// Returns true if field 2 of a payload is the feature lists of a SequenceExample.
@@ -209,13 +204,8 @@ fn is_feature(message: &[u8]) -> bool {
 /// Returns true if all fields of a message are length-delimited, and `f` returns true for each.
 fn all_fields(message: &[u8], mut f: impl FnMut(u32, &[u8]) -> bool) -> bool {
     let mut reader = WireReader::new(message);
-    loop {
-        match reader.next() {
-            Ok(Some((number, WireValue::Len(body)))) if f(number, body) => {}
-            Ok(None) => return true,
-            _ => return false,
-        }
-    }
+    from_fn(|| reader.next().transpose())
+        .all(|field| matches!(field, Ok((number, WireValue::Len(body))) if f(number, body)))
 }
 
 /// The part of a message that a view does not show.

@@ -180,11 +180,7 @@ impl<'a> List<'a, i64> {
             Some(chunk) => {
                 varint::decode(chunk.bytes(), dst);
             }
-            None => {
-                for (to, value) in dst.iter_mut().zip(self.iter()) {
-                    *to = value;
-                }
-            }
+            None => dst.iter_mut().zip(self.iter()).for_each(|(to, value)| *to = value),
         }
         Ok(())
     }
@@ -311,11 +307,7 @@ impl<'a> List<'a, f32> {
                     dst.copy_from_slice(chunk.bytes());
                 }
             }
-            _ => {
-                for (to, value) in dst.iter_mut().zip(self.iter()) {
-                    *to = value;
-                }
-            }
+            _ => dst.iter_mut().zip(self.iter()).for_each(|(to, value)| *to = value),
         }
         Ok(())
     }

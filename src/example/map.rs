@@ -190,10 +190,6 @@ fn utf8(key: &[u8], start: usize) -> Result<&str, Fault> {
 /// Returns true if a payload contains the map `field`, even an empty one.
 pub(super) fn has_map(payload: &[u8], field: u32) -> bool {
     let mut reader = WireReader::new(payload);
-    while let Ok(Some((number, value))) = reader.next() {
-        if number == field && matches!(value, WireValue::Len(_)) {
-            return true;
-        }
-    }
-    false
+    std::iter::from_fn(|| reader.next().ok()?)
+        .any(|(number, value)| number == field && matches!(value, WireValue::Len(_)))
 }

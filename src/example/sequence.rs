@@ -158,19 +158,14 @@ impl<'a> FeatureList<'a> {
     /// Number of levels from the payload down to a step.
     pub(crate) const STEP_DEPTH: u8 = VALUE_DEPTH + 1;
 
+    #[expect(clippy::arithmetic_side_effects, reason = "each step takes at least one byte of the payload")]
     pub(crate) fn check(value: ValueMessage<'a>) -> Result<FeatureList<'a>, Fault> {
         let mut len = 0;
         for mut list in value.messages(VALUE_DEPTH) {
             while let Some(field) = list.next()? {
                 if let (1, WireValue::Len(step)) = field {
                     Feature::check(ValueMessage::one(step, list.start_of(step)), FeatureList::STEP_DEPTH)?;
-                    #[expect(
-                        clippy::arithmetic_side_effects,
-                        reason = "each step takes at least one byte of the payload"
-                    )]
-                    {
-                        len += 1;
-                    }
+                    len += 1;
                 }
             }
         }

@@ -33,7 +33,8 @@ pub(crate) struct Place(pub(crate) usize);
 pub(crate) struct FeatureTest {
     pub(super) operand: Operand,
     pub(super) quantifier: Quantifier,
-    pub(super) test: Test,
+    /// The condition on a value.
+    pub(crate) test: Test,
 }
 
 /// A feature, or a function of one.
@@ -131,7 +132,7 @@ pub(crate) struct Pattern {
 pub(crate) struct SplitTest {
     /// The share is the first part.
     splits: Split,
-    seed: u64,
+    pub(super) seed: u64,
 }
 
 /// A literal that does not fit the values it is compared with.
@@ -168,11 +169,6 @@ impl FeatureTest {
             _ => None,
         };
         [&self.operand].into_iter().chain(other)
-    }
-
-    /// Returns the condition on a value.
-    pub(crate) fn test(&self) -> &Test {
-        &self.test
     }
 }
 
@@ -212,23 +208,19 @@ impl Quantity {
 impl Test {
     /// Checks that values of this kind can be compared with the literals of the condition.
     pub(super) fn check(&self, kind: DType) -> Result<(), Mismatch> {
+        let refused = |at, found| Err(Mismatch { at, expected: expected(kind), found });
         match self {
             // The kind of another feature is known once its value is.
             Test::Present | Test::Absent | Test::With(..) => Ok(()),
             Test::Compare(_, literal) => literal.check(kind),
             Test::In(items) => items.iter().flat_map(ListItem::literals).try_for_each(|one| one.check(kind)),
-            Test::Contains(needle) if kind != DType::Bytes => Err(Mismatch {
-                at: needle.at,
-                expected: expected(kind),
-                found: quoted(needle.finder.needle()),
-            }),
+            Test::Contains(needle) if kind != DType::Bytes => {
+                refused(needle.at, quoted(needle.finder.needle()))
+            }
             Test::Matches(Pattern { at, regex }) if kind != DType::Bytes => {
-                let found = quoted(regex.as_str().as_bytes());
-                Err(Mismatch { at: *at, expected: expected(kind), found })
+                refused(*at, quoted(regex.as_str().as_bytes()))
             }
-            Test::IsNan { at, .. } if kind != DType::Float32 => {
-                Err(Mismatch { at: *at, expected: expected(kind), found: "nan".into() })
-            }
+            Test::IsNan { at, .. } if kind != DType::Float32 => refused(*at, "nan".into()),
             Test::Contains(_) | Test::Matches(_) | Test::IsNan { .. } => Ok(()),
         }
     }
@@ -339,10 +331,6 @@ impl SplitTest {
     /// 1.
     pub(super) fn new(fraction: f64) -> Option<SplitTest> {
         Some(SplitTest { splits: Split::new(&[fraction]).ok()?, seed: 0 })
-    }
-
-    pub(super) fn with_seed(self, seed: u64) -> SplitTest {
-        SplitTest { seed, ..self }
     }
 
     pub(super) fn holds(&self, payload: &[u8]) -> bool {

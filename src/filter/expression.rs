@@ -1,11 +1,9 @@
 //! A parsed condition.
 
 use super::condition::{FeatureTest, Node, Operand, Place, Quantity};
-use super::parse::{Parsed, parse};
 use crate::error::{Error, FilterError, Result};
 use crate::example::DType;
 use std::fmt;
-use std::str::FromStr;
 
 /// A condition on records, for [`Dataset::select`](crate::Dataset::select) and
 /// [`RecordFilter`](super::RecordFilter). It is parsed from text:
@@ -22,7 +20,7 @@ use std::str::FromStr;
 /// | `any(x) > 3`, `all(x) in 0..10` | comparisons and tests of the values of a list: one of them meets the test, or each of at least one |
 /// | `len(x) > 20` | number of values, 0 without the feature |
 /// | `bytes(x) > 1000` | length of a byte string |
-/// | `width(x)`, `height(x)`, `format(x) == "jpeg"` | dimensions and format of an encoded image, from its header: `jpeg`, `png`, `gif`, `bmp`, `webp`, `tiff`, `heif`, `avif`, `jxl` or `qoi` |
+/// | `width(x)`, `height(x)`, `format(x) == "jpeg"` | dimensions and format of an encoded image, from its header ([`image_format`](super::image_format)) |
 /// | `present(label)`, `absent(label)` | test for a value; a feature that no record has is an error here too |
 /// | `record in 10..20`, `record < 100` | the record number |
 /// | `split(0.1, seed=7)` | a share of the records, drawn by the hash of the payload ([`Split`](crate::order::Split)); without a seed it is 0 |
@@ -42,11 +40,13 @@ use std::str::FromStr;
 /// features compare exactly.
 #[derive(Clone)]
 pub struct Filter {
-    text: Box<str>,
-    root: Node,
+    pub(super) text: Box<str>,
+    /// The outermost node.
+    pub(crate) root: Node,
+    /// All tests of features.
     pub(super) tests: Vec<FeatureTest>,
     /// Names of the features, sorted.
-    features: Vec<Box<str>>,
+    pub(super) features: Vec<Box<str>>,
 }
 
 impl Filter {
@@ -68,21 +68,6 @@ impl Filter {
     /// Returns true if the condition depends on record numbers.
     pub fn uses_numbers(&self) -> bool {
         self.root.any(&|node| matches!(node, Node::Number(_)))
-    }
-
-    /// Returns the outermost node.
-    pub(crate) fn root(&self) -> &Node {
-        &self.root
-    }
-
-    /// Returns all tests of features.
-    pub(super) fn tests(&self) -> &[FeatureTest] {
-        &self.tests
-    }
-
-    /// Returns the names of the features, sorted.
-    pub(super) fn names(&self) -> &[Box<str>] {
-        &self.features
     }
 
     /// Returns the test of a [`Node::Feature`].
@@ -165,14 +150,14 @@ impl Filter {
     }
 }
 
-/// Parses the text form. The error is [`ErrorKind::Filter`](crate::ErrorKind::Filter), with the byte offset
-/// and the expected token.
-impl FromStr for Filter {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Filter> {
-        let Parsed { root, tests, features } = parse(text)?;
-        Ok(Filter { text: text.into(), root, tests, features })
+impl fmt::Debug for Filter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Filter { text: _, root, tests, features } = self;
+        f.debug_struct("Filter")
+            .field("root", root)
+            .field("tests", tests)
+            .field("features", features)
+            .finish()
     }
 }
 
@@ -188,17 +173,6 @@ impl PartialEq for Filter {
 impl fmt::Display for Filter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
-    }
-}
-
-impl fmt::Debug for Filter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Filter { text: _, root, tests, features } = self;
-        f.debug_struct("Filter")
-            .field("root", root)
-            .field("tests", tests)
-            .field("features", features)
-            .finish()
     }
 }
 

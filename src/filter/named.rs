@@ -70,15 +70,13 @@ impl Filter {
 fn strings_of(test: &mut Test) -> Vec<&mut Literal> {
     let literals = match test {
         Test::Compare(Op::Eq | Op::Ne, literal) => vec![literal],
-        Test::In(items) => {
-            let mut ones = Vec::new();
-            for item in items {
-                if let ListItem::One(literal) = item {
-                    ones.push(literal);
-                }
-            }
-            ones
-        }
+        Test::In(items) => items
+            .iter_mut()
+            .filter_map(|item| match item {
+                ListItem::One(literal) => Some(literal),
+                ListItem::Range { .. } => None,
+            })
+            .collect(),
         _ => Vec::new(),
     };
     literals.into_iter().filter(|literal| matches!(literal.value, LiteralValue::Str(_))).collect()

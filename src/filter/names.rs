@@ -95,7 +95,7 @@ impl Filter {
                 }
                 None => continue,
             };
-            let mut operands = self.tests().iter().flat_map(FeatureTest::operands);
+            let mut operands = self.tests.iter().flat_map(FeatureTest::operands);
             let at =
                 operands.find(|operand| self.name(operand.feature) == name).map_or(0, |found| found.at.0);
             let name = name.escape_debug();

@@ -4,12 +4,14 @@ use super::condition::{
     FeatureTest, ListItem, Literal, LiteralValue, Needle, Node, Operand, Pattern, Place, Quantifier,
     Quantity, SplitTest, Test,
 };
+use super::expression::Filter;
 use super::lex::{Lexer, Op, Token};
 use crate::error::{Error, Result};
 use crate::example::DType;
 use crate::order::FRACTION;
 use regex::bytes::RegexBuilder;
 use std::collections::HashMap;
+use std::str::FromStr;
 
 /// Maximum nesting depth. Each level is a recursive call of the parser.
 const MAX_DEPTH: usize = 64;
@@ -24,7 +26,7 @@ const COMPARISONS: &str = "one of == != < <= > >= in";
 /// The words that are names of features in quotes only.
 const RESERVED: [&str; 5] = ["and", "or", "not", "in", "record"];
 
-pub(super) struct FilterParser<'t> {
+struct FilterParser<'t> {
     lexer: Lexer<'t>,
     depth: usize,
     patterns: usize,
@@ -33,34 +35,30 @@ pub(super) struct FilterParser<'t> {
     features: HashMap<Box<str>, usize>,
 }
 
-/// The parts of a condition.
-#[derive(Debug, PartialEq)]
-pub(super) struct Parsed {
-    pub(super) root: Node,
-    pub(super) tests: Vec<FeatureTest>,
-    /// Names of the features, sorted.
-    pub(super) features: Vec<Box<str>>,
-}
+/// Parses the text form. The error is [`ErrorKind::Filter`](crate::ErrorKind::Filter), with the byte offset
+/// and the expected token.
+impl FromStr for Filter {
+    type Err = Error;
 
-/// Parses a whole text.
-pub(super) fn parse(text: &str) -> Result<Parsed> {
-    let mut parser = FilterParser {
-        lexer: Lexer::new(text),
-        depth: 0,
-        patterns: 0,
-        tests: Vec::new(),
-        features: HashMap::new(),
-    };
-    let root = parser.or_chain()?;
-    match parser.lexer.next()? {
-        Token::End => Ok(parser.finish(root)),
-        _ => Err(parser.lexer.expected("`and`, `or` or the end of the filter")),
+    fn from_str(text: &str) -> Result<Filter> {
+        let mut parser = FilterParser {
+            lexer: Lexer::new(text),
+            depth: 0,
+            patterns: 0,
+            tests: Vec::new(),
+            features: HashMap::new(),
+        };
+        let root = parser.or_chain()?;
+        match parser.lexer.next()? {
+            Token::End => Ok(parser.finish(text, root)),
+            _ => Err(parser.lexer.expected("`and`, `or` or the end of the filter")),
+        }
     }
 }
 
 impl FilterParser<'_> {
     /// Sorts the features, and numbers them by their order.
-    fn finish(mut self, root: Node) -> Parsed {
+    fn finish(mut self, text: &str, root: Node) -> Filter {
         let mut features: Vec<(Box<str>, usize)> = self.features.into_iter().collect();
         features.sort_unstable();
         let mut sorted = vec![0; features.len()];
@@ -81,26 +79,30 @@ impl FilterParser<'_> {
             }
         }
         let features = features.into_iter().map(|(name, _)| name).collect();
-        Parsed { root, tests: self.tests, features }
+        Filter { text: text.into(), root, tests: self.tests, features }
     }
 
     fn or_chain(&mut self) -> Result<Node> {
-        let nodes = self.chain("or", FilterParser::and_chain)?;
-        Ok(join(nodes, Node::Or))
+        self.chain("or", FilterParser::and_chain, Node::Or)
     }
 
     fn and_chain(&mut self) -> Result<Node> {
-        let nodes = self.chain("and", FilterParser::operand)?;
-        Ok(join(nodes, Node::And))
+        self.chain("and", FilterParser::operand, Node::And)
     }
 
-    fn chain(&mut self, word: &str, mut part: impl FnMut(&mut Self) -> Result<Node>) -> Result<Vec<Node>> {
+    /// Parses parts between which is this word. Several are joined with `many`.
+    fn chain(
+        &mut self,
+        word: &str,
+        part: fn(&mut Self) -> Result<Node>,
+        many: fn(Vec<Node>) -> Node,
+    ) -> Result<Node> {
         let mut nodes = vec![part(self)?];
         while self.lexer.peek()?.is_word(word) {
             self.lexer.next()?;
             nodes.push(part(self)?);
         }
-        Ok(nodes)
+        Ok(if nodes.len() == 1 { nodes.remove(0) } else { many(nodes) })
     }
 
     fn operand(&mut self) -> Result<Node> {
@@ -225,12 +227,11 @@ impl FilterParser<'_> {
                 return Err(self.lexer.expected("`seed`"));
             }
             self.lexer.assign()?;
-            let seed = match self.lexer.next()? {
+            split.seed = match self.lexer.next()? {
                 Token::Number(text) => text.parse().ok(),
                 _ => None,
             }
             .ok_or_else(|| self.lexer.expected("a seed from 0 to 2^64 - 1"))?;
-            split = split.with_seed(seed);
         }
         self.close()?;
         Ok(Node::Split(split))
@@ -409,16 +410,5 @@ impl FilterParser<'_> {
             _ => return Err(self.lexer.expected("a value")),
         };
         Ok(Literal { at: Place(self.lexer.last()), value })
-    }
-}
-
-/// Returns the only node of the list, or joins several nodes with `many`.
-fn join(mut nodes: Vec<Node>, many: impl Fn(Vec<Node>) -> Node) -> Node {
-    match (nodes.len(), nodes.pop()) {
-        (1, Some(node)) => node,
-        (_, last) => {
-            nodes.extend(last);
-            many(nodes)
-        }
     }
 }

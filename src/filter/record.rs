@@ -53,7 +53,7 @@ impl Filter {
     pub fn for_records(&self) -> RecordFilter {
         RecordFilter {
             filter: self.clone(),
-            seen: vec![false; self.names().len()],
+            seen: vec![false; self.features.len()],
             names: FirstNames::default(),
             first: 0,
         }
@@ -77,17 +77,17 @@ impl RecordFilter {
     /// of [`Example::get`]: a payload that does not decode fails the tests of its features.
     pub fn accepts(&mut self, number: u64, payload: &[u8], kind: MessageKind) -> Result<bool> {
         let RecordFilter { filter, seen, names, first } = self;
-        if let (MessageKind::Other, Some(test)) = (kind, filter.tests().first()) {
+        if let (MessageKind::Other, Some(test)) = (kind, filter.tests.first()) {
             let name = filter.name(test.feature()).escape_debug();
             let reason = format!("feature \"{name}\": expected an Example, found another message");
             return Err(filter.error(test.operand.at.0, reason));
         }
         let example = Example::new(payload);
         let mut found = Found { filter, example, kept: [None; KEPT], is_decoded: true };
-        if !filter.tests().is_empty() {
-            found.is_decoded = example.find_all(filter.names(), &mut found.kept).is_ok();
+        if !filter.tests.is_empty() {
+            found.is_decoded = example.find_all(&filter.features, &mut found.kept).is_ok();
         }
-        if found.is_decoded && !filter.tests().is_empty() {
+        if found.is_decoded && !filter.tests.is_empty() {
             for (seen, k) in seen.iter_mut().zip(0..) {
                 *seen = *seen || found.feature(k).is_ok_and(|feature| feature.is_some());
             }
@@ -96,7 +96,7 @@ impl RecordFilter {
                 names.add(payload);
             }
         }
-        found.holds(filter.root(), number, payload)
+        found.holds(&filter.root, number, payload)
     }
 
     /// Returns the features of the condition that no record had so far.
@@ -147,7 +147,7 @@ impl<'a> Found<'_, 'a> {
             Some(kept) if self.is_decoded => Ok(*kept),
             _ => {
                 let mut found = [None];
-                self.example.find_all(self.filter.names().get(k..=k).unwrap_or_default(), &mut found)?;
+                self.example.find_all(self.filter.features.get(k..=k).unwrap_or_default(), &mut found)?;
                 let [feature] = found;
                 Ok(feature)
             }

@@ -216,48 +216,39 @@ pub(crate) fn first_record(bytes: &[u8], verify: Verify, max_payload: u64) -> Re
         type Out = Result<FirstRecord<'a>>;
         #[inline(always)]
         fn run(self, crc: impl LenCrc) -> Self::Out {
-            first_record_by(crc, self.bytes, self.verify, self.max_payload)
+            let First { bytes, verify, max_payload } = self;
+            let Some((header, body)) = bytes.split_first_chunk::<HEADER_LEN>() else {
+                return Ok(FirstRecord::Partial(None));
+            };
+            // The crc of the length is checked before the presence of the payload: a flipped bit in the
+            // length is then a corrupt length, and not a file that seems to end too early.
+            let len = split_header(header).0;
+            let header = match RecordHeader::check(header, crc::mask(crc.crc(len))) {
+                Err(_) if verify == Verify::None => RecordHeader { payload_len: len },
+                checked => checked?,
+            };
+            if header.payload_len > max_payload {
+                return Ok(FirstRecord::TooLong(header));
+            }
+            #[expect(clippy::arithmetic_side_effects, reason = "a shorter body is excluded first")]
+            if body.len() < FOOTER_LEN || header.payload_len > (body.len() - FOOTER_LEN) as u64 {
+                return Ok(FirstRecord::Partial(Some(header)));
+            }
+            // The length fits into the slice, so it fits into a usize.
+            let (payload, rest) = body.split_at(header.payload_len as usize);
+            let Some(footer) = rest.first_chunk::<FOOTER_LEN>() else {
+                return Ok(FirstRecord::Partial(Some(header)));
+            };
+            if verify == Verify::Payload {
+                // The footer is loaded after the payload. It is not in the caches before, and an earlier
+                // load would stop the processor until it is.
+                let computed = crc.append(0, payload);
+                check_footer(computed, *footer)?;
+            }
+            Ok(FirstRecord::Whole(payload))
         }
     }
     with_len_crc(First { bytes, verify, max_payload })
-}
-
-#[inline(always)]
-fn first_record_by(
-    crc: impl LenCrc,
-    bytes: &[u8],
-    verify: Verify,
-    max_payload: u64,
-) -> Result<FirstRecord<'_>> {
-    let Some((header, body)) = bytes.split_first_chunk::<HEADER_LEN>() else {
-        return Ok(FirstRecord::Partial(None));
-    };
-    // The crc of the length is checked before the presence of the payload: a flipped bit in the length is
-    // then a corrupt length, and not a file that seems to end too early.
-    let len = split_header(header).0;
-    let header = match RecordHeader::check(header, crc::mask(crc.crc(len))) {
-        Err(_) if verify == Verify::None => RecordHeader { payload_len: len },
-        checked => checked?,
-    };
-    if header.payload_len > max_payload {
-        return Ok(FirstRecord::TooLong(header));
-    }
-    #[expect(clippy::arithmetic_side_effects, reason = "the condition before it excludes a shorter body")]
-    if body.len() < FOOTER_LEN || header.payload_len > (body.len() - FOOTER_LEN) as u64 {
-        return Ok(FirstRecord::Partial(Some(header)));
-    }
-    // The length fits into the slice, so it fits into a usize.
-    let (payload, rest) = body.split_at(header.payload_len as usize);
-    let Some(footer) = rest.first_chunk::<FOOTER_LEN>() else {
-        return Ok(FirstRecord::Partial(Some(header)));
-    };
-    if verify == Verify::Payload {
-        // The footer is loaded after the payload. It is not in the caches before, and an earlier load would
-        // stop the processor until it is.
-        let computed = crc.append(0, payload);
-        check_footer(computed, *footer)?;
-    }
-    Ok(FirstRecord::Whole(payload))
 }
 
 /// Returns the payload of the record at byte `offset` of `bytes`, where an index expects a payload of
@@ -330,17 +321,12 @@ pub(crate) fn payload_fault(bytes: &[u8], offset: u64, payload_len: u64) -> Erro
         let have = (bytes.len() as u64).saturating_sub(offset);
         return truncated(RecordHeader { payload_len }.record_len(), have);
     };
-    match RecordHeader::parse(header) {
-        Err(e) => e,
-        Ok(RecordHeader { payload_len: stored }) if stored != payload_len => {
-            IndexError::LengthMismatch { indexed: payload_len, stored }.into()
-        }
-        Ok(_) => {
-            let computed = crc::masked(payload);
-            let stored = u32::from_le_bytes(*footer);
-            ErrorKind::CorruptData { computed, stored }.into()
-        }
+    if let Err(e) = check_header(header, payload_len) {
+        return e;
     }
+    let computed = crc::masked(payload);
+    let stored = u32::from_le_bytes(*footer);
+    ErrorKind::CorruptData { computed, stored }.into()
 }
 
 /// Checks the header of a record whose payload has a known length.

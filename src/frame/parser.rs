@@ -188,16 +188,14 @@ impl Parser {
     fn next_piece(&mut self, bytes: &[u8], more: bool) -> Result<Event> {
         let Some(partial) = &mut self.partial else { return Ok(Event::Consumed(0)) };
         let need = partial.header.record_len();
-        let (wanted, footer) = match partial.left() {
-            0 => (FOOTER_LEN as u64, bytes.first_chunk()),
-            _ => (1, None),
-        };
-        if let Some(&footer) = footer {
+        let is_taken = partial.left() == 0;
+        if is_taken && let Some(&footer) = bytes.first_chunk() {
             check_footer(partial.crc, footer)?;
             self.partial = None;
             self.advance(1, need);
             return Ok(Event::Record(FOOTER_LEN));
         }
+        let wanted = if is_taken { FOOTER_LEN as u64 } else { 1 };
         if (bytes.len() as u64) < wanted {
             let have = HEADER_LEN as u64 + partial.taken + bytes.len() as u64;
             return Ok(if more { Event::Need(wanted) } else { Event::Torn(Torn { need, have }) });

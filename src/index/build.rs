@@ -10,12 +10,10 @@ use super::options::IndexOptions;
 use super::progress::Work;
 use super::salvage::{LossyScan, salvage_file, salvage_inflated};
 use super::scan::{
-    FileReader, SPARSE, SPARSE_OBJECT, ScanOutcome, ScanStart, scan_inflated, scan_lengths, scan_sparsely,
-    verified,
+    FileReader, SPARSE, SPARSE_OBJECT, ScanOutcome, ScanStart, scan_file, scan_stream, verified,
 };
-use super::sidecar::Sidecar;
-use super::store::NamedShard;
-use super::table::{Table, TableBuilder};
+use super::sidecar::{Sidecar, SidecarTables};
+use super::table::TableBuilder;
 use crate::error::{At, Error, ErrorKind, IndexError, Result};
 use crate::frame::Torn;
 use crate::io::inflate::{CheckpointScan, Checkpoints};
@@ -32,7 +30,7 @@ use std::sync::Arc;
 /// to `threads` threads. A compressed file is scanned by one: the start of its next member is known only when
 /// the one before was decompressed.
 pub(super) fn scan(
-    shard: NamedShard<'_>,
+    shard: &Path,
     expected: &Stamp,
     old: Option<&Sidecar>,
     options: &IndexOptions,
@@ -40,11 +38,11 @@ pub(super) fn scan(
     work: &Work,
 ) -> Result<Sidecar> {
     work.report(0)?;
-    match options.storage.open(shard.path)? {
+    match options.storage.open(shard)? {
         OpenedShard::File(file) => {
             let map = |promise| Ok(Region::from(Map::open(&file, promise)?));
             let scan = ShardScan { file: &file, sparse: SPARSE, options, threads, work };
-            scan.run(old, expected, shard.compression, || options.may_map.map(map).transpose())
+            scan.run(old, expected, || options.may_map.map(map).transpose())
         }
         OpenedShard::Object(source) => {
             let run = || {
@@ -52,23 +50,15 @@ pub(super) fn scan(
                 announce_fingerprints(&*source, source.len());
                 let file = &Sequential::scan(Arc::clone(&source), options.storage.scans());
                 let scan = ShardScan { file, sparse: SPARSE_OBJECT, options, threads, work };
-                scan.run(old, expected, shard.compression, || Ok(source.whole().cloned()))
+                scan.run(old, expected, || Ok(source.whole().cloned()))
             };
             let found = run();
-            let from = match &found {
-                Err(e) if is_corrupt(e) && shard.compression == Some(Compression::None) => {
-                    e.location().offset.unwrap_or(0)
-                }
-                Err(e) if is_corrupt(e) => 0,
+            let is_suspect = match &found {
+                Err(e) => is_corrupt(e),
                 // The reader of sound records asks for the bytes of a plain object again by itself.
-                Ok(sidecar)
-                    if sidecar.header.has(GAPS) && sidecar.header.compression() != Compression::None =>
-                {
-                    0
-                }
-                _ => return found,
+                Ok(Sidecar { header, .. }) => header.has(GAPS) && header.compression() != Compression::None,
             };
-            if source.distrust(&(from..source.len())) { run() } else { found }
+            if is_suspect && source.distrust(&(0..source.len())) { run() } else { found }
         }
     }
 }
@@ -83,9 +73,6 @@ struct ShardScan<'a, S> {
     work: &'a Work,
 }
 
-/// The records of a plain shard, the lengths of their payloads if there are gaps, and the fingerprints.
-type PlainRecords = (ScanOutcome, Option<Table>, (u64, u64));
-
 impl<S: Source> ShardScan<'_, S> {
     /// Scans the shard. `old` was compared with it when its stamp was `expected`. `whole` returns all its
     /// bytes if they are mapped or in memory.
@@ -93,15 +80,12 @@ impl<S: Source> ShardScan<'_, S> {
         self,
         old: Option<&Sidecar>,
         expected: &Stamp,
-        compression: Option<Compression>,
         whole: impl FnOnce() -> Result<Option<Region>>,
     ) -> Result<Sidecar> {
         let ShardScan { file, options, work, .. } = self;
         let stamp = file.stamp()?;
-        let compression = match compression {
-            Some(compression) => compression,
-            None => sniff::compression(&sniff::first_bytes(ReadRange { file, at: 0, end: stamp.size })?),
-        };
+        let first = sniff::first_bytes(ReadRange { file, at: 0, end: stamp.size })?;
+        let compression = sniff::compression(&first);
         // If the shard has changed since the comparison, or if a table of `old` is corrupt, the scan starts
         // at the beginning.
         let salvages_stream = options.damage == Damage::Skip && compression != Compression::None;
@@ -116,50 +100,52 @@ impl<S: Source> ShardScan<'_, S> {
             (start, points.map(|points| (points, old.header.data_size)))
         });
         let state = (stamp.size, stamp.mtime_ns());
-        let sidecar = match compression.format() {
+        let (scan, checkpoints, fps) = match compression.format() {
             None => {
-                let (scan, lengths, fps) = self.plain(stamp.size, start, old, whole)?;
-                assemble(scan, lengths, compression, state, fps, checked)?
+                let (scan, fps) = self.plain(stamp.size, start, old, whole)?;
+                (scan, None, fps)
             }
             Some(format) => {
                 let (scan, checkpoints) = self.compressed(format, stamp.size, start, known)?;
                 let checkpoints = CheckpointTable::build(checkpoints, options.checkpoint_every)?;
-                let fps = fingerprints(file, stamp.size)?;
-                assemble(scan.outcome, scan.lengths, compression, state, fps, checked)?
-                    .with_checkpoints(checkpoints)
-                    .with_losses(&scan.losses)
+                (scan, Some(checkpoints), fingerprints(file, stamp.size)?)
             }
         };
+        let sidecar = assemble(scan, checkpoints, compression, state, fps, checked)?;
         Ok(Sidecar { shard: Some(stamp), ..sidecar })
     }
 
-    /// Scans the first `size` bytes of a plain shard. `old` has the records before the start.
+    /// Returns the checksums that are verified.
+    fn verify(&self) -> Verify {
+        if self.options.unverified { Verify::None } else { verified(self.options.checks_payloads()) }
+    }
+
+    /// Scans the first `size` bytes of a plain shard. `old` has the records before the start. Also returns
+    /// the fingerprints.
     fn plain<B: Deref<Target = [u8]>>(
         &self,
         size: u64,
         start: ScanStart,
         old: Option<&Sidecar>,
         whole: impl FnOnce() -> Result<Option<B>>,
-    ) -> Result<PlainRecords> {
+    ) -> Result<(LossyScan, (u64, u64))> {
         let ShardScan { file, sparse, options, threads, work } = *self;
         if options.damage == Damage::Skip {
             let salvaged = salvage_file(file, size, start, old, work)?;
             let fps = fingerprints(file, salvaged.outcome.end)?;
-            return Ok((salvaged.outcome, salvaged.lengths, fps));
+            return Ok((salvaged, fps));
         }
-        let payloads = options.checks_payloads();
-        let scan = if options.unverified {
-            scan_lengths(file, size, start, Verify::None, sparse, work)?
-        } else if let Some(all) = whole()? {
+        if !options.unverified
+            && let Some(all) = whole()?
+        {
             let bytes = usize::try_from(size).ok().and_then(|size| all.get(..size)).unwrap_or(&all);
-            let scan = scan_chunks(bytes, start, payloads, threads, work)?;
+            let scan = scan_chunks(bytes, start, options.checks_payloads(), threads, work)?;
             let fps = fingerprints(bytes, scan.end)?;
-            return Ok((scan, None, fps));
-        } else {
-            scan_sparsely(file, size, start, payloads, sparse, work)?
-        };
+            return Ok((scan.into(), fps));
+        }
+        let scan = scan_file(file, size, start, self.verify(), sparse, work)?;
         let fps = fingerprints(file, scan.end)?;
-        Ok((scan, None, fps))
+        Ok((scan.into(), fps))
     }
 
     /// Scans the first `size` bytes of a compressed shard. `known` has the checkpoints before the start, and
@@ -182,8 +168,7 @@ impl<S: Source> ShardScan<'_, S> {
             None => CheckpointScan::new(bytes(0), format, spacing),
         };
         let mut inflated = inflated.tolerant(options.allows_torn());
-        let verify = if options.unverified { Verify::None } else { verified(options.checks_payloads()) };
-        let mut outcome = scan_inflated(&mut inflated, start, verify, work)?;
+        let mut outcome = scan_stream(&mut inflated, start, self.verify(), false, work)?;
         let torn = outcome.torn.map_or(0, |torn| torn.have);
         if let Some(left) = inflated.left_out() {
             let have = torn + left;
@@ -211,14 +196,14 @@ fn resume(old: &Sidecar, work: &Work) -> Result<(ScanStart, Option<Checkpoints>)
 
 /// Makes the sidecar of a shard from the outcome of a scan.
 fn assemble(
-    scan: ScanOutcome,
-    lengths: Option<Table>,
+    scan: LossyScan,
+    checkpoints: Option<CheckpointTable>,
     compression: Compression,
     (data_size, mtime_ns): (u64, i64),
     (fp_head, fp_tail): (u64, u64),
     checked: bool,
 ) -> Result<Sidecar> {
-    let ScanOutcome { mut offsets, end, torn } = scan;
+    let LossyScan { outcome: ScanOutcome { mut offsets, end, torn }, lengths, losses } = scan;
     let flag = |on: bool, flag: u32| if on { flag } else { 0 };
     let plain = compression == Compression::None;
     let torn_flag = flag(torn.is_some() || plain && end < data_size, TORN);
@@ -236,7 +221,9 @@ fn assemble(
             | flag(checked, CHECKED),
     };
     offsets.push(end);
-    Ok(Sidecar::new(header, offsets.finish()?, lengths, torn))
+    let offsets = offsets.finish()?;
+    let losses = header.needs_losses().then(|| losses.encode());
+    Ok(Sidecar::new(header, SidecarTables { offsets, lengths, checkpoints, losses }, torn))
 }
 
 /// Scans a shard in memory into an index. The index is not saved.
@@ -249,8 +236,8 @@ pub(crate) fn index_bytes(bytes: &[u8], options: &IndexOptions, work: &Work) -> 
     let threads = if options.damage == Damage::Skip { 1 } else { threads::threads(options.threads)? };
     let scan = ShardScan { file: &bytes, sparse: u64::MAX, options, threads, work };
     let found = scan.plain(size, ScanStart::default(), None, || Ok(Some(bytes)));
-    let (scan, lengths, fps) = found.map_err(hint)?;
-    let sidecar = assemble(scan, lengths, Compression::None, (size, 0), fps, options.checks_payloads())?;
+    let (scan, fps) = found.map_err(hint)?;
+    let sidecar = assemble(scan, None, Compression::None, (size, 0), fps, options.checks_payloads())?;
     match sidecar.torn {
         Some(Torn { need, have }) if !options.allows_torn() => {
             let at = At {
@@ -282,7 +269,7 @@ pub(crate) fn from_offsets(
         .into());
     }
     let fps = fingerprints(&file, stamp.size)?;
-    let scan = ScanOutcome { offsets, end, torn: None };
+    let scan = ScanOutcome { offsets, end, torn: None }.into();
     let sidecar = assemble(scan, None, compression, (stamp.size, stamp.mtime_ns()), fps, true)?;
     Ok(Sidecar { shard: Some(stamp), ..sidecar })
 }
@@ -323,10 +310,9 @@ mod tests {
         [member(a), member(b)].concat()
     }
 
-    fn open(path: &Path, compression: Compression, options: &IndexOptions) -> Result<Index> {
-        let shard = NamedShard { path, compression: Some(compression) };
+    fn open(path: &Path, options: &IndexOptions) -> Result<Index> {
         let work = Work::new(None);
-        Ok(open_all(&[shard], options, Save::BestEffort, &work)?.indexes.remove(0))
+        Ok(open_all(&[path], options, Save::BestEffort, &work)?.indexes.remove(0))
     }
 
     #[test]
@@ -345,7 +331,7 @@ mod tests {
             let plain =
                 scan_slice(&stream, ScanStart::default(), false, &work).unwrap().offsets.finish().unwrap();
             for mode in [IndexMode::Auto, IndexMode::Require] {
-                let index = open(&path, compression, &options.clone().mode(mode)).unwrap();
+                let index = open(&path, &options.clone().mode(mode)).unwrap();
                 assert_eq!((index.len(), index.stream_end()), (3000, stream.len() as u64));
                 assert_eq!(
                     (index.data_size(), index.indexed_end()),
@@ -357,31 +343,25 @@ mod tests {
                 let found = (header.fp_head, header.fp_tail);
                 assert_eq!(found, fingerprints(packed.as_slice(), packed.len() as u64).unwrap());
             }
-            // An index of a shard with another compression counts as missing.
-            let e = open(&path, Compression::None, &options.clone().mode(IndexMode::Require)).unwrap_err();
-            assert!(matches!(e.kind(), ErrorKind::Index(_)), "{e}");
             // A torn tail.
             std::fs::write(&path, pack(&stream[..stream.len() - 5], compression)).unwrap();
-            let e = open(&path, compression, &options).unwrap_err();
+            let e = open(&path, &options).unwrap_err();
             assert!(matches!(e.kind(), ErrorKind::Truncated { .. }), "{e}");
-            let e = open(&path, compression, &options).unwrap_err();
+            let e = open(&path, &options).unwrap_err();
             assert!(matches!(e.kind(), ErrorKind::Index(IndexError::TornTail)) && e.is_data(), "{e}");
-            let index = open(&path, compression, &options.clone().tail(Tail::Tolerate)).unwrap();
+            let index = open(&path, &options.clone().tail(Tail::Tolerate)).unwrap();
             let torn: u64 = index.gaps().map(|gap| gap.unwrap().bytes()).sum();
             assert_eq!((index.len(), torn), (2999, 60));
             // Corrupt compressed bytes.
             let mut bad = packed.clone();
             bad[packed.len() / 3] ^= 0x55;
             std::fs::write(&path, bad).unwrap();
-            assert_eq!(
-                open(&path, compression, &options).unwrap_err().location().path.as_deref(),
-                Some(&*path)
-            );
+            assert_eq!(open(&path, &options).unwrap_err().location().path.as_deref(), Some(&*path));
             // An empty stream.
             std::fs::write(&path, pack(b"", Compression::Zlib)).unwrap();
-            let empty = open(&path, Compression::Zlib, &options).unwrap();
+            let empty = open(&path, &options).unwrap();
             assert_eq!((empty.len(), empty.stream_end()), (0, 0));
-            assert!(open(&path, Compression::Zlib, &options.clone().mode(IndexMode::Require)).is_ok());
+            assert!(open(&path, &options.clone().mode(IndexMode::Require)).is_ok());
         }
     }
 
@@ -392,7 +372,7 @@ mod tests {
         let path = dir.path().join("x");
         std::fs::write(&path, records(3000)).unwrap();
         let options = IndexOptions::new().default_dirs(None, None).mode(IndexMode::Memory);
-        let index = open(&path, Compression::None, &options).unwrap();
+        let index = open(&path, &options).unwrap();
         let indexed = std::fs::File::open(&path).unwrap();
         std::fs::write(dir.path().join("new"), records(500)).unwrap();
         std::fs::rename(dir.path().join("new"), &path).unwrap();
@@ -413,8 +393,7 @@ mod tests {
         let end = bytes.len() as u64;
         let written = sidecar_for_written(&path, Compression::None, offsets, end, &options).unwrap();
         assert_eq!(written.file(), Some(&*store::hidden_sidecar(&path)));
-        let scanned =
-            open(&path, Compression::None, &options.check_payloads(true).mode(IndexMode::Memory)).unwrap();
+        let scanned = open(&path, &options.check_payloads(true).mode(IndexMode::Memory)).unwrap();
         let mut want = Vec::new();
         scanned.write_to(&mut want).unwrap();
         assert_eq!(std::fs::read(store::hidden_sidecar(&path)).unwrap(), want);

@@ -13,11 +13,11 @@ const MAX_VERIFIED: usize = 16 << 20;
 #[derive(Debug)]
 pub(super) struct Chain {
     /// The bytes in which records of this chain may begin. Fewer than 2^32.
-    chunk: Range<usize>,
+    pub(super) chunk: Range<usize>,
     /// The end of the last record.
     pos: usize,
     /// The starts of the records, from the start of the chunk on.
-    starts: Vec<u32>,
+    pub(super) starts: Vec<u32>,
 }
 
 impl Chain {
@@ -30,21 +30,12 @@ impl Chain {
         Chain { chunk, pos, starts }
     }
 
-    pub(super) fn chunk(&self) -> Range<usize> {
-        self.chunk.clone()
-    }
-
     /// Returns the records from byte `at` on, if one begins there: their starts from the start of the chunk
     /// on, and their end.
     pub(super) fn records_from(&mut self, at: usize) -> Option<(&mut [u32], usize)> {
         let delta = u32::try_from(at.checked_sub(self.chunk.start)?).ok()?;
         let first = self.starts.binary_search(&delta).ok()?;
         Some((self.starts.get_mut(first..)?, self.pos))
-    }
-
-    /// Returns the memory of the starts.
-    pub(super) fn into_starts(self) -> Vec<u32> {
-        self.starts
     }
 
     /// Moves past one record. Returns false if the chain has reached the end of its chunk, or a record that

@@ -3,7 +3,7 @@
 use super::identity::{OTHER_CONTENT, SHORTER, fingerprints, stale};
 use super::layout::{GAPS, IndexHeader};
 use super::progress::Work;
-use super::scan::{FileReader, ScanStart, scan_file, scan_inflated};
+use super::scan::{FileReader, SPARSE, ScanStart, scan_file, scan_stream};
 use crate::error::{Error, Result};
 use crate::io::inflate::CheckpointScan;
 use crate::io::{Source, Stamp};
@@ -45,11 +45,11 @@ fn verify(known: &IndexHeader, file: &dyn Source) -> Result<()> {
     let work = Work::new(None);
     let start = ScanStart::default();
     match known.compression().format() {
-        None => scan_file(file, known.indexed_end, start, true, &work).map(drop),
+        None => scan_file(file, known.indexed_end, start, Verify::Payload, SPARSE, &work).map(drop),
         Some(format) => {
             let bytes = FileReader::new(file, 0..known.data_size, &work);
             let mut inflated = CheckpointScan::new(bytes, format, u64::MAX).tolerant(true);
-            scan_inflated(&mut inflated, start, Verify::Payload, &work).map(drop)
+            scan_stream(&mut inflated, start, Verify::Payload, false, &work).map(drop)
         }
     }
 }

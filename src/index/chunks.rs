@@ -94,49 +94,43 @@ pub(super) fn scan_chunks(
     let mean = (start.at - at) / (start.offsets.len() - known).max(1);
     let left = bytes.len() as u64 - start.at;
     match ChunkPlan::new(left as usize, mean as usize, payloads, threads) {
-        Some(plan) => scan_planned(bytes, start, payloads, plan, work),
+        Some(plan) => PlannedScan { bytes, payloads, plan, work }.run(start),
         None => scan_slice(bytes, start, payloads, work),
     }
 }
 
-/// Scans a shard in memory by a plan. The result is the same as with [`scan_slice`].
-pub(super) fn scan_planned(
-    bytes: &[u8],
-    start: ScanStart,
-    payloads: bool,
-    plan: ChunkPlan,
-    work: &Work,
-) -> Result<ScanOutcome> {
-    let scan = PlannedScan { bytes, payloads, plan, work };
-    let joint = Mutex::new(Joint {
-        scan,
-        next: 0,
-        so_far: SoFar::Records(start),
-        waiting: VecDeque::new(),
-        spare: Vec::new(),
-        joined: 0,
-        missed: 0,
-        stopped: false,
-    });
-    threads::each(Some(plan.threads), plan.threads, true, |_| scan.some(&joint))?;
-    match joint.into_inner().unwrap_or_else(|e| e.into_inner()).so_far {
-        SoFar::Records(start) => scan_slice(bytes, start, payloads, work),
-        SoFar::All(outcome) => Ok(outcome),
-        // Every error is returned above.
-        SoFar::Failed => Err(ErrorKind::Cancelled.into()),
-    }
-}
-
-/// A scan by a plan.
+/// A scan of a shard in memory by a plan.
 #[derive(Clone, Copy)]
-struct PlannedScan<'a> {
-    bytes: &'a [u8],
-    payloads: bool,
-    plan: ChunkPlan,
-    work: &'a Work,
+pub(super) struct PlannedScan<'a> {
+    pub(super) bytes: &'a [u8],
+    pub(super) payloads: bool,
+    pub(super) plan: ChunkPlan,
+    pub(super) work: &'a Work,
 }
 
 impl PlannedScan<'_> {
+    /// Scans the shard. The result is the same as with [`scan_slice`].
+    pub(super) fn run(self, start: ScanStart) -> Result<ScanOutcome> {
+        let PlannedScan { bytes, payloads, plan, work } = self;
+        let joint = Mutex::new(Joint {
+            scan: self,
+            next: 0,
+            so_far: Some(Reached::Record(start)),
+            waiting: VecDeque::new(),
+            spare: Vec::new(),
+            joined: 0,
+            missed: 0,
+            stopped: false,
+        });
+        threads::each(Some(plan.threads), plan.threads, true, |_| self.some(&joint))?;
+        match joint.into_inner().unwrap_or_else(|e| e.into_inner()).so_far {
+            Some(Reached::Record(start)) => scan_slice(bytes, start, payloads, work),
+            Some(Reached::End(outcome)) => Ok(outcome),
+            // Every error is returned above.
+            None => Err(ErrorKind::Cancelled.into()),
+        }
+    }
+
     /// Scans chunks until none is left: the work of one thread.
     fn some(self, joint: &Mutex<Joint<'_>>) -> Result<()> {
         let PlannedScan { bytes, payloads, plan, work } = self;
@@ -168,7 +162,9 @@ struct Joint<'a> {
     scan: PlannedScan<'a>,
     /// The start of the next chunk.
     next: usize,
-    so_far: SoFar,
+    /// The records of the chunks that are joined, up to the next chunk, or to the last record or a torn tail.
+    /// `None` after an error.
+    so_far: Option<Reached>,
     /// The starts of the chunks that are not joined, in order, with their chains if these are complete.
     waiting: VecDeque<(usize, Option<Chain>)>,
     /// Memory of chains that are joined.
@@ -181,20 +177,10 @@ struct Joint<'a> {
     stopped: bool,
 }
 
-/// The result of the chunks that are joined.
-enum SoFar {
-    /// Their records.
-    Records(ScanStart),
-    /// The last record, or a torn tail.
-    All(ScanOutcome),
-    /// An error.
-    Failed,
-}
-
 impl Joint<'_> {
     /// Returns the next chunk, and memory for its chain.
     fn next_chunk(&mut self) -> Option<(Range<usize>, Vec<u32>)> {
-        let SoFar::Records(ScanStart { at, .. }) = &self.so_far else { return None };
+        let Some(Reached::Record(ScanStart { at, .. })) = &self.so_far else { return None };
         let ChunkPlan { chunk, chains, threads, .. } = self.scan.plan;
         // A long record may end after the chunks so far.
         let start = usize::try_from(*at).ok()?.max(self.next);
@@ -213,7 +199,7 @@ impl Joint<'_> {
 
     /// Takes a complete chain, and joins those whose turn it is. Returns false if no more chains are needed.
     fn put(&mut self, chain: Chain) -> Result<bool> {
-        let start = chain.chunk().start;
+        let start = chain.chunk.start;
         let place = self.waiting.partition_point(|(other, _)| *other < start);
         if let Some((_, slot)) = self.waiting.get_mut(place) {
             *slot = Some(chain);
@@ -223,20 +209,20 @@ impl Joint<'_> {
         {
             self.waiting.pop_front();
             self.join(&mut chain).inspect_err(|_| self.stopped = true)?;
-            self.spare.push(chain.into_starts());
+            self.spare.push(chain.starts);
         }
         // Many chains that are of no use, as in a shard whose payloads are TFRecords.
         let plan = self.scan.plan;
         let in_flight = plan.chains * plan.threads;
         self.stopped |=
-            self.missed > 2 * in_flight + self.joined / 4 || !matches!(self.so_far, SoFar::Records(_));
+            self.missed > 2 * in_flight + self.joined / 4 || !matches!(self.so_far, Some(Reached::Record(_)));
         Ok(!self.stopped)
     }
 
     /// Adds the records of a chunk, from the place on where those before it end.
     fn join(&mut self, chain: &mut Chain) -> Result<()> {
-        let SoFar::Records(start) = &mut self.so_far else { return Ok(()) };
-        let chunk = chain.chunk();
+        let Some(Reached::Record(start)) = &mut self.so_far else { return Ok(()) };
+        let chunk = chain.chunk.clone();
         let from = start.at;
         let at = usize::try_from(from).unwrap_or(usize::MAX);
         match chain.records_from(at) {
@@ -256,12 +242,9 @@ impl Joint<'_> {
         if start.at >= chunk.end as u64 {
             return Ok(());
         }
-        let SoFar::Records(start) = std::mem::replace(&mut self.so_far, SoFar::Failed) else { return Ok(()) };
+        let Some(Reached::Record(start)) = self.so_far.take() else { return Ok(()) };
         let PlannedScan { bytes, payloads, work, .. } = self.scan;
-        self.so_far = match scan_slice_until(bytes, start, payloads, chunk.end, work)? {
-            Reached::Record(start) => SoFar::Records(start),
-            Reached::End(outcome) => SoFar::All(outcome),
-        };
+        self.so_far = Some(scan_slice_until(bytes, start, payloads, chunk.end, work)?);
         Ok(())
     }
 }

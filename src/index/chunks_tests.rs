@@ -1,6 +1,6 @@
 //! Scans by several chains, compared with the scan by one.
 
-use super::chunks::{ChunkPlan, scan_chunks, scan_planned};
+use super::chunks::{ChunkPlan, PlannedScan, scan_chunks};
 use super::progress::{ProgressCallback, REPORT, Work};
 use super::scan::{ScanOutcome, ScanStart, scan_slice};
 use super::table::TableBuilder;
@@ -56,7 +56,8 @@ fn compare(bytes: &[u8], plans: &[ChunkPlan]) {
     for payloads in [false, true] {
         let one = counted(|work| scan_slice(bytes, ScanStart::default(), payloads, work));
         for &plan in plans {
-            let several = counted(|work| scan_planned(bytes, ScanStart::default(), payloads, plan, work));
+            let several =
+                counted(|work| PlannedScan { bytes, payloads, plan, work }.run(ScanStart::default()));
             assert_same(&one, &several, || format!("{plan:?}, payloads {payloads}, {bytes:?}"));
         }
     }
@@ -212,8 +213,9 @@ fn a_scan_that_resumes_inside_of_a_shard() {
             ScanStart { offsets: table, at: offsets[known] }
         };
         for plan in PLANS {
-            let scan = scan_planned(&bytes, start(), true, plan, &Work::new(None));
-            assert_eq!(outcome(scan).unwrap().0, offsets);
+            let work = &Work::new(None);
+            let scan = PlannedScan { bytes: &bytes, payloads: true, plan, work };
+            assert_eq!(outcome(scan.run(start())).unwrap().0, offsets);
         }
     }
 }
@@ -230,7 +232,8 @@ fn a_cancelled_scan() {
             });
             let work = Work::new(Some(&callback));
             let plan = ChunkPlan { chunk: 4000, search: 300, chains: 2, turns: 10, threads };
-            let scan = scan_planned(&bytes, ScanStart::default(), false, plan, &work);
+            let scan = PlannedScan { bytes: &bytes, payloads: false, plan, work: &work };
+            let scan = scan.run(ScanStart::default());
             assert!(
                 matches!(work.end(scan).unwrap_err().kind(), ErrorKind::Cancelled),
                 "after {calls} calls"

@@ -15,19 +15,8 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub(crate) enum CompanionSearch<T> {
     Found(T),
-    /// No usable file. If there was an unusable one, the reason.
+    /// No usable file. If there were unusable ones, the reason of the first.
     Missing(Option<&'static str>),
-}
-
-impl<T> CompanionSearch<T> {
-    /// Returns the better of two results: the first one if they are equal.
-    fn or(self, other: CompanionSearch<T>) -> CompanionSearch<T> {
-        match (&self, &other) {
-            (CompanionSearch::Missing(_), CompanionSearch::Found(_))
-            | (CompanionSearch::Missing(None), _) => other,
-            _ => self,
-        }
-    }
 }
 
 /// The shard whose file is searched.
@@ -101,7 +90,7 @@ pub(crate) fn search_companion<T>(
     mut other: impl FnMut(IndexHeader, T),
     mut refused: impl FnMut(&Path, &str),
 ) -> CompanionSearch<T> {
-    let mut best = CompanionSearch::Missing(None);
+    let mut missing = None;
     for file in candidates(shard.path, ending, options) {
         let open = |opened| open(opened, &file);
         let found = if shard.checked {
@@ -114,22 +103,22 @@ pub(crate) fn search_companion<T>(
             Ok(None) => continue,
             Err(reason) => {
                 refused(&file, &reason);
-                best = best.or(CompanionSearch::Missing(Some(reasons.invalid)));
+                missing.get_or_insert(reasons.invalid);
                 continue;
             }
         };
         if identity(&known) != identity(shard.index.header()) {
             other(known, found);
-            best = best.or(CompanionSearch::Missing(Some(reasons.other)));
+            missing.get_or_insert(reasons.other);
             continue;
         }
-        best = match shard.sameness(&file, &known, ending, options) {
+        match shard.sameness(&file, &known, ending, options) {
             Sameness::Same => return CompanionSearch::Found(found),
-            Sameness::Changed => best.or(CompanionSearch::Missing(Some(reasons.changed))),
-            Sameness::Unknown => best.or(CompanionSearch::Missing(Some(UNKNOWN))),
+            Sameness::Changed => missing.get_or_insert(reasons.changed),
+            Sameness::Unknown => missing.get_or_insert(UNKNOWN),
         };
     }
-    best
+    CompanionSearch::Missing(missing)
 }
 
 /// Returns true for a file whose name is made of the version of its object.

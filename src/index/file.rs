@@ -3,7 +3,7 @@
 
 use super::layout::{HEADER_LEN, MAX_PREFIX, Refusal, Section};
 use super::options::IndexOptions;
-use crate::error::{IndexError, Result};
+use crate::error::{Error, IndexError, Result};
 use crate::io::{KeptFile, Map, Region, Reserved, Source, Stamp, open_regular, read_exact_at, url_of};
 use crate::memory::zeroed;
 use std::fs::File;
@@ -81,8 +81,12 @@ pub(crate) fn open_file<T>(
     decode: impl Fn(OpenedFile) -> Result<T, Refusal>,
 ) -> Result<Option<(T, Option<i64>)>, Refusal> {
     if url_of(path).is_some() {
+        let text = |e: Error| e.kind().to_string();
+        if !options.storage.may_have_index_file(path).map_err(text)? {
+            return Ok(None);
+        }
         let decode = |bytes| decode(OpenedFile::Whole(bytes, None));
-        let found = options.storage.index_file(path, LARGEST, decode).map_err(|e| e.kind().to_string())?;
+        let found = options.storage.small(path, LARGEST, decode).map_err(text)?;
         return Ok(found.transpose()?.map(|decoded| (decoded, None)));
     }
     let file = match open_regular(path) {

@@ -139,6 +139,11 @@ impl IndexHeader {
         self.has(TORN)
     }
 
+    /// Returns true if the index of this shard must tell what is left out in a section of its own.
+    pub(super) fn needs_losses(&self) -> bool {
+        self.compression() != Compression::None && (self.has(TORN) || self.has(GAPS))
+    }
+
     pub(crate) fn compression(&self) -> Compression {
         let is_named = |format: &CompressedFormat| self.has(compression_flags(format.compression()));
         CompressedFormat::ALL
@@ -236,12 +241,16 @@ pub(crate) fn encode_file(
     (bytes, sections)
 }
 
-/// Skips a section of a type that this version does not know. Refuses the file if the section is mandatory.
-pub(crate) fn unknown(section: &Section) -> Result<(), Refusal> {
-    if section.mandatory {
-        return Err(format!("unknown mandatory section {}", section.kind));
+/// Returns the sections of these types. Skips types that this version does not know, and refuses the
+/// file if one of them is mandatory.
+pub(crate) fn known<const N: usize>(
+    all: &[Section],
+    kinds: [u32; N],
+) -> Result<[Option<Section>; N], Refusal> {
+    match all.iter().find(|section| section.mandatory && !kinds.contains(&section.kind)) {
+        Some(section) => Err(format!("unknown mandatory section {}", section.kind)),
+        None => Ok(kinds.map(|kind| all.iter().copied().find(|section| section.kind == kind))),
     }
-    Ok(())
 }
 
 /// Reads the header and the section table of a `.tfri`, `.tfrc` or `.tfrs` file, and checks the offset of
@@ -282,13 +291,11 @@ fn decode_sections(table: &[u8], file_len: u64) -> Result<Vec<Section>, Refusal>
     let mut last_kind = None;
     for entry in table.as_chunks::<ENTRY_LEN>().0 {
         let kind = u32_at(entry, 0);
-        let [f0, f1, p0, p1] = u32_at(entry, 4).to_le_bytes();
-        let flags = u16::from_le_bytes([f0, f1]);
-        let param = u16::from_le_bytes([p0, p1]);
+        let flags_and_param = u32_at(entry, 4);
         let section = Section {
             kind,
-            mandatory: flags & MANDATORY != 0,
-            param,
+            mandatory: flags_and_param as u16 & MANDATORY != 0,
+            param: (flags_and_param >> 16) as u16,
             offset: u64_at(entry, 8),
             len: u64_at(entry, 16),
             crc: u32_at(entry, 24),

@@ -72,12 +72,11 @@ fn torn_tail(path: &Path, index: &Index) -> Result<Warning> {
     Ok(match index.compression().format() {
         None => {
             let offset = index.indexed_end();
-            let size = index.data_size();
-            let bytes = size - offset;
+            let bytes = index.data_size() - offset;
             Warning::TornTail { path, records, offset, bytes, inflated_bytes: 0 }
         }
         Some(_) => {
-            let Losses { inflated, bytes, .. } = index.losses()?;
+            let Losses { inflated, bytes, .. } = index.0.losses()?;
             let offset = index.data_size() - bytes;
             Warning::TornTail { path, records, offset, bytes, inflated_bytes: inflated }
         }

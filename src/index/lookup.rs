@@ -24,9 +24,7 @@ impl Index {
     /// # Errors
     /// [`IndexError::Refused`](crate::error::IndexError::Refused).
     pub fn from_sidecar(bytes: Region) -> Result<Index> {
-        let len = bytes.len();
-        let sidecar = Sidecar::from_bytes(bytes, len).map_err(refused)?;
-        Ok(sidecar.into())
+        Ok(Sidecar::from_bytes(bytes).map_err(refused)?.into())
     }
 
     /// Returns the header of the sidecar.
@@ -116,11 +114,6 @@ impl Index {
         self.0.header.stream_end
     }
 
-    /// Returns what is left out of a compressed shard besides the gaps between its records.
-    pub(super) fn losses(&self) -> Result<Losses> {
-        self.0.losses()
-    }
-
     /// Returns true if damaged records were skipped, so that there are gaps between records.
     pub fn has_gaps(&self) -> bool {
         self.0.header.has(GAPS)
@@ -132,7 +125,7 @@ impl Index {
     /// # Errors
     /// Errors of [`locate`](Index::locate). The first error ends the iterator.
     pub fn gaps(&self) -> impl Iterator<Item = Result<Gap>> + '_ {
-        let (losses, error) = match self.losses() {
+        let (losses, mut error) = match self.0.losses() {
             Ok(losses) => (losses, None),
             Err(e) => (Losses::default(), Some(e)),
         };
@@ -149,9 +142,8 @@ impl Index {
             Gap { start, end, records, compressed: true }
         };
         let mut in_file = ranges.into_iter().chain(in_file).map(compressed).peekable();
-        let has_failed = error.is_some();
-        let mut between = (!has_failed).then(|| self.gaps_between(torn)).into_iter().flatten().peekable();
-        let mut error = error;
+        let between = error.is_none().then(|| self.gaps_between(torn));
+        let mut between = between.into_iter().flatten().peekable();
         std::iter::from_fn(move || {
             if let Some(e) = error.take() {
                 return Some(Err(e));
@@ -314,12 +306,18 @@ mod tests {
     use crate::crc::crc32c;
     use crate::index::IndexOptions;
     use crate::index::layout::{IndexHeader, TORN};
+    use crate::index::sidecar::SidecarTables;
     use crate::index::store;
     use crate::index::table::{Table, TableBuilder};
 
     fn table(mut builder: TableBuilder, values: &[u64]) -> Table {
         values.iter().for_each(|&v| builder.push(v));
         builder.finish().unwrap()
+    }
+
+    fn built(header: IndexHeader, offsets: Table, lengths: Option<Table>) -> Sidecar {
+        let tables = SidecarTables { offsets, lengths, checkpoints: None, losses: None };
+        Sidecar::new(header, tables, None)
     }
 
     /// A sidecar of two records of 1 and 2 bytes, with 10 damaged bytes between them and a torn tail of 4.
@@ -333,7 +331,7 @@ mod tests {
             ..IndexHeader::default()
         };
         let offsets = table(TableBuilder::offsets(), &[0, 27, 45]);
-        let sidecar = Sidecar::new(header, offsets, Some(table(TableBuilder::lengths(), lengths)), None);
+        let sidecar = built(header, offsets, Some(table(TableBuilder::lengths(), lengths)));
         let mut bytes = Vec::new();
         sidecar.write_to(&mut bytes).unwrap();
         assert_eq!(bytes.len() as u64, sidecar.file_len().unwrap());
@@ -368,7 +366,7 @@ mod tests {
                 stream_end: 50,
                 ..IndexHeader::default()
             };
-            let sidecar = Sidecar::new(header, table(TableBuilder::offsets(), &values), None, None);
+            let sidecar = built(header, table(TableBuilder::offsets(), &values), None);
             let mut bytes = Vec::new();
             sidecar.write_to(&mut bytes).unwrap();
             let index = Index::from_sidecar(Region::from(bytes)).unwrap();
@@ -395,7 +393,7 @@ mod tests {
         let mut offsets = TableBuilder::offsets();
         (0..=n).for_each(|i| offsets.push(i * 17));
         let mut bytes = Vec::new();
-        Sidecar::new(header, offsets.finish().unwrap(), None, None).write_to(&mut bytes).unwrap();
+        built(header, offsets.finish().unwrap(), None).write_to(&mut bytes).unwrap();
         assert_eq!(crc32c(&bytes[..124]), u32::from_le_bytes(bytes[124..128].try_into().unwrap()));
         std::fs::write(path, bytes).unwrap();
     }

@@ -78,17 +78,12 @@ impl LossTable {
         if u32::from_le_bytes(*crc) != crc32c(rest) {
             return Err(bad("the section of losses has a wrong checksum"));
         }
-        let fields = |bytes: &[u8; ENTRY]| {
-            let [a, b, c] = *bytes.as_chunks::<8>().0 else { return [0; 3] };
-            [a, b, c].map(u64::from_le_bytes)
-        };
-        let (head, entries) = rest.split_first_chunk::<16>().ok_or_else(truncated)?;
-        let [inflated, bytes] = *head.as_chunks::<8>().0 else { return Err(truncated()) };
-        let inflated = u64::from_le_bytes(inflated);
-        let bytes = u64::from_le_bytes(bytes);
+        let mut fields = rest.as_chunks::<8>().0.iter().map(|field| u64::from_le_bytes(*field));
+        let inflated = fields.next().ok_or_else(truncated)?;
+        let bytes = fields.next().ok_or_else(truncated)?;
         let mut ranges = Vec::new();
         let mut last = 0;
-        for [before, start, end] in entries.as_chunks::<ENTRY>().0.iter().map(fields) {
+        while let (Some(before), Some(start), Some(end)) = (fields.next(), fields.next(), fields.next()) {
             if before < last || before > records || start > end || end > size {
                 return Err(bad("a range in the section of losses is not inside the shard"));
             }

@@ -2,7 +2,7 @@
 
 use super::options::IndexOptions;
 use super::progress::Work;
-use super::store::{NamedShard, Save, check_names};
+use super::store::{Save, check_names};
 use crate::error::{Build, IndexError, Result, ScanCost};
 use crate::io::{threads, url_of};
 use crate::policy::IndexMode;
@@ -66,7 +66,7 @@ pub(crate) struct Obtained<T> {
 #[expect(clippy::indexing_slicing, reason = "shards are numbered from 0 to their count")]
 pub(crate) fn obtain<K: ShardFiles>(
     kind: &K,
-    shards: &[NamedShard<'_>],
+    shards: &[&Path],
     options: &IndexOptions,
     save: Save,
     work: &Work,
@@ -75,7 +75,7 @@ pub(crate) fn obtain<K: ShardFiles>(
     let threads = threads::threads(options.threads)?;
     // Starting a thread pool takes about 100 us, a search about 20 us.
     let search_threads = if shards.len() < 64 { Some(1) } else { options.threads };
-    let mut searched = threads::each(search_threads, shards.len(), true, |s| {
+    let searched = threads::each(search_threads, shards.len(), true, |s| {
         work.report(0)?;
         kind.search(s)
     })?;
@@ -88,8 +88,8 @@ pub(crate) fn obtain<K: ShardFiles>(
     if missing > 0 && options.mode == IndexMode::Require && save == Save::BestEffort {
         kind.require(&searched)?;
     }
-    let limit = options.scan_limit(shards.iter().any(|shard| url_of(shard.path).is_some()));
-    let of_objects = searched.iter().zip(shards).filter(|(_, shard)| url_of(shard.path).is_some());
+    let limit = options.scan_limit(shards.iter().any(|shard| url_of(shard).is_some()));
+    let of_objects = searched.iter().zip(shards).filter(|(_, shard)| url_of(shard).is_some());
     let cost = cost(of_objects.filter_map(|(searched, _)| searched.scan), threads, options.request_limit());
     let above = bytes > limit || cost.is_some_and(|cost| cost.limit.is_some());
     if options.mode == IndexMode::Auto && save == Save::BestEffort && above {
@@ -101,13 +101,12 @@ pub(crate) fn obtain<K: ShardFiles>(
     if missing > 0 {
         kind.begin();
     }
-    let mut warnings: Vec<Vec<Warning>> =
-        searched.iter_mut().map(|searched| std::mem::take(&mut searched.warnings)).collect();
-    // Each entry is taken once, by the thread that processes its shard.
-    let found: Vec<_> = searched.into_iter().map(|searched| Mutex::new(Some(searched.found))).collect();
+    // Each entry of `found` is taken once, by the thread that processes its shard.
+    let parts = searched.into_iter().map(|searched| (Mutex::new(Some(searched.found)), searched.warnings));
+    let (found, mut warnings): (Vec<_>, Vec<Vec<Warning>>) = parts.unzip();
     let obtained: Vec<_> = shards.iter().map(|_| Mutex::new(None)).collect();
     // Scanning a MiB also takes less time than starting a thread pool. Requests and many files do not.
-    let waits = missing >= 64 || shards.iter().any(|shard| url_of(shard.path).is_some());
+    let waits = missing >= 64 || shards.iter().any(|shard| url_of(shard).is_some());
     let scan_threads = if bytes < 1 << 20 && !waits { Some(1) } else { options.threads };
     // With fewer shards than threads, a shard has several threads.
     let each = (threads / missing.max(1)).max(1);
@@ -125,7 +124,7 @@ pub(crate) fn obtain<K: ShardFiles>(
     let mut not_saved: Option<(&Path, usize, io::Error)> = None;
     let mut all = Vec::with_capacity(obtained.len());
     for (s, Obtained { files, changed, not_saved: unsaved }) in obtained {
-        let path = shards[s].path;
+        let path = shards[s];
         if changed {
             warnings[s].push(Warning::ShardChanged { path: path.into() });
         }
@@ -161,8 +160,8 @@ fn take<T>(slot: &Mutex<Option<T>>) -> Option<T> {
 
 /// Returns the advice to build the indexes of these shards: their paths, or a pattern that matches all of
 /// them. Web servers have no listings, so no patterns.
-pub(crate) fn build_advice(shards: &[NamedShard<'_>]) -> Build {
-    let names: Vec<String> = shards.iter().map(|s| s.path.display().to_string()).collect();
+pub(crate) fn build_advice(shards: &[&Path]) -> Build {
+    let names: Vec<String> = shards.iter().map(|s| s.display().to_string()).collect();
     let (Some(first), true) = (names.first(), names.len() > 3) else {
         return Build { paths: names, ..Build::default() };
     };

@@ -7,27 +7,26 @@ use super::left_out::{long_blocks, report};
 use super::lookup::Index;
 use super::obtain::{Obtained, SearchResult, ShardFiles, obtain, refused_file};
 use super::options::IndexOptions;
-use super::packed::PackFile;
+use super::packed::Pack;
 use super::progress::Work;
 use super::sidecar::Sidecar;
 use super::store::{
-    self, HIDDEN_DIR, IndexSearch, NamedShard, Save, TFRI, TFRP, classify, named, save_required,
-    save_somewhere, search, target_dir, write,
+    self, HIDDEN_DIR, IndexSearch, Save, TFRI, TFRP, classify, save_required, save_somewhere, search,
+    target_dir,
 };
 use super::table::TableBuilder;
 use crate::error::{At, Error, ErrorKind, IndexError, Result};
 use crate::frame::{HEADER_LEN, RecordHeader, Salvage, Torn};
-use crate::io::threads;
 use crate::io::{
     Compression, HiddenFolder, Inflate, ReadRange, SalvageItem, SalvageReader, Source, Stamp, TMP_PREFIX,
-    check_regular, file_type_name, folder, join, read_exact_at, sniff, url_of,
+    check_regular, file_type_name, folder, join, read_exact_at, sniff, threads, url_of,
 };
 use crate::paths;
 use crate::policy::{Damage, IndexMode};
 use crate::warning::Warning;
 use std::collections::HashMap;
 use std::fs;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
@@ -72,7 +71,8 @@ pub fn open_shards(paths: &[PathBuf], options: &IndexOptions) -> Result<Indexes>
     let options = &options.budgeted();
     let paths = options.storage.names(paths)?;
     let work = Work::new(options.progress.as_ref());
-    work.end(open_all(&detected(&paths), options, Save::BestEffort, &work))
+    let shards: Vec<_> = paths.iter().map(PathBuf::as_path).collect();
+    work.end(open_all(&shards, options, Save::BestEffort, &work))
 }
 
 /// Builds indexes like the command `tfseek index`. Works like [`open_shards`], but without the limit on bytes
@@ -91,7 +91,7 @@ pub fn open_shards(paths: &[PathBuf], options: &IndexOptions) -> Result<Indexes>
 pub fn build_beside(paths: &[PathBuf], options: &IndexOptions) -> Result<Vec<Result<Indexes>>> {
     let options = &options.budgeted();
     let paths = options.storage.names(paths)?;
-    let shards = detected(&paths);
+    let shards: Vec<_> = paths.iter().map(PathBuf::as_path).collect();
     store::check_names(&shards, options)?;
     // With fewer shards than threads, a shard has several threads.
     let each = threads::threads(options.threads)? / shards.len().max(1);
@@ -119,10 +119,6 @@ pub fn build_beside(paths: &[PathBuf], options: &IndexOptions) -> Result<Vec<Res
     work.end(built)
 }
 
-fn detected(paths: &[PathBuf]) -> Vec<NamedShard<'_>> {
-    paths.iter().map(|path| NamedShard { path, compression: None }).collect()
-}
-
 /// Removes temporary files in `dir` that are at least a day old. Killed writers leave such files.
 fn remove_leftovers(dir: &Path) -> io::Result<()> {
     if url_of(dir).is_some() {
@@ -146,12 +142,7 @@ fn remove_leftovers(dir: &Path) -> io::Result<()> {
 }
 
 /// Finds, extends or builds the indexes of shards.
-pub(crate) fn open_all(
-    shards: &[NamedShard<'_>],
-    options: &IndexOptions,
-    save: Save,
-    work: &Work,
-) -> Result<Indexes> {
+pub(crate) fn open_all(shards: &[&Path], options: &IndexOptions, save: Save, work: &Work) -> Result<Indexes> {
     let options = &options.budgeted();
     // A builder that goes over the shards one by one tells of folders itself.
     let untrusted = (save != Save::Required).then(|| options.untrusted()).into_iter().flatten();
@@ -164,24 +155,24 @@ pub(crate) fn open_all(
     )?;
     warnings.extend(untrusted);
     check_one_set(shards, &indexes, options)?;
-    for (shard, index) in shards.iter().zip(&indexes) {
-        warnings.extend(report(shard.path, index, options, work).map_err(|e| e.in_file(shard.path))?);
+    for (&shard, index) in shards.iter().zip(&indexes) {
+        warnings.extend(report(shard, index, options, work).map_err(|e| e.in_file(shard))?);
     }
     Ok(Indexes { indexes, warnings })
 }
 
 /// Returns an error if a shard of a set has been replaced since its index was obtained: the others may then
 /// belong to another set. A writer that replaces a set gives all its shards to other files.
-fn check_one_set(shards: &[NamedShard<'_>], indexes: &[Index], options: &IndexOptions) -> Result<()> {
+fn check_one_set(shards: &[&Path], indexes: &[Index], options: &IndexOptions) -> Result<()> {
     if shards.len() < 2 {
         return Ok(());
     }
-    for (shard, index) in shards.iter().zip(indexes).filter(|(shard, _)| paths::is_of_set(shard.path)) {
+    for (&shard, index) in shards.iter().zip(indexes).filter(|(shard, _)| paths::is_of_set(shard)) {
         let Some(known) = index.shard_id() else { continue };
-        let now = options.storage.id(shard.path).map_err(|e| Error::from(e).in_file(shard.path))?;
+        let now = options.storage.id(shard).map_err(|e| Error::from(e).in_file(shard))?;
         if now != Some(known) {
             let reason = "the shard was replaced while its set was opened: open the set again".into();
-            return Err(Error::from(IndexError::Stale { reason }).in_file(shard.path));
+            return Err(Error::from(IndexError::Stale { reason }).in_file(shard));
         }
     }
     Ok(())
@@ -205,7 +196,7 @@ const MAX_PACKS: usize = 16;
 
 /// The index files of shards.
 struct IndexFiles<'a> {
-    shards: &'a [NamedShard<'a>],
+    shards: &'a [&'a Path],
     options: &'a IndexOptions,
     save: Save,
     work: &'a Work,
@@ -214,7 +205,7 @@ struct IndexFiles<'a> {
 }
 
 /// The packs in a folder: opened, or the path and the reason why one is refused.
-type OpenedPacks = Vec<Result<PackFile, (PathBuf, String)>>;
+type OpenedPacks = Vec<Result<Pack, (PathBuf, String)>>;
 
 /// The result of the search for an index, and the state of the shard at that time.
 struct FoundIndex {
@@ -230,7 +221,7 @@ impl ShardFiles for IndexFiles<'_> {
     fn search(&self, s: usize) -> Result<SearchResult<FoundIndex>> {
         let shard = self.shards[s];
         let options = self.options;
-        let stamp = stamp(shard.path, options).map_err(|e| e.in_file(shard.path))?;
+        let stamp = stamp(shard, options).map_err(|e| e.in_file(shard))?;
         let mut warnings = Vec::new();
         let found = if options.reads_indexes() {
             let mut refused = |file: &Path, reason: &str| warnings.push(refused_file(file, reason));
@@ -251,7 +242,7 @@ impl ShardFiles for IndexFiles<'_> {
                 IndexSearch::Nothing(Some(why)) => Some(IndexError::Stale { reason: (*why).into() }.into()),
             };
             if let Some(error) = error {
-                return Err(error.in_file(shard.path));
+                return Err(error.in_file(shard));
             }
         }
         let scan = match &found {
@@ -274,17 +265,17 @@ impl IndexFiles<'_> {
     /// their folder.
     fn search_packs(
         &self,
-        shard: NamedShard<'_>,
+        shard: &Path,
         now: &Stamp,
         refused: &mut impl FnMut(&Path, &str),
     ) -> Result<IndexSearch> {
         let mut best = IndexSearch::Nothing(None);
-        if url_of(shard.path).is_none() || !self.options.storage.is_selected_by_name(shard.path) {
+        if url_of(shard).is_none() || !self.options.storage.is_selected_by_name(shard) {
             return Ok(best);
         }
-        for url in self.packs_of(shard.path)?.iter() {
+        for url in self.packs_of(shard)?.iter() {
             let found = match url {
-                Ok(pack) => pack.sidecar_of(shard.path),
+                Ok(pack) => pack.sidecar_of(shard),
                 Err((path, reason)) => {
                     refused(path, reason);
                     continue;
@@ -294,7 +285,7 @@ impl IndexFiles<'_> {
                 Ok(None) => continue,
                 Ok(Some(sidecar)) => best.or(classify(sidecar, shard, now, self.options)?),
                 Err(e) => {
-                    refused(e.location().path.as_deref().unwrap_or(shard.path), &e.kind().to_string());
+                    refused(e.location().path.as_deref().unwrap_or(shard), &e.kind().to_string());
                     continue;
                 }
             };
@@ -315,7 +306,7 @@ impl IndexFiles<'_> {
         let mut all = Vec::new();
         for url in self.options.storage.index_files(&folder, TFRP)?.into_iter().take(MAX_PACKS) {
             let path = PathBuf::from(&*url);
-            all.push(PackFile::open(&path, self.options).map_err(|e| (path, e.kind().to_string())));
+            all.push(Pack::open(&path, self.options).map_err(|e| (path, e.kind().to_string())));
         }
         let packs = Arc::new(all);
         known.insert(folder, Arc::clone(&packs));
@@ -324,7 +315,7 @@ impl IndexFiles<'_> {
 
     /// Scans the part of a shard that is not indexed, saves a new index, and checks the result against the
     /// options.
-    fn complete(&self, shard: NamedShard<'_>, found: FoundIndex, threads: usize) -> Result<Obtained<Index>> {
+    fn complete(&self, shard: &Path, found: FoundIndex, threads: usize) -> Result<Obtained<Index>> {
         let IndexFiles { options, work, .. } = *self;
         let FoundIndex { stamp, search } = found;
         let (mut sidecar, fresh) = match search {
@@ -340,32 +331,30 @@ impl IndexFiles<'_> {
         };
         // A fresh index was compared with the shard a moment ago, and nothing was scanned since.
         let changed = !fresh && {
-            let now = options.storage.stamp(shard.path)?;
+            let now = options.storage.stamp(shard)?;
             let state = |stamp: &Stamp| (stamp.size, stamp.modified_ns, stamp.changed_ns);
             sidecar.shard.as_ref().is_none_or(|then| state(then) != state(&now))
         };
         let mut not_saved = None;
-        if !changed {
-            match self.save {
-                Save::Required => {
-                    let known = sidecar.file.as_deref().filter(|_| fresh);
-                    let file =
-                        save_required(shard.path, TFRI, known, options, |mut w| sidecar.write_to(&mut w))?;
-                    sidecar.file = Some(file.into());
-                }
-                Save::BestEffort
-                    if !fresh && matches!(options.mode, IndexMode::Auto | IndexMode::Rebuild) =>
-                {
-                    match save_somewhere(shard.path, TFRI, options, |mut w| sidecar.write_to(&mut w)) {
-                        Ok(target) => sidecar.file = Some(target.into()),
-                        Err(e) => not_saved = Some(e),
-                    }
-                }
-                _ => {}
+        let write = |mut w: &mut dyn Write| sidecar.write_to(&mut w);
+        match self.save {
+            Save::Required if !changed => {
+                let known = sidecar.file.as_deref().filter(|_| fresh);
+                let file = save_required(shard, TFRI, known, false, options, write)?;
+                sidecar.file = Some(file.into());
             }
+            Save::BestEffort
+                if !changed && !fresh && matches!(options.mode, IndexMode::Auto | IndexMode::Rebuild) =>
+            {
+                match save_somewhere(shard, TFRI, options, write) {
+                    Ok(target) => sidecar.file = Some(target.into()),
+                    Err(e) => not_saved = Some(e),
+                }
+            }
+            _ => {}
         }
         if sidecar.header.has(TORN) && !options.allows_torn() {
-            return Err(torn_tail(&sidecar, shard.path, options)?);
+            return Err(torn_tail(&sidecar, shard, options)?);
         }
         Ok(Obtained { files: sidecar.into(), changed, not_saved })
     }
@@ -376,12 +365,6 @@ const EXPLAINED: u64 = 64 << 10;
 /// Number of first bytes of a shard, or of an object, in which a sound record is searched for.
 const SEARCHED: u64 = 64 << 20;
 const SEARCHED_OBJECT: u64 = 1 << 20;
-
-fn bytes_of(reader: impl Read, len: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    reader.take(len).read_to_end(&mut bytes)?;
-    Ok(bytes)
-}
 
 /// Returns false if a shard has no sound record, and does not begin like one: a length that fits is probably
 /// the length of a damaged record.
@@ -403,19 +386,19 @@ fn may_have_records(file: &dyn Source, first: &[u8], options: &IndexOptions) -> 
 /// Adds the path to an error. If the first record is damaged, also adds the kind of file that the shard seems
 /// to be.
 #[cold]
-fn explain(e: Error, shard: NamedShard<'_>, options: &IndexOptions) -> Error {
-    let e = e.in_file(shard.path);
-    if shard.compression.and_then(Compression::format).is_some() {
-        return e;
-    }
-    let Ok(opened) = options.storage.open(shard.path) else { return e };
+fn explain(e: Error, shard: &Path, options: &IndexOptions) -> Error {
+    let e = e.in_file(shard);
+    let Ok(opened) = options.storage.open(shard) else { return e };
     let file = opened.source();
     let bytes = || ReadRange { file, at: 0, end: file.len() };
     let Ok(first) = sniff::first_bytes(bytes()) else { return e };
     let compression = sniff::compression(&first);
     match compression.format() {
         None => {
-            let Ok(first) = bytes_of(bytes(), EXPLAINED) else { return e };
+            let mut first = Vec::new();
+            if bytes().take(EXPLAINED).read_to_end(&mut first).is_err() {
+                return e;
+            }
             let e = sniff::explain(e, &first);
             let is_no_record = sniff::is_unexplained(&e)
                 && (options.damage == Damage::Skip || !may_have_records(file, &first, options));
@@ -439,9 +422,8 @@ pub(crate) fn sidecar_for_written(
     options: &IndexOptions,
 ) -> Result<Index> {
     let mut sidecar = from_offsets(path, compression, offsets, end).map_err(|e| e.in_file(path))?;
-    let target = named(&target_dir(path, options), path);
-    write(&target, options, |mut w| sidecar.write_to(&mut w)).map_err(|e| e.in_file(&target))?;
-    sidecar.file = Some(target.into());
+    let file = save_required(path, TFRI, None, false, options, |mut w| sidecar.write_to(&mut w))?;
+    sidecar.file = Some(file.into());
     Ok(sidecar.into())
 }
 

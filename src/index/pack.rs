@@ -1,58 +1,27 @@
 //! Packs: all sidecars of a dataset in one file, so that ten thousand shards open with one read.
 
 use super::file::SidecarFile;
-use super::layout::{self, ALIGN, ENTRY_LEN, HEADER_LEN, IndexHeader, MAX_PREFIX, PackHeader, TORN, refused};
+use super::layout::{self, ALIGN, ENTRY_LEN, HEADER_LEN, MAX_PREFIX, PackHeader, TORN, refused};
 use super::left_out::long_blocks;
 use super::lookup::Index;
 use super::open::{Indexes, open_all, torn_tail};
 use super::options::IndexOptions;
-use super::packed::{PackBytes, PackEntry, PackFile, check_name};
+use super::packed::{Pack, PackBytes, PackEntry, check_name};
 use super::progress::Work;
 use super::sidecar::{self, Sidecar};
 use super::store::{self, HIDDEN_DIR, NO_CHECKPOINTS, Save};
 use crate::error::{Error, ErrorKind, IndexError, OptionsError, Result};
-use crate::io::{Compression, Source, folder, join, url_of};
+use crate::io::{AtomicFile, Compression, Source, folder, join, url_of};
 use crate::warning::Warning;
 use std::fmt;
 use std::io::{self, Write};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-/// The indexes of a dataset, read from one `.tfrp` file.
-///
-/// Opening reads the header, the shard table and the names, but no metadata of shards. Record numbers are
-/// fixed from then on. So a shard that is missing or has changed at its first access is an error, and its
-/// index is never rebuilt.
-pub(crate) struct Pack {
-    file: PackFile,
-    options: IndexOptions,
-}
-
 impl Pack {
-    /// Opens a pack. `options` determine whether it may be mapped, and which of its indexes are suitable.
-    ///
-    /// # Errors
-    /// [`IndexError::Refused`]; I/O errors.
-    pub(crate) fn open(path: impl AsRef<Path>, options: &IndexOptions) -> Result<Pack> {
-        Ok(Pack { file: PackFile::open(path.as_ref(), options)?, options: options.clone() })
-    }
-
-    /// Returns the number of shards.
-    pub(crate) fn len(&self) -> usize {
-        self.file.len()
-    }
-
-    /// Returns the header of the embedded sidecar of shard `s`. Accesses no shard.
-    ///
-    /// # Errors
-    /// [`ErrorKind::OutOfRange`](crate::ErrorKind::OutOfRange); [`IndexError::Refused`]; I/O errors.
-    pub(crate) fn header(&self, s: usize) -> Result<IndexHeader> {
-        self.file.header(s)
-    }
-
     /// Returns the path and the number of records of each shard, in the order of the dataset.
     pub(crate) fn shards(&self) -> impl ExactSizeIterator<Item = (PathBuf, u64)> + '_ {
-        self.file.entries.iter().map(|e| (self.file.shard(e), e.n_records))
+        self.entries.iter().map(|e| (self.shard(e), e.n_records))
     }
 
     /// Returns the compression of shard `s`, and the number of bytes of its record stream if it is
@@ -62,7 +31,7 @@ impl Pack {
         // A sidecar with checkpoints is longer than the one of a plain shard with narrow offsets. Nearly all
         // sidecars have that length, so opening a large pack reads few of them.
         let plain = |entry: &PackEntry| sidecar::plain_len(entry.n_records) == Some(entry.len);
-        if self.file.entries.get(s).is_none_or(plain) {
+        if self.entries.get(s).is_none_or(plain) {
             return (Compression::None, 0);
         }
         self.header(s).map_or((Compression::None, 0), |header| (header.compression(), header.stream_end))
@@ -75,17 +44,14 @@ impl Pack {
         if self.stream(s).0 == Compression::None {
             return None;
         }
-        let entry = self.file.entries.get(s)?;
-        match &self.file.source {
+        let entry = self.entries.get(s)?;
+        match &self.source {
             PackBytes::File(file) => {
-                let prefix = self.file.source.read(entry.offset, entry.len.min(MAX_PREFIX as u64)).ok()?;
+                let prefix = self.source.read(entry.offset, entry.len.min(MAX_PREFIX as u64)).ok()?;
                 let from = SidecarFile::Pack { file: Arc::clone(file), at: entry.offset };
                 Sidecar::longest_segment_in(&prefix, entry.len, &from)
             }
-            source => {
-                let bytes = source.part(entry.offset, entry.len).ok()?;
-                Sidecar::from_bytes(bytes, entry.len).ok()?.longest_segment()
-            }
+            source => Sidecar::from_bytes(source.part(entry.offset, entry.len).ok()?).ok()?.longest_segment(),
         }
     }
 
@@ -96,17 +62,19 @@ impl Pack {
     /// [`ErrorKind::OutOfRange`]; [`IndexError::Refused`] for the embedded sidecar; [`IndexError::StalePack`]
     /// if the shard has changed; I/O errors.
     pub(crate) fn index(&self, s: usize, compression: Compression, file: &dyn Source) -> Result<Index> {
-        let entry = self.file.entry(s)?;
-        let sidecar = self.file.embedded(entry).map_err(|e| e.in_file(&self.file.path))?;
-        let path = self.file.shard(entry);
-        if let Some(why) = store::mismatch(&sidecar.header, Some(compression), &self.options) {
+        let entry = self.entry(s)?;
+        let sidecar = self.embedded(entry).map_err(|e| e.in_file(&self.path))?;
+        let path = self.shard(entry);
+        let is_other = sidecar.header.compression() != compression;
+        let other = is_other.then_some("the index belongs to a shard with another compression");
+        if let Some(why) = other.or_else(|| store::mismatch(&sidecar.header, &self.options)) {
             return Err(self.explain(IndexError::Stale { reason: why.into() }.into()).in_file(&path));
         }
         if sidecar.header.has(TORN) && !self.options.allows_torn() {
             return Err(torn_tail(&sidecar, &path, &self.options)?);
         }
         if !sidecar.allows_access() {
-            return Err(refused(NO_CHECKPOINTS.into()).in_file(&self.file.path));
+            return Err(refused(NO_CHECKPOINTS.into()).in_file(&self.path));
         }
         let index = Index::from(sidecar);
         index.check_file(file, false).map_err(|e| self.explain(e).in_file(&path))?;
@@ -119,19 +87,14 @@ impl Pack {
             ErrorKind::Index(IndexError::Stale { reason }) => reason.clone(),
             _ => return e,
         };
-        IndexError::StalePack { pack: self.file.path.as_path().into(), reason }.into()
+        IndexError::StalePack { pack: self.path.as_path().into(), reason }.into()
     }
 }
 
 impl fmt::Debug for Pack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "Pack({}, {} shards, {} records)",
-            self.file.path.display(),
-            self.len(),
-            self.file.header.n_records
-        )
+        let records = self.header.n_records;
+        write!(f, "Pack({}, {} shards, {records} records)", self.path.display(), self.len())
     }
 }
 
@@ -152,7 +115,7 @@ pub fn write_pack(name: &str, paths: &[PathBuf], options: &IndexOptions) -> Resu
     let options = &options.budgeted();
     let paths = options.storage.names(paths)?;
     let (base, names) = common_folder(&paths)?;
-    let shards: Vec<_> = paths.iter().map(|path| store::NamedShard { path, compression: None }).collect();
+    let shards: Vec<_> = paths.iter().map(PathBuf::as_path).collect();
     let work = Work::new(options.progress.as_ref());
     // A scan of objects may take long, and the pack may not be written.
     let (options, save) = if paths.iter().any(|path| url_of(path).is_some()) {
@@ -170,7 +133,8 @@ pub fn write_pack(name: &str, paths: &[PathBuf], options: &IndexOptions) -> Resu
         return Err(Error::from(IndexError::Stale { reason }).in_file(path));
     }
     let target = join(&join(&base, HIDDEN_DIR), format!("{name}.tfrp"));
-    let written = store::write(&target, options, |w| write(w, &names, &opened.indexes));
+    let bytes = |w: &mut dyn Write| write(w, &names, &opened.indexes);
+    let written = store::write(&target, options, bytes, AtomicFile::commit);
     written.map_err(|e| e.in_file(&target))?;
     Ok((target, opened))
 }

@@ -20,8 +20,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-/// The indexes of shards, read from one `.tfrp` file.
-pub(super) struct PackFile {
+/// The indexes of a dataset, read from one `.tfrp` file.
+///
+/// Opening reads the header, the shard table and the names, but no metadata of shards. Record numbers are
+/// fixed from then on. So a shard that is missing or has changed at its first access is an error, and its
+/// index is never rebuilt.
+pub(crate) struct Pack {
     pub(super) path: PathBuf,
     base: PathBuf,
     pub(super) header: PackHeader,
@@ -31,6 +35,7 @@ pub(super) struct PackFile {
     pub(super) source: PackBytes,
     /// Time at which the pack was last written, if it is known.
     saved_ns: Option<i64>,
+    pub(super) options: IndexOptions,
 }
 
 pub(super) struct PackEntry {
@@ -45,92 +50,55 @@ pub(super) enum PackBytes {
     File(Arc<File>),
 }
 
-impl PackFile {
-    /// Opens a pack. `options` determine whether it may be mapped.
+impl Pack {
+    /// Opens a pack. `options` determine whether it may be mapped, and which of its indexes are suitable.
     ///
     /// # Errors
     /// [`IndexError::Refused`](crate::error::IndexError::Refused); I/O errors.
-    pub(super) fn open(path: &Path, options: &IndexOptions) -> Result<PackFile> {
-        let open = || -> Result<PackFile> {
+    pub(crate) fn open(path: &Path, options: &IndexOptions) -> Result<Pack> {
+        let open = || -> Result<Pack> {
             if url_of(path).is_some() {
-                let in_store =
-                    options.storage.small(path, LARGEST, |bytes| PackFile::verified(path, bytes))?;
+                let verified = |bytes| Pack::verified(path, bytes, options);
+                let in_store = options.storage.small(path, LARGEST, verified)?;
                 return in_store.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
             }
             let (source, stamp) = PackBytes::open(path, options)?;
-            let pack = PackFile::decode(path, source, stamp.size).map_err(refused)??;
-            Ok(PackFile { saved_ns: stamp.modified_ns, ..pack })
+            let pack = Pack::decode(path, source, stamp.size, options)?;
+            Ok(Pack { saved_ns: stamp.modified_ns, ..pack })
         };
         open().map_err(|e| e.in_file(path))
     }
 
     /// Decodes the bytes of a pack, and verifies all checksums.
-    fn verified(path: &Path, bytes: Region) -> Result<PackFile> {
+    fn verified(path: &Path, bytes: Region, options: &IndexOptions) -> Result<Pack> {
         let len = bytes.len() as u64;
-        let pack = PackFile::decode(path, PackBytes::Bytes(bytes), len).map_err(refused)??;
+        let pack = Pack::decode(path, PackBytes::Bytes(bytes), len, options)?;
         for entry in &pack.entries {
             pack.embedded(entry)?.verify()?;
         }
         Ok(pack)
     }
 
-    /// Decodes the header and the tables of a pack. The outer error is a refusal, the inner one an I/O error.
-    fn decode(path: &Path, source: PackBytes, file_len: u64) -> Result<Result<PackFile>, Refusal> {
-        let head = match source.read(0, file_len.min(HEADER_LEN as u64)) {
-            Ok(head) => head,
-            Err(e) => return Ok(Err(e)),
-        };
-        let (header, tables_len) = layout::decode_pack(&head, file_len)?;
-        let tables = match source.read(HEADER_LEN as u64, tables_len) {
-            Ok(tables) => tables,
-            Err(e) => return Ok(Err(e)),
-        };
-        layout::check_pack_tables(&head, &tables)?;
-        let (table, names) = usize::try_from(header.shard_count)
-            .ok()
-            .and_then(|shards| tables.split_at_checked(shards.checked_mul(ENTRY_LEN)?))
-            .ok_or("the shard table is truncated")?;
-        let table = table.as_chunks::<ENTRY_LEN>().0;
-        let mut entries = Vec::with_capacity(table.len());
-        #[expect(clippy::arithmetic_side_effects, reason = "`decode_pack` found the tables in the file")]
-        let mut end = HEADER_LEN as u64 + tables_len;
-        let mut name_start = 0;
-        let mut n_records = 0u64;
-        for (s, entry) in table.iter().enumerate() {
-            let offset = u64_at(entry, 0);
-            let len = u64_at(entry, 8);
-            let n = u64_at(entry, 16);
-            let name_end = usize::try_from(u64_at(entry, 24)).unwrap_or(usize::MAX);
-            let name = names.get(name_start..name_end).ok_or_else(|| format!("name {s} is out of bounds"))?;
-            name_start = name_end;
-            if layout::align(end) != Some(offset) {
-                return Err(format!("sidecar {s} has a wrong offset, {offset}"));
-            }
-            end = offset.checked_add(len).ok_or("a sidecar's end overflows")?;
-            n_records = n_records.checked_add(n).ok_or("the number of records overflows")?;
-            check_name(name).map_err(|why| format!("name {s}, \"{}\": {why}", name.escape_ascii()))?;
-            let path = path_from_bytes(name).ok_or_else(|| format!("name {s} is not UTF-8"))?;
-            entries.push(PackEntry { offset, len, n_records: n, path });
-        }
-        if name_start != names.len() {
-            return Err("the shard table does not cover all names".into());
-        }
-        if end != file_len {
-            return Err(format!("expected the last sidecar to end at byte {file_len}, found byte {end}"));
-        }
-        if n_records != header.n_records {
-            return Err(format!(
-                "the shards have {n_records} records, the header declares {}",
-                header.n_records
-            ));
-        }
-        let base = base_folder(path);
-        let by_path = OnceLock::new();
-        Ok(Ok(PackFile { path: path.into(), base, header, entries, by_path, source, saved_ns: None }))
+    /// Decodes the header and the tables of a pack.
+    fn decode(path: &Path, source: PackBytes, file_len: u64, options: &IndexOptions) -> Result<Pack> {
+        let head = source.read(0, file_len.min(HEADER_LEN as u64))?;
+        let (header, tables_len) = layout::decode_pack(&head, file_len).map_err(refused)?;
+        let tables = source.read(HEADER_LEN as u64, tables_len)?;
+        layout::check_pack_tables(&head, &tables).map_err(refused)?;
+        Ok(Pack {
+            path: path.into(),
+            base: base_folder(path),
+            header,
+            entries: decode_entries(&header, &tables, file_len).map_err(refused)?,
+            by_path: OnceLock::new(),
+            source,
+            saved_ns: None,
+            options: options.clone(),
+        })
     }
 
     /// Returns the number of shards.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
 
@@ -142,7 +110,7 @@ impl PackFile {
     /// Returns the sidecar of the shard at `path`. `None` if the pack does not have it.
     ///
     /// # Errors
-    /// Errors of [`embedded`](PackFile::embedded).
+    /// Errors of [`embedded`](Pack::embedded).
     pub(super) fn sidecar_of(&self, path: &Path) -> Result<Option<Sidecar>> {
         let Ok(name) = path.strip_prefix(&self.base) else { return Ok(None) };
         let path_of = |s: &usize| self.entries.get(*s).map(|entry| entry.path.as_os_str());
@@ -160,7 +128,7 @@ impl PackFile {
     ///
     /// # Errors
     /// [`ErrorKind::OutOfRange`]; [`IndexError::Refused`](crate::error::IndexError::Refused); I/O errors.
-    pub(super) fn header(&self, s: usize) -> Result<IndexHeader> {
+    pub(crate) fn header(&self, s: usize) -> Result<IndexHeader> {
         let entry = self.entry(s)?;
         let prefix = self.source.part(entry.offset, entry.len.min(MAX_PREFIX as u64));
         let header = prefix.and_then(|prefix| Ok(decode(&prefix, entry.len).map_err(refused)?.0));
@@ -183,9 +151,7 @@ impl PackFile {
                 let from = SidecarFile::Pack { file: Arc::clone(file), at: entry.offset };
                 Sidecar::lazy(&prefix, entry.len, from).map_err(refused)?
             }
-            source => {
-                Sidecar::from_bytes(source.part(entry.offset, entry.len)?, entry.len).map_err(refused)?
-            }
+            source => Sidecar::from_bytes(source.part(entry.offset, entry.len)?).map_err(refused)?,
         };
         sidecar.file = Some(self.path.clone().into());
         sidecar.saved_ns = self.saved_ns;
@@ -239,6 +205,47 @@ impl PackBytes {
             }
         }
     }
+}
+
+/// Decodes the shard table and the names of a pack.
+fn decode_entries(header: &PackHeader, tables: &[u8], file_len: u64) -> Result<Vec<PackEntry>, Refusal> {
+    let (table, names) = usize::try_from(header.shard_count)
+        .ok()
+        .and_then(|shards| tables.split_at_checked(shards.checked_mul(ENTRY_LEN)?))
+        .ok_or("the shard table is truncated")?;
+    let table = table.as_chunks::<ENTRY_LEN>().0;
+    let mut entries = Vec::with_capacity(table.len());
+    #[expect(clippy::arithmetic_side_effects, reason = "`decode_pack` found the tables in the file")]
+    let mut end = (HEADER_LEN + tables.len()) as u64;
+    let mut name_start = 0;
+    let mut n_records = 0u64;
+    for (s, entry) in table.iter().enumerate() {
+        let offset = u64_at(entry, 0);
+        let len = u64_at(entry, 8);
+        let n = u64_at(entry, 16);
+        let name_end = usize::try_from(u64_at(entry, 24)).unwrap_or(usize::MAX);
+        let name = names.get(name_start..name_end).ok_or_else(|| format!("name {s} is out of bounds"))?;
+        name_start = name_end;
+        if layout::align(end) != Some(offset) {
+            return Err(format!("sidecar {s} has a wrong offset, {offset}"));
+        }
+        end = offset.checked_add(len).ok_or("a sidecar's end overflows")?;
+        n_records = n_records.checked_add(n).ok_or("the number of records overflows")?;
+        check_name(name).map_err(|why| format!("name {s}, \"{}\": {why}", name.escape_ascii()))?;
+        let path = path_from_bytes(name).ok_or_else(|| format!("name {s} is not UTF-8"))?;
+        entries.push(PackEntry { offset, len, n_records: n, path });
+    }
+    if name_start != names.len() {
+        return Err("the shard table does not cover all names".into());
+    }
+    if end != file_len {
+        return Err(format!("expected the last sidecar to end at byte {file_len}, found byte {end}"));
+    }
+    let declared = header.n_records;
+    if n_records != declared {
+        return Err(format!("the shards have {n_records} records, the header declares {declared}"));
+    }
+    Ok(entries)
 }
 
 /// Checks that a name is a relative path that stays inside the base folder.

@@ -20,6 +20,12 @@ pub(super) struct LossyScan {
     pub(super) losses: Losses,
 }
 
+impl From<ScanOutcome> for LossyScan {
+    fn from(outcome: ScanOutcome) -> LossyScan {
+        LossyScan { outcome, lengths: None, losses: Losses::default() }
+    }
+}
+
 /// Scans the first `size` bytes of a plain file. All payloads are verified. `old` has the records before the
 /// start.
 ///

@@ -41,16 +41,10 @@ pub(crate) struct ScanOutcome {
 }
 
 /// The start of a scan: the beginning of the shard, or the end of the records that are already indexed.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct ScanStart {
     pub(crate) offsets: TableBuilder,
     pub(crate) at: u64,
-}
-
-impl Default for ScanStart {
-    fn default() -> ScanStart {
-        ScanStart { offsets: TableBuilder::offsets(), at: 0 }
-    }
 }
 
 /// The fast loop over the whole records at the start of a slice, which begins at byte `offset` of the stream.
@@ -276,38 +270,12 @@ impl ScanBytes for SliceBytes<'_> {
     }
 }
 
-/// Scans the first `size` bytes of a file by positional reads.
+/// Scans the first `size` bytes of a file by positional reads, and verifies these checksums.
 ///
-/// While records are small, the scan reads all bytes, one buffer at a time. While they are large, it reads
-/// only the twelve bytes of each header. If payloads are verified, it always reads all bytes.
-pub(crate) fn scan_file(
-    file: &(impl Source + ?Sized),
-    size: u64,
-    start: ScanStart,
-    payloads: bool,
-    work: &Work,
-) -> Result<ScanOutcome> {
-    scan_sparsely(file, size, start, payloads, SPARSE, work)
-}
-
-/// Scans like [`scan_file`]. Records are large from a mean length of `sparse` bytes.
-pub(super) fn scan_sparsely(
-    file: &(impl Source + ?Sized),
-    size: u64,
-    start: ScanStart,
-    payloads: bool,
-    sparse: u64,
-    work: &Work,
-) -> Result<ScanOutcome> {
-    if payloads {
-        let reader = ReadRange { file, at: start.at, end: size };
-        return scan_stream(reader, start, true, work);
-    }
-    scan_lengths(file, size, start, Verify::Header, sparse, work)
-}
-
-/// Scans like [`scan_sparsely`], without the payloads, and verifies these checksums.
-pub(super) fn scan_lengths(
+/// While records are small, the scan reads all bytes, one buffer at a time. While they are large, from a mean
+/// length of `sparse` bytes, it reads only the twelve bytes of each header. If payloads are verified, it
+/// always reads all bytes.
+pub(super) fn scan_file(
     file: &(impl Source + ?Sized),
     size: u64,
     start: ScanStart,
@@ -316,6 +284,9 @@ pub(super) fn scan_lengths(
     work: &Work,
 ) -> Result<ScanOutcome> {
     let pos = start.at;
+    if verify == Verify::Payload {
+        return scan_stream(ReadRange { file, at: pos, end: size }, start, verify, true, work);
+    }
     let windows = FileWindows {
         file,
         size,
@@ -460,25 +431,18 @@ impl<R: Source + ?Sized> Read for FileReader<'_, R> {
     }
 }
 
-/// Scans a record stream to its end. The current position of `stream` must be `start.at`.
-pub(crate) fn scan_stream(
-    stream: impl Read,
-    start: ScanStart,
-    payloads: bool,
-    work: &Work,
-) -> Result<ScanOutcome> {
-    scan(BufferedBytes::new(stream, true, work), start, verified(payloads))
-}
-
-/// Scans a record stream like [`scan_stream`]. Its bytes are not counted: the reader of the compressed file
-/// reports progress.
-pub(crate) fn scan_inflated(
+/// Scans a record stream to its end, and verifies these checksums. The current position of `stream` must be
+/// `start.at`. Its bytes are not counted if the reader of a compressed file reports progress.
+pub(super) fn scan_stream(
     stream: impl Read,
     start: ScanStart,
     verify: Verify,
+    counts: bool,
     work: &Work,
 ) -> Result<ScanOutcome> {
-    scan(BufferedBytes::new(stream, false, work), start, verify)
+    let buf = vec![0; BUFFER];
+    let bytes = BufferedBytes { inner: stream, buf, start: 0, end: 0, work, unreported: 0, counts };
+    scan(bytes, start, verify)
 }
 
 /// A reader with a buffer.
@@ -494,11 +458,7 @@ struct BufferedBytes<'a, R> {
     counts: bool,
 }
 
-impl<'a, R: Read> BufferedBytes<'a, R> {
-    fn new(inner: R, counts: bool, work: &'a Work) -> BufferedBytes<'a, R> {
-        BufferedBytes { inner, buf: vec![0; BUFFER], start: 0, end: 0, work, unreported: 0, counts }
-    }
-
+impl<R: Read> BufferedBytes<'_, R> {
     fn report(&mut self) -> Result<()> {
         let bytes = std::mem::take(&mut self.unreported);
         self.work.report(if self.counts { bytes as u64 } else { 0 })
@@ -605,8 +565,10 @@ mod tests {
         };
         let work = &Work::new(None);
         let slice = values(scan_slice(bytes, ScanStart::default(), payloads, work));
-        let file = values(scan_file(bytes, bytes.len() as u64, ScanStart::default(), payloads, work));
-        let stream = values(scan_stream(ShortReads(bytes), ScanStart::default(), payloads, work));
+        let verify = verified(payloads);
+        let len = bytes.len() as u64;
+        let file = values(scan_file(bytes, len, ScanStart::default(), verify, SPARSE, work));
+        let stream = values(scan_stream(ShortReads(bytes), ScanStart::default(), verify, true, work));
         assert_eq!(slice, file);
         assert_eq!(slice, stream);
         assert_eq!(slice, by_parser(bytes, payloads));
@@ -711,8 +673,8 @@ mod tests {
         };
         let count = Work::new(Some(&count));
         scan_slice(&file, ScanStart::default(), true, &count).unwrap();
-        scan_file(file.as_slice(), end, ScanStart::default(), false, &count).unwrap();
-        scan_stream(file.as_slice(), ScanStart::default(), false, &count).unwrap();
+        scan_file(file.as_slice(), end, ScanStart::default(), Verify::Header, SPARSE, &count).unwrap();
+        scan_stream(file.as_slice(), ScanStart::default(), Verify::Header, true, &count).unwrap();
         assert_eq!(seen.load(Relaxed), 3 * end);
     }
 

@@ -6,7 +6,7 @@
 use super::checkpoints::{CheckpointError, CheckpointTable};
 use super::file::{SidecarFile, read_section, slice};
 use super::layout::{
-    self, GAPS, IndexHeader, Refusal, Section, TFRI, TORN, decode_file, encode_file, refused, unknown,
+    self, GAPS, IndexHeader, Refusal, Section, TFRI, decode_file, encode_file, known, refused,
 };
 use super::losses::{LossTable, Losses};
 use super::table::{self, BLOCK, BLOCK_ENTRY, BadBlock, Table, TableEnds};
@@ -68,49 +68,20 @@ pub(super) struct LazyTables {
 
 impl Sidecar {
     /// Returns a sidecar that this process built.
-    pub(crate) fn new(
-        header: IndexHeader,
-        offsets: Table,
-        lengths: Option<Table>,
-        torn: Option<Torn>,
-    ) -> Sidecar {
-        let tables = OnceLock::from(SidecarTables { offsets, lengths, checkpoints: None, losses: None });
-        Sidecar { tables, torn, ..Sidecar::without_tables(header) }
-    }
-
-    /// Adds the checkpoints of a compressed shard to a sidecar that this process built.
-    pub(super) fn with_checkpoints(mut self, checkpoints: CheckpointTable) -> Sidecar {
-        if let Some(tables) = self.tables.get_mut() {
-            tables.checkpoints = Some(checkpoints);
-        }
-        self
-    }
-
-    /// Adds what is left out of a compressed shard, if anything is, to a sidecar that this process built.
-    pub(super) fn with_losses(mut self, losses: &Losses) -> Sidecar {
-        if self.needs_losses()
-            && let Some(tables) = self.tables.get_mut()
-        {
-            tables.losses = Some(losses.encode());
-        }
-        self
-    }
-
-    /// Returns true if the index of this shard must tell what is left out in a section of its own.
-    fn needs_losses(&self) -> bool {
-        let header = &self.header;
-        header.compression() != Compression::None && (header.has(TORN) || header.has(GAPS))
+    pub(super) fn new(header: IndexHeader, tables: SidecarTables, torn: Option<Torn>) -> Sidecar {
+        Sidecar { tables: OnceLock::from(tables), torn, ..Sidecar::without_tables(header) }
     }
 
     /// Returns true if the index tells what it leaves out.
     pub(super) fn tells_losses(&self) -> bool {
         let in_file = || self.source.as_ref().is_some_and(|source| source.sections.losses.is_some());
-        !self.needs_losses() || self.tables.get().map_or_else(in_file, |tables| tables.losses.is_some())
+        !self.header.needs_losses()
+            || self.tables.get().map_or_else(in_file, |tables| tables.losses.is_some())
     }
 
     /// Returns what is left out of a compressed shard besides the gaps between its records.
     pub(super) fn losses(&self) -> Result<Losses> {
-        if !self.needs_losses() {
+        if !self.header.needs_losses() {
             return Ok(Losses::default());
         }
         let missing = BadBlock { block: 0, reason: "the section of losses is missing" };
@@ -179,13 +150,14 @@ impl Sidecar {
         }
     }
 
-    /// Reads a sidecar that is in memory. Its header must give the length `len`.
-    pub(crate) fn from_bytes(bytes: Region, len: u64) -> Result<Sidecar, Refusal> {
+    /// Reads a sidecar that is in memory.
+    pub(crate) fn from_bytes(bytes: Region) -> Result<Sidecar, Refusal> {
         bytes.will_need(0..layout::MAX_PREFIX);
         bytes.populate(0..layout::MAX_PREFIX).map_err(|e| e.to_string())?;
-        let (header, sections) = decode(&bytes, len)?;
-        let tables = SidecarTables::open(&header, &sections, |s| slice(&bytes, s))
-            .ok_or("the sections are truncated")?;
+        let (header, sections) = decode(&bytes, bytes.len() as u64)?;
+        let truncated = || Refusal::from(TRUNCATED);
+        let section = |s: &Section| slice(&bytes, s).ok_or_else(truncated);
+        let tables = SidecarTables::open(&header, &sections, section, truncated)?;
         Ok(Sidecar { tables: OnceLock::from(tables), ..Sidecar::without_tables(header) })
     }
 
@@ -247,16 +219,12 @@ impl Sidecar {
 
     /// Encodes the header and the section table. Also returns the sections with their offsets.
     fn encode_head(&self, tables: &SidecarTables) -> (Vec<u8>, Vec<Section>) {
-        let mut sections = vec![(OFFSETS, tables.offsets.param(), tables.offsets.section_len())];
-        if let Some(lengths) = &tables.lengths {
-            sections.push((LENGTHS, lengths.param(), lengths.section_len()));
-        }
-        if let Some(checkpoints) = &tables.checkpoints {
-            sections.push((CHECKPOINTS, 0, checkpoints.section_len()));
-        }
-        if let Some(losses) = &tables.losses {
-            sections.push((LOSSES, 0, losses.bytes().len() as u64));
-        }
+        let SidecarTables { offsets, lengths, checkpoints, losses } = tables;
+        let offsets = Some((OFFSETS, offsets.param(), offsets.section_len()));
+        let lengths = lengths.as_ref().map(|table| (LENGTHS, table.param(), table.section_len()));
+        let checkpoints = checkpoints.as_ref().map(|table| (CHECKPOINTS, 0, table.section_len()));
+        let losses = losses.as_ref().map(|table| (LOSSES, 0, table.bytes().len() as u64));
+        let sections: Vec<_> = [offsets, lengths, checkpoints, losses].into_iter().flatten().collect();
         encode(&self.header, &sections)
     }
 
@@ -277,15 +245,9 @@ impl Sidecar {
         let mut at = prefix.len() as u64;
         for section in placed {
             w.write_all(&[0; layout::ALIGN as usize][..(section.offset - at) as usize])?;
-            let table = match section.kind {
-                OFFSETS => Some(&tables.offsets),
-                LENGTHS => tables.lengths.as_ref(),
-                _ => None,
-            };
-            for part in table.into_iter().flat_map(Table::parts) {
-                w.write_all(part)?;
-            }
             match section.kind {
+                OFFSETS => tables.offsets.write_to(w)?,
+                LENGTHS => tables.lengths.as_ref().map_or(Ok(()), |table| table.write_to(w))?,
                 CHECKPOINTS => tables.checkpoints.as_ref().map_or(Ok(()), |table| table.write_to(w))?,
                 LOSSES => tables.losses.as_ref().map_or(Ok(()), |table| w.write_all(table.bytes()))?,
                 _ => {}
@@ -312,52 +274,51 @@ impl Sidecar {
     }
 }
 
+/// The reason of a section that is too short for what its header states.
+const TRUNCATED: &str = "the sections are truncated";
+
 impl SidecarTables {
-    fn open(
+    /// Opens the tables in the sections that `bytes` returns. `truncated` makes the error of one that is too
+    /// short.
+    fn open<E>(
         header: &IndexHeader,
         sections: &SidecarSections,
-        bytes: impl Fn(&Section) -> Option<Region>,
-    ) -> Option<SidecarTables> {
+        bytes: impl Fn(&Section) -> Result<Region, E>,
+        truncated: impl Fn() -> E,
+    ) -> Result<SidecarTables, E> {
+        let table = |s: &Section, m: u64, ends: TableEnds| -> Result<Table, E> {
+            Table::open(&bytes(s)?, m, s.param, ends).ok_or_else(&truncated)
+        };
         let first = (!header.has(GAPS)).then_some(0);
         let ends = TableEnds { first, last: Some(header.stream_end) };
-        let s = &sections.offsets;
-        let offsets = Table::open(&bytes(s)?, header.n_records.checked_add(1)?, s.param, ends)?;
-        let lengths = match &sections.lengths {
-            Some(s) => Some(Table::open(&bytes(s)?, header.n_records, s.param, TableEnds::default())?),
-            None => None,
-        };
+        let m = header.n_records.checked_add(1).ok_or_else(&truncated)?;
+        let offsets = table(&sections.offsets, m, ends)?;
+        let lengths = sections.lengths.as_ref();
+        let lengths = lengths.map(|s| table(s, header.n_records, TableEnds::default())).transpose()?;
         let checkpoints = match &sections.checkpoints {
-            Some(s) => Some(CheckpointTable::open(bytes(s)?)?),
+            Some(s) => Some(CheckpointTable::open(bytes(s)?).ok_or_else(&truncated)?),
             None => None,
         };
         let losses = match &sections.losses {
-            Some(s) => Some(LossTable::open(bytes(s)?)?),
+            Some(s) => Some(LossTable::open(bytes(s)?).ok_or_else(&truncated)?),
             None => None,
         };
-        Some(SidecarTables { offsets, lengths, checkpoints, losses })
+        Ok(SidecarTables { offsets, lengths, checkpoints, losses })
     }
 
     /// Reads the tables of a sidecar. The windows of checkpoints are read later.
     fn read(header: &IndexHeader, sections: &SidecarSections, from: &SidecarFile) -> Result<SidecarTables> {
-        let truncated = || refused("the sections are truncated".into());
-        let (offsets, lengths, losses, checkpoints) = from.read(|file, at| {
-            let section = |s: &Section| read_section(file, at, s);
+        let truncated = || refused(TRUNCATED.into());
+        from.read(|file, at| {
             let checkpoints = match &sections.checkpoints {
                 Some(s) => Some(CheckpointTable::read(file, at, s, from)?.ok_or_else(truncated)?),
                 None => None,
             };
-            let lengths = sections.lengths.as_ref().map(section).transpose()?;
-            let losses = sections.losses.as_ref().map(section).transpose()?;
-            Ok((section(&sections.offsets)?, lengths, losses, checkpoints))
-        })?;
-        let pick = |s: &Section| match s.kind {
-            OFFSETS => Some(offsets.clone()),
-            LENGTHS => lengths.clone(),
-            _ => losses.clone(),
-        };
-        let in_memory = SidecarSections { checkpoints: None, ..*sections };
-        let tables = SidecarTables::open(header, &in_memory, pick).ok_or_else(truncated)?;
-        Ok(SidecarTables { checkpoints, ..tables })
+            let in_memory = SidecarSections { checkpoints: None, ..*sections };
+            let section = |s: &Section| read_section(file, at, s);
+            let tables = SidecarTables::open(header, &in_memory, section, truncated)?;
+            Ok(SidecarTables { checkpoints, ..tables })
+        })
     }
 
     /// Makes mapped tables resident; see [`Region::populate`].
@@ -433,19 +394,7 @@ pub(crate) fn encode(header: &IndexHeader, sections: &[(u32, u16, u64)]) -> (Vec
 /// file, or [`MAX_PREFIX`] bytes. Reads nothing else, so the cost does not depend on the number of records.
 pub(crate) fn decode(prefix: &[u8], file_len: u64) -> Result<(IndexHeader, SidecarSections), Refusal> {
     let (header, all) = decode_file(prefix, file_len, &TFRI)?;
-    let mut offsets = None;
-    let mut lengths = None;
-    let mut checkpoints = None;
-    let mut losses = None;
-    for section in all {
-        match section.kind {
-            OFFSETS => offsets = Some(section),
-            LENGTHS => lengths = Some(section),
-            CHECKPOINTS => checkpoints = Some(section),
-            LOSSES => losses = Some(section),
-            _ => unknown(&section)?,
-        }
-    }
+    let [offsets, lengths, checkpoints, losses] = known(&all, [OFFSETS, LENGTHS, CHECKPOINTS, LOSSES])?;
     let offsets = offsets.ok_or("the section of offsets is missing")?;
     if lengths.is_some() != header.has(GAPS) {
         return Err("the section of lengths contradicts the gaps flag".into());
@@ -465,7 +414,7 @@ pub(crate) fn decode(prefix: &[u8], file_len: u64) -> Result<(IndexHeader, Sidec
         }
     }
     if let Some(losses) = &losses {
-        if header.compression() == Compression::None || !(header.has(TORN) || header.has(GAPS)) {
+        if !header.needs_losses() {
             return Err("a shard without losses, or an uncompressed one, has a section of losses".into());
         }
         if !LossTable::has_valid_len(losses.len) {

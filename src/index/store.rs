@@ -24,23 +24,10 @@ pub(super) const TFRP: &str = ".tfrp";
 
 pub(super) const NO_CHECKPOINTS: &str = "the index of a compressed shard has no checkpoints";
 
-/// A shard: the path as the caller gave it, and the compression.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct NamedShard<'a> {
-    pub(crate) path: &'a Path,
-    /// `None`: taken from the index, or detected from the first bytes.
-    pub(crate) compression: Option<Compression>,
-}
-
 /// Returns the path of a sidecar in the hidden folder.
 #[cfg(test)]
 pub(crate) fn hidden_sidecar(path: &Path) -> PathBuf {
-    named(&join(folder(path), HIDDEN_DIR), path)
-}
-
-/// Returns the path of a sidecar in a folder where files are named after shards.
-pub(crate) fn named(dir: &Path, path: &Path) -> PathBuf {
-    named_with(dir, path, TFRI)
+    named_with(&join(folder(path), HIDDEN_DIR), path, TFRI)
 }
 
 /// Returns the path of a file with the extension `ending` in a folder where files are named after shards.
@@ -91,18 +78,18 @@ pub(crate) fn candidates(path: &Path, ending: &str, options: &IndexOptions) -> i
 
 /// Refuses a folder for index files that others can write to, and two shards with the same file name if there
 /// is a folder where files are named after shards.
-pub(crate) fn check_names(shards: &[NamedShard<'_>], options: &IndexOptions) -> Result<()> {
+pub(crate) fn check_names(shards: &[&Path], options: &IndexOptions) -> Result<()> {
     options.check_index_dir()?;
     if options.index_dir.is_none() && options.rest.is_none() {
         return Ok(());
     }
     let mut seen: HashMap<&OsStr, &Path> = HashMap::new();
-    for shard in shards {
-        let name = shard.path.file_name().unwrap_or_default();
-        match seen.insert(name, shard.path) {
-            Some(other) if other != shard.path => {
+    for &shard in shards {
+        let name = shard.file_name().unwrap_or_default();
+        match seen.insert(name, shard) {
+            Some(other) if other != shard => {
                 let clash = IndexError::NameClash { other: other.into() };
-                return Err(Error::from(clash).in_file(shard.path));
+                return Err(Error::from(clash).in_file(shard));
             }
             _ => {}
         }
@@ -127,14 +114,13 @@ pub(crate) enum IndexSearch {
 /// most of the shard. In another order, a copied shard would be fingerprinted and its index saved again at
 /// every open.
 pub(crate) fn search(
-    shard: NamedShard<'_>,
+    shard: &Path,
     now: &Stamp,
     options: &IndexOptions,
     refused: &mut impl FnMut(&Path, &str),
 ) -> Result<IndexSearch> {
-    let path = shard.path;
     let mut best = IndexSearch::Nothing(None);
-    for file in candidates(path, TFRI, options) {
+    for file in candidates(shard, TFRI, options) {
         let sidecar = match read(&file, options) {
             Ok(Some(sidecar)) => sidecar,
             Ok(None) => continue,
@@ -153,14 +139,7 @@ pub(crate) fn search(
 }
 
 /// Returns the reason why an index is unsuitable for the options of the caller, whatever its shard is.
-pub(crate) fn mismatch(
-    header: &IndexHeader,
-    compression: Option<Compression>,
-    options: &IndexOptions,
-) -> Option<&'static str> {
-    if compression.is_some_and(|compression| header.compression() != compression) {
-        return Some("the index belongs to a shard with another compression");
-    }
+pub(crate) fn mismatch(header: &IndexHeader, options: &IndexOptions) -> Option<&'static str> {
     if header.has(GAPS) && options.damage == Damage::Raise {
         return Some("damaged records were skipped when the shard was indexed");
     }
@@ -175,12 +154,12 @@ pub(crate) fn mismatch(
 /// Compares an index with the options and with the shard.
 pub(super) fn classify(
     sidecar: Sidecar,
-    shard: NamedShard<'_>,
+    shard: &Path,
     now: &Stamp,
     options: &IndexOptions,
 ) -> Result<IndexSearch> {
     let header = &sidecar.header;
-    if let Some(why) = mismatch(header, shard.compression, options) {
+    if let Some(why) = mismatch(header, options) {
         return Ok(IndexSearch::Nothing(Some(why)));
     }
     if !sidecar.allows_access() {
@@ -191,7 +170,7 @@ pub(super) fn classify(
             "the index does not tell what it leaves out of a compressed shard",
         )));
     }
-    let shard_fingerprints = |end| fingerprints(options.storage.open(shard.path)?.source(), end);
+    let shard_fingerprints = |end| fingerprints(options.storage.open(shard)?.source(), end);
     let mut sameness = sameness(header, sidecar.saved_ns, now);
     // The fingerprints do not cover what was left out, which may be sound now. A later index tells.
     let is_later = now.changed_ns.filter(|&changed| changed != i64::MAX) > sidecar.saved_ns;
@@ -199,7 +178,7 @@ pub(super) fn classify(
         sameness = Sameness::Changed;
     }
     let staleness =
-        compare(header, sameness, now, shard_fingerprints).map_err(|e| Error::from(e).in_file(shard.path))?;
+        compare(header, sameness, now, shard_fingerprints).map_err(|e| Error::from(e).in_file(shard))?;
     Ok(match staleness {
         Staleness::Fresh => IndexSearch::Fresh(sidecar),
         Staleness::Moved if tells_all(&sidecar, now) => IndexSearch::Fresh(sidecar),
@@ -272,8 +251,7 @@ pub(crate) fn read(path: &Path, options: &IndexOptions) -> Result<Option<Sidecar
 fn decode(opened: OpenedFile) -> Result<Sidecar, Refusal> {
     match opened {
         OpenedFile::Whole(bytes, reserved) => {
-            let len = bytes.len() as u64;
-            Ok(Sidecar { _reserved: reserved, ..Sidecar::from_bytes(bytes, len)? })
+            Ok(Sidecar { _reserved: reserved, ..Sidecar::from_bytes(bytes)? })
         }
         OpenedFile::Start { bytes, len, from } => Sidecar::lazy(&bytes, len, from),
     }
@@ -298,17 +276,9 @@ pub(crate) fn target_dir(path: &Path, options: &IndexOptions) -> PathBuf {
     options.index_dir.clone().unwrap_or_else(|| join(folder(path), HIDDEN_DIR))
 }
 
-/// Writes an index file atomically, to a path or URL. Creates its folder if it is missing.
-pub(crate) fn write(
-    target: &Path,
-    options: &IndexOptions,
-    bytes: impl FnOnce(&mut dyn Write) -> Result<()>,
-) -> Result<()> {
-    write_and(target, options, bytes, AtomicFile::commit)
-}
-
-/// Writes an index file like [`write`], and ends with `commit`.
-fn write_and(
+/// Writes an index file atomically, to a path or URL, and ends with `commit`. Creates its folder if it is
+/// missing.
+pub(super) fn write(
     target: &Path,
     options: &IndexOptions,
     bytes: impl FnOnce(&mut dyn Write) -> Result<()>,
@@ -333,8 +303,8 @@ fn write_and(
 }
 
 /// Writes an index file that was requested to [`target_dir`], unless `known` is there, and returns its path.
-/// Nothing is written beside an object: [`save_somewhere`] saves its files, unless `known` is a file
-/// anywhere.
+/// Unless it is `beside_objects`, nothing is written beside an object: [`save_somewhere`] saves its files,
+/// unless `known` is a file anywhere.
 ///
 /// # Errors
 /// A failed write.
@@ -342,36 +312,22 @@ pub(crate) fn save_required(
     path: &Path,
     ending: &str,
     known: Option<&Path>,
+    beside_objects: bool,
     options: &IndexOptions,
     bytes: impl Fn(&mut dyn Write) -> Result<()>,
 ) -> Result<PathBuf> {
-    if url_of(path).is_some() && options.index_dir.is_none() {
+    if url_of(path).is_some() && options.index_dir.is_none() && !beside_objects {
         return match known {
             Some(file) => Ok(file.into()),
             None => save_somewhere(path, ending, options, bytes).map_err(|e| Error::from(e).in_file(path)),
         };
     }
-    save_beside(path, ending, known, options, bytes)
-}
-
-/// Writes an index file to [`target_dir`], also beside an object, unless `known` is there, and returns its
-/// path.
-///
-/// # Errors
-/// A failed write.
-pub(crate) fn save_beside(
-    path: &Path,
-    ending: &str,
-    known: Option<&Path>,
-    options: &IndexOptions,
-    bytes: impl Fn(&mut dyn Write) -> Result<()>,
-) -> Result<PathBuf> {
     let target = match &options.index_dir {
         Some(dir) => named_apart(dir, path, ending, options),
         None => named_with(&target_dir(path, options), path, ending),
     };
     if known != Some(&*target) {
-        write(&target, options, bytes).map_err(|e| e.in_file(&target))?;
+        write(&target, options, bytes, AtomicFile::commit).map_err(|e| e.in_file(&target))?;
     }
     Ok(target)
 }
@@ -394,7 +350,7 @@ pub(crate) fn save_somewhere(
         // A power failure costs at most the file: a part of it is refused by its length or its checksums, and
         // built again.
         let written = target.map_err(Error::from).and_then(|target| {
-            write_and(&target, options, &bytes, AtomicFile::commit_unsynced)?;
+            write(&target, options, &bytes, AtomicFile::commit_unsynced)?;
             Ok(target)
         });
         match written {

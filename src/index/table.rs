@@ -16,7 +16,7 @@ use crate::crc::{crc32c, crc32c_append};
 use crate::error::{Result, no_memory};
 use crate::io::Region;
 use crate::memory::{room, zeroed};
-use std::io;
+use std::io::{self, Write};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -27,42 +27,30 @@ const BLOCK_BITS: u32 = 10;
 pub(crate) const BLOCK_ENTRY: usize = 8 + 4 + 4;
 
 /// A builder of a table from single values. Uses four bytes per value while the table is narrow.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct TableBuilder {
     bases: Vec<u64>,
     /// The CRCs of the first blocks of a narrow table, computed while their values are in the cache.
     crcs: Vec<u32>,
-    rel: RelEntries,
+    /// The rel entries as they are stored on disk.
+    rel: Vec<u8>,
+    wide: bool,
     len: u64,
-    /// True if the base of a block is its first value, false if it is 0.
-    relative: bool,
+    /// True if the base of a block is 0, false if it is its first value.
+    from_zero: bool,
     /// There was not enough memory. Only the number of values is right.
     is_lost: bool,
-}
-
-/// The rel entries as they are stored on disk.
-#[derive(Debug)]
-struct RelEntries {
-    bytes: Vec<u8>,
-    wide: bool,
 }
 
 impl TableBuilder {
     /// Returns a builder of a table of offsets, which must be pushed in ascending order.
     pub(crate) fn offsets() -> TableBuilder {
-        TableBuilder {
-            bases: Vec::new(),
-            crcs: Vec::new(),
-            rel: RelEntries { bytes: Vec::new(), wide: false },
-            len: 0,
-            relative: true,
-            is_lost: false,
-        }
+        TableBuilder::default()
     }
 
     /// Returns a builder of a table of lengths, in any order.
     pub(crate) fn lengths() -> TableBuilder {
-        TableBuilder { relative: false, ..TableBuilder::offsets() }
+        TableBuilder { from_zero: true, ..TableBuilder::default() }
     }
 
     pub(crate) fn len(&self) -> u64 {
@@ -72,7 +60,7 @@ impl TableBuilder {
     #[expect(clippy::arithmetic_side_effects, reason = "each value takes four bytes or more of memory")]
     #[inline]
     pub(crate) fn push(&mut self, value: u64) {
-        if self.rel.wide {
+        if self.wide {
             return self.push_wide(value);
         }
         if self.len.is_multiple_of(BLOCK) {
@@ -81,7 +69,7 @@ impl TableBuilder {
         let base = self.bases.last().copied().unwrap_or_default();
         match u32::try_from(value.wrapping_sub(base)) {
             Ok(rel) => {
-                self.rel.bytes.extend_from_slice(&rel.to_le_bytes());
+                self.rel.extend_from_slice(&rel.to_le_bytes());
                 self.len += 1;
             }
             Err(_) => self.push_wide(value),
@@ -92,17 +80,15 @@ impl TableBuilder {
     /// next one.
     #[inline(never)]
     fn begin_block(&mut self, first: u64) {
-        if let (Some(base), Some(rel)) =
-            (self.bases.last(), self.rel.bytes.last_chunk::<{ 4 << BLOCK_BITS }>())
-        {
+        if let (Some(base), Some(rel)) = (self.bases.last(), self.rel.last_chunk::<{ 4 << BLOCK_BITS }>()) {
             self.crcs.push(crc32c_append(crc32c(&base.to_le_bytes()), rel));
         }
-        let mut reserved = self.rel.bytes.try_reserve(4 << BLOCK_BITS);
-        reserved = reserved.and_then(|()| self.bases.try_reserve(1)).and_then(|()| self.crcs.try_reserve(1));
+        let rel = self.rel.try_reserve(4 << BLOCK_BITS);
+        let reserved = rel.and_then(|()| self.bases.try_reserve(1)).and_then(|()| self.crcs.try_reserve(1));
         if reserved.is_err() {
             self.lose();
         }
-        self.bases.push(if self.relative { first } else { 0 });
+        self.bases.push(if self.from_zero { 0 } else { first });
     }
 
     /// Drops the values, because there is not enough memory. [`finish`](TableBuilder::finish) returns the
@@ -110,7 +96,7 @@ impl TableBuilder {
     #[cold]
     fn lose(&mut self) {
         self.is_lost = true;
-        self.rel.bytes.clear();
+        self.rel.clear();
         self.bases.clear();
         self.crcs.clear();
     }
@@ -127,7 +113,7 @@ impl TableBuilder {
                 0 => 0,
                 pushed => (BLOCK - pushed) as usize,
             };
-            if self.rel.wide || room == 0 {
+            if self.wide || room == 0 {
                 self.push(value);
                 rest = rest.split_at_mut(1).1;
                 continue;
@@ -141,7 +127,7 @@ impl TableBuilder {
                 // Both ends fit, so all sums fit.
                 let shift = start.wrapping_sub(base) as u32;
                 block.iter_mut().for_each(|delta| *delta = shift.wrapping_add(*delta).to_le());
-                self.rel.bytes.extend_from_slice(bytemuck::cast_slice(block));
+                self.rel.extend_from_slice(bytemuck::cast_slice(block));
                 self.len += here as u64;
             } else {
                 block.iter().for_each(|&delta| self.push(start.wrapping_add(delta.into())));
@@ -155,9 +141,9 @@ impl TableBuilder {
     #[expect(clippy::arithmetic_side_effects, reason = "each value takes four bytes or more of memory")]
     #[cold]
     fn push_wide(&mut self, value: u64) {
-        if !self.rel.wide {
+        if !self.wide {
             let mut bytes = Vec::new();
-            if bytes.try_reserve(2 * self.rel.bytes.len()).is_err() {
+            if bytes.try_reserve(2 * self.rel.len()).is_err() {
                 self.lose();
             }
             let absolute = |(i, rel): (usize, &[u8; 4])| {
@@ -166,14 +152,15 @@ impl TableBuilder {
                 // order.
                 base.wrapping_add(u64::from(u32::from_le_bytes(*rel))).to_le_bytes()
             };
-            bytes.extend(self.rel.bytes.as_chunks().0.iter().enumerate().flat_map(absolute));
-            self.rel = RelEntries { bytes, wide: true };
+            bytes.extend(self.rel.as_chunks().0.iter().enumerate().flat_map(absolute));
+            self.rel = bytes;
+            self.wide = true;
             self.crcs.clear();
         }
-        if self.rel.bytes.try_reserve(8).is_err() {
+        if self.rel.try_reserve(8).is_err() {
             self.lose();
         }
-        self.rel.bytes.extend_from_slice(&value.to_le_bytes());
+        self.rel.extend_from_slice(&value.to_le_bytes());
         self.len += 1;
     }
 
@@ -187,21 +174,21 @@ impl TableBuilder {
             return Err(no_memory());
         }
         let m = self.len;
-        let wide = self.rel.wide;
+        let wide = self.wide;
         if wide {
             self.bases = zeroed(m.div_ceil(BLOCK))?;
         }
         let width = if wide { 8 } else { 4 };
         let mut blocks = room(self.bases.len() * BLOCK_ENTRY)?;
         let mut crcs = self.crcs.iter().copied();
-        for (base, rel) in self.bases.iter().zip(self.rel.bytes.chunks(width << BLOCK_BITS)) {
+        for (base, rel) in self.bases.iter().zip(self.rel.chunks(width << BLOCK_BITS)) {
             let base = base.to_le_bytes();
             let crc = crcs.next().unwrap_or_else(|| crc32c_append(crc32c(&base), rel));
             blocks.extend(base);
             blocks.extend(crc.to_le_bytes());
             blocks.extend([0; 4]);
         }
-        let bytes = TableBytes::Own { blocks, rel: self.rel.bytes };
+        let bytes = TableBytes::Own { blocks, rel: self.rel };
         Ok(Table { m, wide, bytes, verified: None, ends: TableEnds::default() })
     }
 }
@@ -269,8 +256,7 @@ impl Table {
 
     /// Returns the two parts of the section, in file order.
     pub(crate) fn parts(&self) -> [&[u8]; 2] {
-        let (blocks, rel) = self.slices();
-        [blocks, rel]
+        self.slices().into()
     }
 
     #[inline(always)]
@@ -279,6 +265,14 @@ impl Table {
             TableBytes::Own { blocks, rel } => (blocks, rel),
             TableBytes::Section { all, split } => all.split_at_checked(*split).unwrap_or_default(),
         }
+    }
+
+    /// Writes the section.
+    ///
+    /// # Errors
+    /// Errors of `w`.
+    pub(crate) fn write_to(&self, w: &mut impl Write) -> io::Result<()> {
+        self.parts().into_iter().try_for_each(|part| w.write_all(part))
     }
 
     pub(crate) fn section_len(&self) -> u64 {
@@ -328,12 +322,9 @@ impl Table {
     /// Returns true if the CRC of a block is verified or needs no verification.
     #[inline(always)]
     fn is_verified(&self, block: u64) -> bool {
-        match &self.verified {
-            Some(bits) => {
-                bits.get((block >> 6) as usize).is_some_and(|w| w.load(Relaxed) >> (block & 63) & 1 == 1)
-            }
-            None => true,
-        }
+        self.verified.as_ref().is_none_or(|bits| {
+            bits.get((block >> 6) as usize).is_some_and(|w| w.load(Relaxed) >> (block & 63) & 1 == 1)
+        })
     }
 
     #[inline(always)]
@@ -407,8 +398,8 @@ impl Table {
     #[expect(clippy::arithmetic_side_effects, reason = "both ranges are parts of a section in memory")]
     fn populate_block(&self, block: usize, rel: Range<usize>) -> io::Result<()> {
         let TableBytes::Section { all, split } = &self.bytes else { return Ok(()) };
-        let (entry, rel) =
-            (block * BLOCK_ENTRY..(block + 1) * BLOCK_ENTRY, split + rel.start..split + rel.end);
+        let entry = block * BLOCK_ENTRY..(block + 1) * BLOCK_ENTRY;
+        let rel = split + rel.start..split + rel.end;
         all.will_need(entry.clone());
         all.will_need(rel.start..rel.start + AHEAD);
         all.populate(entry)?;
@@ -481,7 +472,7 @@ mod tests {
                 many.extend(at, &mut deltas);
             }
             assert_eq!((one.len, &one.bases), (many.len, &many.bases));
-            assert_eq!((one.rel.wide, &one.rel.bytes), (many.rel.wide, &many.rel.bytes));
+            assert_eq!((one.wide, &one.rel), (many.wide, &many.rel));
             let one = one.finish().unwrap();
             let many = many.finish().unwrap();
             assert_eq!(one.parts(), many.parts());

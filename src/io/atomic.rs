@@ -11,28 +11,30 @@ use std::collections::hash_map::RandomState;
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::hash::{BuildHasher, Hasher};
-use std::io::{self, Write};
+use std::io::{self, Seek, Write};
 use std::path::{Path, PathBuf};
 
 /// Prefix of a temporary name, followed by 16 random hex digits. The name is hidden, so `glob("train-*")`
 /// does not match it.
 pub(crate) const TMP_PREFIX: &str = ".tmp-";
 
-/// A file that is written under a temporary name next to its target and renamed onto it by
-/// [`commit`](AtomicFile::commit). Readers see the old file or the complete new one.
+/// A file that gets the name of its target by [`commit`](AtomicFile::commit). Until then it has a temporary
+/// name next to the target, or, on Linux, no name. Readers see the old file or the complete new one.
 ///
 /// A symbolic link is replaced and its target is left unchanged, so a link in a shared folder cannot redirect
 /// an index. A link in place of a hidden folder, folders, devices, FIFOs and sockets are refused.
 /// [`Output`](super::Output) is for paths that a user specifies: it follows links and writes into devices.
 ///
-/// If the process is killed, at most the temporary file remains. Dropping without a commit removes the
-/// temporary file. The file belongs to the process that created it: in a forked child every call returns an
-/// error, and a drop does not remove the parent's temporary file.
+/// If the process is killed, at most the temporary file remains. Of a file without a name nothing does, so no
+/// signal handler is needed. Dropping without a commit removes the temporary file. The file belongs to the
+/// process that created it: in a forked child every call returns an error, and a drop does not remove the
+/// parent's temporary file.
 #[derive(Debug)]
 pub(crate) struct AtomicFile {
-    file: Option<File>,
-    tmp: PathBuf,
-    /// Path after the rename.
+    file: File,
+    /// The temporary name. `None` for a file without a name, and once it is renamed.
+    tmp: Option<PathBuf>,
+    /// Path after the commit.
     target: PathBuf,
     existing: Existing,
     process: Process,
@@ -61,64 +63,51 @@ impl AtomicFile {
 
     /// Creates a temporary file next to `target`. If `target` is a link, it is not followed.
     pub(super) fn create_at(target: PathBuf, existing: Existing) -> io::Result<AtomicFile> {
-        loop {
-            let tmp = target.with_file_name(temporary_name());
-            match OpenOptions::new().write(true).create_new(true).open(&tmp) {
-                Ok(file) => {
-                    let process = Process::this();
-                    let created = AtomicFile { file: Some(file), tmp, target, existing, process };
-                    created.keep_mode()?;
-                    return Ok(created);
-                }
-                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(e) => return Err(e),
-            }
-        }
+        let create = |tmp: &Path| OpenOptions::new().write(true).create_new(true).open(tmp);
+        let (tmp, file) = under_new_name(&target, create)?;
+        let process = Process::this();
+        let created = AtomicFile { file, tmp: Some(tmp), target, existing, process };
+        created.keep_mode()?;
+        Ok(created)
     }
 
-    /// Gives a file without a name a temporary name next to `target`, by `link`. `None` if `link` fails.
-    pub(super) fn link(
-        file: &File,
-        target: &Path,
-        existing: Existing,
-        link: impl Fn(&File, &Path) -> io::Result<()>,
-    ) -> Option<AtomicFile> {
-        let file = file.try_clone().ok()?;
-        loop {
-            let tmp = target.with_file_name(temporary_name());
-            match link(&file, &tmp) {
-                Ok(()) => {
-                    let process = Process::this();
-                    let target = target.into();
-                    return Some(AtomicFile { file: Some(file), tmp, target, existing, process });
-                }
-                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(_) => return None,
-            }
-        }
+    /// Creates a file without a name in the folder of `target`. `None` if the system or the file system has
+    /// no such files, or on any error.
+    pub(super) fn create_nameless(target: &Path, existing: Existing) -> Option<AtomicFile> {
+        let file = system::create_nameless(folder(target)).ok()?;
+        Some(AtomicFile { file, tmp: None, target: target.into(), existing, process: Process::this() })
     }
 
-    /// Returns the open temporary file.
+    /// Returns the open file.
     ///
     /// # Errors
     /// [`EncodeError::Forked`](crate::error::EncodeError::Forked) in a forked child.
     pub(crate) fn file(&self) -> io::Result<&File> {
         self.process.check()?;
-        self.file.as_ref().ok_or_else(committed)
+        Ok(&self.file)
     }
 
-    /// Syncs the bytes to the disk, then renames the file to its target.
+    /// Syncs the bytes to the disk, then gives the file the name of its target.
     ///
     /// # Errors
-    /// I/O errors; the target is then unchanged. The exception is [`NameNotSynced`], after which the target
-    /// is the new file.
-    pub(crate) fn commit(self) -> io::Result<()> {
+    /// I/O errors, and an existing target that is to be kept; the target is then unchanged. The exception is
+    /// [`NameNotSynced`], after which the target is the new file.
+    pub(crate) fn commit(mut self) -> io::Result<()> {
         self.file()?.sync_all()?;
-        self.commit_synced()
-    }
-
-    /// Renames the file, whose bytes are on the disk, to its target.
-    pub(super) fn commit_synced(self) -> io::Result<()> {
+        if self.tmp.is_none() {
+            match system::link_nameless(&self.file, &self.target) {
+                Ok(()) => return NameNotSynced::check(&self.target),
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists && self.existing == Existing::Keep => {
+                    return Err(already_exists());
+                }
+                // The target exists, or the file cannot be linked.
+                Err(_) => {}
+            }
+            match under_new_name(&self.target, |tmp| system::link_nameless(&self.file, tmp)) {
+                Ok((tmp, ())) => self.tmp = Some(tmp),
+                Err(_) => return self.copy()?.commit(),
+            }
+        }
         let target = self.target.clone();
         self.commit_unsynced()?;
         NameNotSynced::check(&target)
@@ -129,19 +118,25 @@ impl AtomicFile {
     pub(crate) fn commit_unsynced(mut self) -> io::Result<()> {
         self.process.check()?;
         self.keep_mode()?;
-        let file = self.file.take().ok_or_else(committed)?;
+        let Some(tmp) = self.tmp.take() else { return Err(io::Error::other("the file has no name yet")) };
         let renamed = match self.existing {
-            Existing::Replace => rename(&self.tmp, &self.target, &file),
-            Existing::Keep => rename_new(&self.tmp, &self.target),
+            Existing::Replace => rename(&tmp, &self.target, &self.file),
+            Existing::Keep => rename_new(&tmp, &self.target),
         };
         if renamed.is_err() {
-            let _ = fs::remove_file(&self.tmp);
+            let _ = fs::remove_file(&tmp);
         }
         renamed
     }
-}
 
-impl AtomicFile {
+    /// Copies a file without a name to one with a temporary name.
+    fn copy(&mut self) -> io::Result<AtomicFile> {
+        let mut named = AtomicFile::create_at(self.target.clone(), self.existing)?;
+        self.file.rewind()?;
+        io::copy(&mut self.file, &mut named)?;
+        Ok(named)
+    }
+
     /// Gives the file the mode of the file that it replaces.
     pub(super) fn keep_mode(&self) -> io::Result<()> {
         match self.existing {
@@ -151,8 +146,19 @@ impl AtomicFile {
     }
 }
 
+/// Calls `make` with temporary names next to `target` until one is new. Returns the name and the result.
+fn under_new_name<T>(target: &Path, make: impl Fn(&Path) -> io::Result<T>) -> io::Result<(PathBuf, T)> {
+    loop {
+        let tmp = target.with_file_name(temporary_name());
+        match make(&tmp) {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+            made => return Ok((tmp, made?)),
+        }
+    }
+}
+
 /// Returns the error of an output whose name was given to another file meanwhile.
-pub(super) fn already_exists() -> io::Error {
+fn already_exists() -> io::Error {
     io::Error::new(
         io::ErrorKind::AlreadyExists,
         "the file was made meanwhile by another writer, and is not replaced",
@@ -162,10 +168,6 @@ pub(super) fn already_exists() -> io::Error {
 /// Returns a random temporary name.
 fn temporary_name() -> String {
     format!("{TMP_PREFIX}{:016x}", RandomState::new().build_hasher().finish())
-}
-
-fn committed() -> io::Error {
-    io::Error::other("the file was committed already")
 }
 
 impl Write for AtomicFile {
@@ -180,8 +182,10 @@ impl Write for AtomicFile {
 
 impl Drop for AtomicFile {
     fn drop(&mut self) {
-        if self.file.take().is_some() && self.process.is_this() {
-            let _ = fs::remove_file(&self.tmp);
+        if let Some(tmp) = &self.tmp
+            && self.process.is_this()
+        {
+            let _ = fs::remove_file(tmp);
         }
     }
 }
@@ -336,14 +340,14 @@ mod tests {
         fs::write(&target, "old").unwrap();
         let mut f = AtomicFile::create(&target).unwrap();
         f.write_all(b"new").unwrap();
-        fs::remove_file(&f.tmp).unwrap();
+        fs::remove_file(f.tmp.as_ref().unwrap()).unwrap();
         let e = f.commit().unwrap_err();
         assert!(e.to_string().contains("does not exist any more"), "{e}");
         assert_eq!(fs::read(&target).unwrap(), b"old");
 
         let mut f = AtomicFile::create(dir.path().join("b")).unwrap();
         f.write_all(b"new").unwrap();
-        fs::remove_file(&f.tmp).unwrap();
+        fs::remove_file(f.tmp.as_ref().unwrap()).unwrap();
         f.commit().unwrap_err();
         assert_eq!(names(dir.path()), ["a"]);
     }
@@ -356,7 +360,7 @@ mod tests {
         let target = dir.path().join("a");
         let mut f = AtomicFile::create(&target).unwrap();
         f.write_all(b"new").unwrap();
-        fs::rename(&f.tmp, &target).unwrap();
+        fs::rename(f.tmp.as_ref().unwrap(), &target).unwrap();
         f.commit().unwrap();
         assert_eq!(fs::read(&target).unwrap(), b"new");
         assert_eq!(names(dir.path()), ["a"]);
@@ -369,7 +373,7 @@ mod tests {
         for commits in [false, true] {
             let mut f = AtomicFile::create(&target).unwrap();
             f.write_all(b"parent").unwrap();
-            let tmp = f.tmp.clone();
+            let tmp = f.tmp.clone().unwrap();
             f.process = Process::other();
             assert!(f.write(b"child").is_err() && f.flush().is_err() && f.file().is_err());
             if commits {
@@ -389,5 +393,79 @@ mod tests {
         let e = io::Error::new(e.kind(), NameNotSynced(e));
         assert!(NameNotSynced::is(&e) && e.to_string().contains("may undo the rename"), "{e}");
         assert!(!NameNotSynced::is(&io::Error::other("x")));
+    }
+
+    #[test]
+    fn a_nameless_file_leaves_the_old_or_the_new_content() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("a");
+        // The second time the target exists.
+        for text in ["one", "two"] {
+            let before = fs::read(&target).ok();
+            let Some(mut f) = AtomicFile::create_nameless(&target, Existing::Replace) else { return };
+            f.write_all(text.as_bytes()).unwrap();
+            assert_eq!(
+                (names(dir.path()).len(), fs::read(&target).ok()),
+                (usize::from(before.is_some()), before)
+            );
+            f.commit().unwrap();
+            assert_eq!(fs::read_to_string(&target).unwrap(), text);
+            assert_eq!(names(dir.path()), ["a"]);
+            drop(AtomicFile::create_nameless(&target, Existing::Replace).unwrap());
+            assert_eq!(names(dir.path()), ["a"]);
+        }
+    }
+
+    /// The form for file systems that cannot link the file.
+    #[test]
+    fn a_file_that_cannot_be_linked_is_copied() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("a");
+        let Some(mut f) = AtomicFile::create_nameless(&target, Existing::Replace) else { return };
+        f.write_all(b"one").unwrap();
+        f.copy().unwrap().commit().unwrap();
+        assert_eq!(fs::read(&target).unwrap(), b"one");
+        assert_eq!(names(dir.path()), ["a"]);
+        let refused = |_: &Path| -> io::Result<()> { Err(io::ErrorKind::PermissionDenied.into()) };
+        assert!(under_new_name(&target, refused).is_err());
+    }
+
+    #[test]
+    fn a_failed_commit_of_a_nameless_file_leaves_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("a");
+        let Some(f) = AtomicFile::create_nameless(&target, Existing::Replace) else { return };
+        fs::create_dir(&target).unwrap();
+        assert!(f.commit().is_err());
+        assert_eq!(names(dir.path()), ["a"]);
+        assert!(AtomicFile::create_nameless(&dir.path().join("none/a"), Existing::Keep).is_none());
+    }
+
+    #[test]
+    fn a_file_that_was_made_meanwhile_is_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("a");
+        for copies in [false, true] {
+            let _ = fs::remove_file(&target);
+            let Some(mut f) = AtomicFile::create_nameless(&target, Existing::Keep) else { return };
+            f.write_all(b"mine").unwrap();
+            fs::write(&target, "theirs").unwrap();
+            let done = if copies { f.copy().unwrap().commit() } else { f.commit() };
+            assert_eq!(done.unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+            assert_eq!(
+                (fs::read_to_string(&target).unwrap(), names(dir.path())),
+                ("theirs".into(), vec!["a".into()])
+            );
+        }
+    }
+
+    #[test]
+    fn in_another_process_calls_of_a_nameless_file_fail() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("a");
+        let Some(mut f) = AtomicFile::create_nameless(&target, Existing::Replace) else { return };
+        f.process = Process::other();
+        assert!(f.file().is_err() && f.commit().is_err());
+        assert!(names(dir.path()).is_empty());
     }
 }

@@ -27,80 +27,57 @@ pub(crate) enum CompressedFormat {
     Zlib,
 }
 
-/// What is known of a format without its decoder.
-struct FormatFacts {
-    compression: Compression,
-    name: &'static str,
-    /// Suffixes of file names. Writers use the first one.
-    suffixes: &'static [&'static str],
-    /// Returns true if a file of this format may begin with these bytes.
-    begins: fn(&[u8]) -> bool,
-    /// Few other files begin so.
-    is_sure: bool,
-    /// A file may have several members, each with its own end. Otherwise it is one stream.
-    has_members: bool,
-}
-
-static GZIP: FormatFacts = FormatFacts {
-    compression: Compression::Gzip,
-    name: "gzip",
-    suffixes: &[".gz", ".gzip"],
-    begins: |first| first.starts_with(&[0x1f, 0x8b, 0x08]),
-    is_sure: true,
-    has_members: true,
-};
-
-static ZLIB: FormatFacts = FormatFacts {
-    compression: Compression::Zlib,
-    name: "zlib",
-    suffixes: &[".zz", ".zlib", ".z"],
-    // RFC 1950: method 8, a window of at most 2^15, a header that is a multiple of 31.
-    begins: |first| {
-        first.first_chunk().is_some_and(|&[method, flags]| {
-            method & 15 == 8 && method >> 4 <= 7 && u16::from_be_bytes([method, flags]).is_multiple_of(31)
-        })
-    },
-    is_sure: false,
-    has_members: false,
-};
-
 impl CompressedFormat {
     pub(crate) const ALL: [CompressedFormat; 2] = [CompressedFormat::Gzip, CompressedFormat::Zlib];
 
-    fn facts(self) -> &'static FormatFacts {
+    pub(crate) fn compression(self) -> Compression {
         match self {
-            CompressedFormat::Gzip => &GZIP,
-            CompressedFormat::Zlib => &ZLIB,
+            CompressedFormat::Gzip => Compression::Gzip,
+            CompressedFormat::Zlib => Compression::Zlib,
         }
     }
 
-    pub(crate) fn compression(self) -> Compression {
-        self.facts().compression
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            CompressedFormat::Gzip => "gzip",
+            CompressedFormat::Zlib => "zlib",
+        }
     }
 
-    pub(crate) fn name(self) -> &'static str {
-        self.facts().name
+    /// Returns the suffixes of file names. Writers use the first one.
+    fn suffixes(self) -> &'static [&'static str] {
+        match self {
+            CompressedFormat::Gzip => &[".gz", ".gzip"],
+            CompressedFormat::Zlib => &[".zz", ".zlib", ".z"],
+        }
     }
 
     /// Returns true if a file of this format may begin with these bytes.
     pub(crate) fn may_begin(self, first: &[u8]) -> bool {
-        (self.facts().begins)(first)
+        match self {
+            CompressedFormat::Gzip => first.starts_with(&[0x1f, 0x8b, 0x08]),
+            // RFC 1950: method 8, a window of at most 2^15, a header that is a multiple of 31.
+            CompressedFormat::Zlib => first.first_chunk().is_some_and(|&[method, flags]| {
+                let header = u16::from_be_bytes([method, flags]);
+                method & 15 == 8 && method >> 4 <= 7 && header.is_multiple_of(31)
+            }),
+        }
     }
 
     /// Returns true if few files of other formats begin so.
     pub(crate) fn is_sure(self) -> bool {
-        self.facts().is_sure
+        match self {
+            CompressedFormat::Gzip => true,
+            CompressedFormat::Zlib => false,
+        }
     }
 
     /// Returns true if a file may have several members, each with its own end. Otherwise it is one stream.
     pub(crate) fn has_members(self) -> bool {
-        self.facts().has_members
-    }
-}
-
-impl fmt::Display for CompressedFormat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
+        match self {
+            CompressedFormat::Gzip => true,
+            CompressedFormat::Zlib => false,
+        }
     }
 }
 
@@ -127,18 +104,16 @@ impl Compression {
     /// assert_eq!(Compression::of_name("train.tfrecord"), (Compression::None, "train.tfrecord"));
     /// ```
     pub fn of_name(name: &str) -> (Compression, &str) {
-        let suffixes = |format: CompressedFormat| {
-            let facts = format.facts();
-            facts.suffixes.iter().map(move |suffix| (facts.compression, *suffix))
+        let stem = |format: CompressedFormat| {
+            let stem = format.suffixes().iter().find_map(|suffix| name.strip_suffix(*suffix))?;
+            Some((format.compression(), stem))
         };
-        let mut all = CompressedFormat::ALL.into_iter().flat_map(suffixes);
-        all.find_map(|(compression, suffix)| Some((compression, name.strip_suffix(suffix)?)))
-            .unwrap_or((Compression::None, name))
+        CompressedFormat::ALL.into_iter().find_map(stem).unwrap_or((Compression::None, name))
     }
 
     /// Returns the suffix of files that are written with this compression. Empty for plain files.
     pub fn suffix(self) -> &'static str {
-        self.format().and_then(|format| format.facts().suffixes.first()).copied().unwrap_or("")
+        self.format().and_then(|format| format.suffixes().first()).copied().unwrap_or("")
     }
 }
 

@@ -108,13 +108,6 @@ impl Deref for Map {
     }
 }
 
-impl AsRef<[u8]> for Map {
-    #[inline]
-    fn as_ref(&self) -> &[u8] {
-        &self.0
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -12,7 +12,6 @@ pub(crate) mod inflate;
 mod interrupt;
 mod map;
 mod memory;
-mod nameless;
 mod open;
 mod output;
 mod own_folder;
@@ -36,8 +35,7 @@ mod unframed;
 mod url;
 mod watched;
 
-pub(crate) use atomic::NameNotSynced;
-pub(crate) use atomic::{AtomicFile, TMP_PREFIX};
+pub(crate) use atomic::{AtomicFile, NameNotSynced, TMP_PREFIX};
 pub(crate) use compression::{CompressedFormat, Compression};
 pub use existing::Existing;
 pub(crate) use file_state::FileId;

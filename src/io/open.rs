@@ -6,7 +6,7 @@ use std::io;
 use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Opens a regular file for reading.
 ///
@@ -57,26 +57,24 @@ pub(crate) fn check_regular(meta: &Metadata) -> io::Result<()> {
 /// that were read.
 #[derive(Debug)]
 pub(crate) struct Budget {
-    shards: Arc<AtomicUsize>,
-    indexes: Arc<AtomicUsize>,
+    shards: Arc<AtomicU64>,
+    indexes: Arc<AtomicU64>,
     memory: Arc<AtomicU64>,
 }
 
 impl Budget {
     /// Limit of open shards. The usual limit of a process is 1024 descriptors. A shard beyond it is opened
     /// for each read, so that 10,000 shards do not exhaust the process.
-    const SHARDS: usize = 256;
+    const SHARDS: u64 = 256;
     /// Limit of open index files that are not read yet.
-    const INDEXES: usize = 128;
+    const INDEXES: u64 = 128;
     /// Limit of the memory of index files that were read, in bytes.
     const MEMORY: u64 = 256 << 20;
 
     pub(crate) fn new() -> Budget {
-        Budget {
-            shards: Arc::new(AtomicUsize::new(Budget::SHARDS)),
-            indexes: Arc::new(AtomicUsize::new(Budget::INDEXES)),
-            memory: Arc::new(AtomicU64::new(Budget::MEMORY)),
-        }
+        let limit = |most| Arc::new(AtomicU64::new(most));
+        let [shards, indexes, memory] = [Budget::SHARDS, Budget::INDEXES, Budget::MEMORY].map(limit);
+        Budget { shards, indexes, memory }
     }
 
     /// Keeps a shard's descriptor open, or returns the file if the limit is reached.
@@ -91,21 +89,27 @@ impl Budget {
 
     /// Reserves memory for reading an index file. `None` if it would exceed the limit.
     pub(crate) fn reserve(&self, bytes: u64) -> Option<Reserved> {
-        self.memory.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(bytes)).ok()?;
-        Some(Reserved { left: Arc::clone(&self.memory), bytes })
+        Reserved::of(&self.memory, bytes)
     }
 }
 
-/// A reservation of memory that counts against a [`Budget`] until it is dropped.
+/// A part of a limit of a [`Budget`], until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Reserved {
     left: Arc<AtomicU64>,
-    bytes: u64,
+    amount: u64,
+}
+
+impl Reserved {
+    fn of(left: &Arc<AtomicU64>, amount: u64) -> Option<Reserved> {
+        left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(amount)).ok()?;
+        Some(Reserved { left: Arc::clone(left), amount })
+    }
 }
 
 impl Drop for Reserved {
     fn drop(&mut self) {
-        self.left.fetch_add(self.bytes, Relaxed);
+        self.left.fetch_add(self.amount, Relaxed);
     }
 }
 
@@ -113,25 +117,17 @@ impl Drop for Reserved {
 #[derive(Debug)]
 pub(crate) struct KeptFile {
     file: File,
-    left: Arc<AtomicUsize>,
+    _reserved: Reserved,
 }
 
 impl KeptFile {
-    fn new(file: File, left: &Arc<AtomicUsize>) -> Result<KeptFile, File> {
+    fn new(file: File, left: &Arc<AtomicU64>) -> Result<KeptFile, File> {
         // Other datasets and the rest of the process need descriptors too.
-        if !system::may_keep(&file) {
-            return Err(file);
+        let reserved = if system::may_keep(&file) { Reserved::of(left, 1) } else { None };
+        match reserved {
+            Some(reserved) => Ok(KeptFile { file, _reserved: reserved }),
+            None => Err(file),
         }
-        match left.fetch_update(Relaxed, Relaxed, |n| n.checked_sub(1)) {
-            Ok(_) => Ok(KeptFile { file, left: Arc::clone(left) }),
-            Err(_) => Err(file),
-        }
-    }
-}
-
-impl Drop for KeptFile {
-    fn drop(&mut self) {
-        self.left.fetch_add(1, Relaxed);
     }
 }
 

@@ -4,7 +4,6 @@ use super::AtomicFile;
 use super::atomic::rename_new;
 use super::existing::Existing;
 use super::file_state::FileId;
-use super::nameless::NamelessFile;
 use super::path::OutputTarget;
 use super::process::Process;
 use super::url::folder;
@@ -40,7 +39,6 @@ pub struct Output {
 
 #[derive(Debug)]
 enum OutputSink {
-    Nameless(NamelessFile),
     Atomic(AtomicFile),
     Direct(File),
 }
@@ -56,8 +54,8 @@ impl Output {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
         let sink = match OutputTarget::of(path)? {
-            OutputTarget::File(resolved) => match NamelessFile::create(&resolved, existing) {
-                Some(file) => OutputSink::Nameless(file),
+            OutputTarget::File(resolved) => match AtomicFile::create_nameless(&resolved, existing) {
+                Some(file) => OutputSink::Atomic(file),
                 None => OutputSink::Atomic(AtomicFile::create_at(resolved, existing)?),
             },
             OutputTarget::Special(path) => OutputSink::Direct(OpenOptions::new().write(true).open(path)?),
@@ -122,7 +120,6 @@ impl Output {
     pub fn file(&self) -> io::Result<&File> {
         self.process.check()?;
         match &self.sink {
-            OutputSink::Nameless(file) => file.file(),
             OutputSink::Atomic(file) => file.file(),
             OutputSink::Direct(file) => Ok(file),
         }
@@ -144,7 +141,6 @@ impl Output {
     /// I/O errors; [`EncodeError::Forked`](crate::error::EncodeError::Forked) in a forked child.
     pub(crate) fn keep_mode(&self) -> io::Result<()> {
         match &self.sink {
-            OutputSink::Nameless(file) => file.keep_mode(),
             OutputSink::Atomic(file) => file.keep_mode(),
             OutputSink::Direct(_) => Ok(()),
         }
@@ -158,7 +154,6 @@ impl Output {
     /// [`EncodeError::Forked`](crate::error::EncodeError::Forked) in a forked child.
     pub fn commit(self) -> io::Result<()> {
         match self.sink {
-            OutputSink::Nameless(file) => file.commit(),
             OutputSink::Atomic(file) => file.commit(),
             OutputSink::Direct(_) => self.process.check(),
         }

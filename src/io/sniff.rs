@@ -5,7 +5,7 @@ use super::inflate::{first_inflated, first_record, inflates_to_records};
 use super::unframed::{self, LooksLike};
 use crate::error::{CompressionError, Error, ErrorKind, Remedy};
 use crate::frame::starts_with_record;
-use crate::image::{image_format, major_brand};
+use crate::image::{image_name, major_brand};
 use std::io::{self, Read};
 
 /// Number of first bytes that the functions of this module need at most.
@@ -96,18 +96,7 @@ pub(crate) fn looks_like(first: &[u8]) -> Option<LooksLike> {
     if major_brand(first).is_some_and(|brand| VIDEOS.iter().any(|video| brand.starts_with(video))) {
         return Some(LooksLike { what: "an MP4 video", remedy: Remedy::Convert });
     }
-    if let Some(format) = image_format(first) {
-        let what = match format {
-            "jpeg" => "a JPEG image",
-            "png" => "a PNG image",
-            "gif" => "a GIF image",
-            "bmp" => "a BMP image",
-            "webp" => "a WebP image",
-            "tiff" => "a TIFF image",
-            "heif" => "a HEIC image",
-            "avif" => "an AVIF image",
-            _ => "an image",
-        };
+    if let Some(what) = image_name(first) {
         return Some(LooksLike { what, remedy: Remedy::Convert });
     }
     if first.len() >= 12 && first.iter().all(|&b| b == 0) {

@@ -121,15 +121,10 @@ pub(crate) fn is_corrupt(e: &Error) -> bool {
 /// Another number, or `None`.
 fn check_answer(expected: u64, found: Option<usize>) -> io::Result<()> {
     if found.map(|found| found as u64) == Some(expected) {
-        Ok(())
-    } else {
-        Err(other_answer(expected, found))
+        return Ok(());
     }
-}
-
-#[cold]
-fn other_answer(expected: u64, found: Option<usize>) -> io::Error {
-    io::Error::other(format!("expected {expected} bytes of the source, found {}", found.unwrap_or(0)))
+    let found = found.unwrap_or(0);
+    Err(io::Error::other(format!("expected {expected} bytes of the source, found {found}")))
 }
 
 /// Returns the error of a range that is not inside of `size` bytes.

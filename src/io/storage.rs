@@ -343,22 +343,15 @@ impl Storage {
         }
     }
 
-    /// Reads an index file like [`small`](Storage::small). Its folder is listed first, once for all of its
-    /// files: most shards have none.
+    /// Returns true if there may be an index file of this name. Its folder is listed, once for all of its
+    /// files: most shards have none. True for a folder without a listing.
     ///
     /// # Errors
-    /// Errors of [`Store::small`].
-    pub(crate) fn index_file<T, E>(
-        &self,
-        name: &Path,
-        limit: u64,
-        decode: impl Fn(Region) -> Result<T, E>,
-    ) -> Result<Option<Result<T, E>>> {
-        let Some((store, url)) = self.object_of(name)? else { return Ok(None) };
-        let Some((folder, _)) = url.rsplit_once('/') else { return Ok(None) };
-        let exists =
-            |objects: Option<&ListedObjects>| objects.is_none_or(|objects| objects.contains_key(url));
-        if self.beside(store, folder, exists) { self.small(name, limit, decode) } else { Ok(None) }
+    /// Errors of [`object_of`](Storage::object_of).
+    pub(crate) fn may_have_index_file(&self, name: &Path) -> Result<bool> {
+        let Some((store, url)) = self.object_of(name)? else { return Ok(false) };
+        let Some((folder, _)) = url.rsplit_once('/') else { return Ok(false) };
+        Ok(self.beside(store, folder, |objects| objects.is_none_or(|objects| objects.contains_key(url))))
     }
 
     /// Opens an index file of a folder that can be listed. `None` if there is none, and for paths and folders

@@ -120,14 +120,11 @@ impl BlocksAhead {
     /// Counts a record of a block.
     fn add(&mut self, set: &ShardSet, (shard, records): (u32, Range<u64>)) {
         let key = (shard, records.start);
-        let number = self.seen;
-        let waiting = &mut self.waiting;
-        let waiting_bytes = &mut self.waiting_bytes;
         let block = self.blocks.entry(key).or_insert_with(|| {
             // The read of the record returns the error.
             let bytes = u128::from(prefetch::block_bytes(set, (shard, records.clone())).unwrap_or(0));
-            waiting.push_back((key, number));
-            *waiting_bytes += bytes;
+            self.waiting.push_back((key, self.seen));
+            self.waiting_bytes += bytes;
             Block { of: records, bytes, requested: false, records: 0 }
         });
         block.records += 1;

@@ -541,20 +541,15 @@ impl Loader {
         Ok(())
     }
 
-    fn start_iteration(&mut self) -> Result<()> {
-        self.begins = true;
-        self.start(true)
-    }
-
     /// Starts an iteration, or the rest of one.
-    fn start(&mut self, begins: bool) -> Result<()> {
+    fn start(&mut self) -> Result<()> {
         let mut cursor = self.cursor.clone();
         if let Err(e) = cursor.enter() {
             self.running = Execution::Exhausted;
             return Err(e);
         }
         self.worker.take_left_out();
-        let tickets = BatchTickets::new(&cursor, &self.left_out, begins)?;
+        let tickets = BatchTickets::new(&cursor, &self.left_out, self.begins)?;
         self.cursor = cursor;
         self.running = Execution::Idle;
         self.worker.begin(&tickets);
@@ -586,14 +581,15 @@ impl Loader {
 
     /// Waits for the next step. `None`: records of it were left out, and it is made again.
     fn next_made(&mut self, timeout: Option<Duration>) -> Option<NextStep> {
-        // All batches of the epoch were returned, but its end was not.
-        if matches!(self.running, Execution::Idle) && self.cursor.has_crossed() {
-            return Some(self.end_epoch());
-        }
-        if let Execution::Idle = self.running
-            && let Err(e) = self.start_iteration()
-        {
-            return Some(NextStep::Ready(Err(e)));
+        if let Execution::Idle = self.running {
+            // All batches of the epoch were returned, but its end was not.
+            if self.cursor.has_crossed() {
+                return Some(self.end_epoch());
+            }
+            self.begins = true;
+            if let Err(e) = self.start() {
+                return Some(NextStep::Ready(Err(e)));
+            }
         }
         let next = match &mut self.running {
             Execution::Idle | Execution::Exhausted => {
@@ -611,11 +607,7 @@ impl Loader {
             Polled::Closed => return Some(self.end_epoch()),
             Polled::Ready(made) => made,
         };
-        let mut made = match made {
-            Ok(None) => return self.plan_anew(),
-            Ok(Some(step)) => Ok(step),
-            Err(e) => Err(e),
-        };
+        let Some(mut made) = made.transpose() else { return self.plan_anew() };
         self.begins = false;
         if let Some(after) = after {
             self.cursor.move_past(after, made.is_ok());
@@ -641,10 +633,7 @@ impl Loader {
             self.cursor.move_past(after, false);
             return Some(NextStep::Ready(Err(e)));
         }
-        match self.start(self.begins) {
-            Ok(()) => None,
-            Err(e) => Some(NextStep::Ready(Err(e))),
-        }
+        self.start().err().map(|e| NextStep::Ready(Err(e)))
     }
 
     /// Ends the threads, and drops what was requested for them.

@@ -177,29 +177,25 @@ impl LoaderOptions {
     }
 
     /// Replaces the parser made from the schema by one with other options.
-    pub fn parser(mut self, parser: BatchParser) -> LoaderOptions {
-        self.parser = Some(parser);
-        self
+    pub fn parser(self, parser: BatchParser) -> LoaderOptions {
+        LoaderOptions { parser: Some(parser), ..self }
     }
 
     /// Sets the number of samples in one rank's batch, as in torch. The global batch is this number times the
     /// number of ranks.
-    pub fn batch_size(mut self, samples: u64) -> LoaderOptions {
-        self.batch = Some(BatchSamples::PerRank(samples));
-        self
+    pub fn batch_size(self, samples: u64) -> LoaderOptions {
+        LoaderOptions { batch: Some(BatchSamples::PerRank(samples)), ..self }
     }
 
     /// Sets the number of samples of a batch over all ranks, a multiple of the number of ranks. Global
     /// batches then do not depend on the number of ranks.
-    pub fn global_batch_size(mut self, samples: u64) -> LoaderOptions {
-        self.batch = Some(BatchSamples::Global(samples));
-        self
+    pub fn global_batch_size(self, samples: u64) -> LoaderOptions {
+        LoaderOptions { batch: Some(BatchSamples::Global(samples)), ..self }
     }
 
     /// Sets the order of the records in an epoch. Default: no shuffle.
-    pub fn shuffle(mut self, shuffle: Shuffle) -> LoaderOptions {
-        self.shuffle = Some(shuffle);
-        self
+    pub fn shuffle(self, shuffle: Shuffle) -> LoaderOptions {
+        LoaderOptions { shuffle: Some(shuffle), ..self }
     }
 
     /// Sets the size of the blocks of [`Shuffle::Block`] in bytes, of compressed shards decompressed.
@@ -208,9 +204,8 @@ impl LoaderOptions {
     ///
     /// A window has the same number of blocks, so larger blocks take more memory. They suit storage with
     /// expensive seeks, and compressed shards, where [`Warning::BlockStarts`] names a size.
-    pub fn block_bytes(mut self, bytes: u64) -> LoaderOptions {
-        self.block_bytes = Some(bytes);
-        self
+    pub fn block_bytes(self, bytes: u64) -> LoaderOptions {
+        LoaderOptions { block_bytes: Some(bytes), ..self }
     }
 
     /// Restricts the loader to these records, in the configured order. Other records are ignored, as if
@@ -234,9 +229,8 @@ impl LoaderOptions {
     /// assert!((0..10).all(|class| ids.iter().filter(|&&id| id % 10 == class).count() == 2));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn select(mut self, records: impl Into<Subset>) -> LoaderOptions {
-        self.subset = Some(records.into());
-        self
+    pub fn select(self, records: impl Into<Subset>) -> LoaderOptions {
+        LoaderOptions { subset: Some(records.into()), ..self }
     }
 
     /// Delivers the same number of samples of each value of a column, and shuffles each class separately:
@@ -278,28 +272,24 @@ impl LoaderOptions {
     /// }
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn buckets(mut self, buckets: Buckets) -> LoaderOptions {
-        self.buckets = Some(buckets);
-        self
+    pub fn buckets(self, buckets: Buckets) -> LoaderOptions {
+        LoaderOptions { buckets: Some(buckets), ..self }
     }
 
     /// Sets the seed of the order. Default: 0. [`seed_of`](crate::order::seed_of) converts a negative number
     /// to a seed.
-    pub fn seed(mut self, seed: u64) -> LoaderOptions {
-        self.seed = seed;
-        self
+    pub fn seed(self, seed: u64) -> LoaderOptions {
+        LoaderOptions { seed, ..self }
     }
 
     /// Sets the first epoch. Default: 0.
-    pub fn epoch(mut self, epoch: u64) -> LoaderOptions {
-        self.epoch = epoch;
-        self
+    pub fn epoch(self, epoch: u64) -> LoaderOptions {
+        LoaderOptions { epoch, ..self }
     }
 
     /// Sets the rank and the number of ranks. Default: rank 0 of 1.
-    pub fn rank(mut self, rank: u64, ranks: u64) -> LoaderOptions {
-        self.rank = (rank, ranks);
-        self
+    pub fn rank(self, rank: u64, ranks: u64) -> LoaderOptions {
+        LoaderOptions { rank: (rank, ranks), ..self }
     }
 
     /// Restricts the loader to the steps `worker`, `worker + workers`, .. of this rank. Default: worker 0 of
@@ -312,16 +302,14 @@ impl LoaderOptions {
     /// has one step of each worker. With the same number of workers, each worker resumes exactly from its own
     /// state. If all workers have delivered the same number of steps, all of them can resume from the state
     /// of any one.
-    pub fn worker(mut self, worker: u64, workers: u64) -> LoaderOptions {
-        self.worker = (worker, workers);
-        self
+    pub fn worker(self, worker: u64, workers: u64) -> LoaderOptions {
+        LoaderOptions { worker: (worker, workers), ..self }
     }
 
     /// Sets the treatment of the last, incomplete batch of an epoch. By default no record is lost: with one
     /// rank the batch is short, with several ranks it is padded.
-    pub fn last_batch(mut self, last: LastBatch) -> LoaderOptions {
-        self.last = Some(last);
-        self
+    pub fn last_batch(self, last: LastBatch) -> LoaderOptions {
+        LoaderOptions { last: Some(last), ..self }
     }
 
     /// Sets the number of [`threads`](crate::threads) that make batches, at most
@@ -332,16 +320,14 @@ impl LoaderOptions {
     /// caller waits for batches more than a twentieth of the time, and parks those that do not bring more
     /// batches. The last processor gets a thread only if the caller waits more than a quarter of the time.
     /// [`Loader::threads`] returns the chosen number.
-    pub fn threads(mut self, threads: impl Into<Option<usize>>) -> LoaderOptions {
-        self.threads = threads.into();
-        self
+    pub fn threads(self, threads: impl Into<Option<usize>>) -> LoaderOptions {
+        LoaderOptions { threads: threads.into(), ..self }
     }
 
     /// Sets the largest number of batches in flight: being made, or made and not yet returned. Default: twice
     /// the number of threads that work, at least 4.
-    pub fn batches_ahead(mut self, batches: usize) -> LoaderOptions {
-        self.batches = Some(batches);
-        self
+    pub fn batches_ahead(self, batches: usize) -> LoaderOptions {
+        LoaderOptions { batches: Some(batches), ..self }
     }
 
     /// Sets the limit of the payload bytes of all batches in flight. Default: 1 GiB or an eighth of the
@@ -353,16 +339,14 @@ impl LoaderOptions {
     /// batch that the caller has. Each thread also keeps the buffers of dropped batches for its next ones:
     /// per thread at most this limit plus one batch, plus an eighth of that. `docs/performance.md` has
     /// measurements.
-    pub fn memory(mut self, bytes: u64) -> LoaderOptions {
-        self.memory = Some(bytes);
-        self
+    pub fn memory(self, bytes: u64) -> LoaderOptions {
+        LoaderOptions { memory: Some(bytes), ..self }
     }
 
     /// Sets the number of bytes that are prefetched ahead of the workers. Default: 256 MiB or a twentieth of
     /// the memory available to the process, whichever is less.
-    pub fn look_ahead(mut self, bytes: u64) -> LoaderOptions {
-        self.ahead = Some(bytes);
-        self
+    pub fn look_ahead(self, bytes: u64) -> LoaderOptions {
+        LoaderOptions { ahead: Some(bytes), ..self }
     }
 
     /// Sets the treatment of records whose payload is damaged or does not match the schema. With
@@ -372,39 +356,34 @@ impl LoaderOptions {
     /// nearest sound row is repeated there as padding. Otherwise the batch is an error at its position in the
     /// order, and later batches stay valid. Default: the dataset's treatment, which decides about damaged
     /// lengths.
-    pub fn damage(mut self, damage: Damage) -> LoaderOptions {
-        self.damage = damage;
-        self
+    pub fn damage(self, damage: Damage) -> LoaderOptions {
+        LoaderOptions { damage, ..self }
     }
 
     /// Sets the checksums that are verified on each access: in epoch 0, and in later epochs. Default: those
     /// that the dataset verifies.
-    pub fn verify(mut self, first_epoch: Verify, later: Verify) -> LoaderOptions {
-        self.verify = Some([first_epoch, later]);
-        self
+    pub fn verify(self, first_epoch: Verify, later: Verify) -> LoaderOptions {
+        LoaderOptions { verify: Some([first_epoch, later]), ..self }
     }
 
     /// Makes the iterator continue with the next epoch without returning `None`. By default it returns `None`
     /// at the end of each epoch, and the next call starts the next one.
-    pub fn repeat(mut self, repeat: bool) -> LoaderOptions {
-        self.repeat = repeat;
-        self
+    pub fn repeat(self, repeat: bool) -> LoaderOptions {
+        LoaderOptions { repeat, ..self }
     }
 
     /// Sets the decoder of pictures, which a schema with [`FeatureSpec::Image`](crate::FeatureSpec::Image)
     /// requires. `tfseek-image` has one. A picture that it refuses is treated as a record that does not match
     /// the schema.
-    pub fn pictures(mut self, decoder: Arc<dyn ColumnDecoder>) -> LoaderOptions {
-        self.pictures = Some(decoder);
-        self
+    pub fn pictures(self, decoder: Arc<dyn ColumnDecoder>) -> LoaderOptions {
+        LoaderOptions { pictures: Some(decoder), ..self }
     }
 
     /// Calls `f` with the record numbers of a batch, in the thread that makes it, before the records are
     /// read.
     #[cfg(test)]
-    pub(super) fn before_read(mut self, f: impl Fn(&[u64]) + Send + Sync + 'static) -> LoaderOptions {
-        self.before_read = Some(Arc::new(f));
-        self
+    pub(super) fn before_read(self, f: impl Fn(&[u64]) + Send + Sync + 'static) -> LoaderOptions {
+        LoaderOptions { before_read: Some(Arc::new(f)), ..self }
     }
 
     /// Returns the position at which the loader starts, with its order and its share of it. No loader is
@@ -420,7 +399,8 @@ impl LoaderOptions {
         let (rank, ranks) = self.rank;
         let last = self.last.unwrap_or(LastBatch::default_for(ranks));
         let (worker, workers) = self.worker;
-        let block_bytes = self.blocks_of_bytes()?;
+        // Only a block order has a size of blocks.
+        self.blocks_of_bytes()?;
         if let (Some(buckets), None) = (&self.buckets, &self.mix) {
             let spec = Spec::Buckets(buckets.clone().shuffle(self.shuffles_buckets()?).last_batch(last));
             let order = Order::new(&restricted(spec, self.subset.as_ref()), n, self.seed, self.epoch)?;
@@ -431,12 +411,7 @@ impl LoaderOptions {
         if let Some(mix) = &self.mix {
             return self.mix_cursor(mix, batch);
         }
-        let spec = match self.order() {
-            Shuffle::None => Spec::Sequential,
-            Shuffle::Global => Spec::Global,
-            Shuffle::Order(spec) => spec.clone(),
-            Shuffle::Block => Spec::block_of(block_bytes, n, self.dataset.stored_bytes()?, batch),
-        };
+        let spec = self.spec_of(&self.dataset, batch)?;
         let subset = self.subset.as_ref();
         let spec = match &self.classes {
             None => restricted(spec, subset),
@@ -463,6 +438,18 @@ impl LoaderOptions {
 
     fn order(&self) -> &Shuffle {
         self.shuffle.as_ref().unwrap_or(&Shuffle::None)
+    }
+
+    /// Returns the order of all records of a dataset.
+    fn spec_of(&self, dataset: &Dataset, batch: u64) -> Result<Spec> {
+        Ok(match self.order() {
+            Shuffle::None => Spec::Sequential,
+            Shuffle::Global => Spec::Global,
+            Shuffle::Order(spec) => spec.clone(),
+            Shuffle::Block => {
+                Spec::block_of(self.blocks_of_bytes()?, dataset.len(), dataset.stored_bytes()?, batch)
+            }
+        })
     }
 
     /// Returns the size of a block of a block order in bytes. Refuses a size that no block has.
@@ -531,21 +518,12 @@ impl LoaderOptions {
             }
             (_, last) => last.unwrap_or(LastBatch::default_for(self.rank.1)),
         };
-        let spec = mix.spec(batch, |dataset| {
-            Ok(match self.order() {
-                Shuffle::None => Spec::Sequential,
-                Shuffle::Global => Spec::Global,
-                Shuffle::Block => {
-                    let block_bytes = self.blocks_of_bytes()?;
-                    Spec::block_of(block_bytes, dataset.len(), dataset.stored_bytes()?, batch)
-                }
-                Shuffle::Order(_) => {
-                    return Err(Error::order(
-                        "expected no shuffle, a global or a block shuffle of a mix, found another order",
-                    ));
-                }
-            })
-        })?;
+        if let Shuffle::Order(_) = self.order() {
+            return Err(Error::order(
+                "expected no shuffle, a global or a block shuffle of a mix, found another order",
+            ));
+        }
+        let spec = mix.spec(batch, |dataset| self.spec_of(dataset, batch))?;
         self.cursor_of(&spec, batch, last)
     }
 
@@ -658,8 +636,8 @@ impl LoaderOptions {
             let blocks = vec![Some(OrderBlocks { first: 0, len })];
             return Some(ObjectBlocks::new(blocks, IN_ORDER_BLOCKS * IN_ORDER_BLOCK));
         }
-        let two_windows = (window_records.min(n) * 2).min(n);
-        let room = u128::from(two_windows) * u128::from(bytes) / u128::from(n.max(1));
+        let two_windows = (2 * u128::from(window_records)).min(n.into());
+        let room = two_windows * u128::from(bytes) / u128::from(n.max(1));
         Some(ObjectBlocks::new(blocks.to_vec(), room as u64))
     }
 

@@ -92,12 +92,6 @@ impl BatchTickets {
 
     fn next_ticket(&mut self) -> Result<Option<Ticket>> {
         loop {
-            if self.passed < self.left_out.len() && self.step < self.epoch.share.steps() {
-                match self.next_filled()? {
-                    Some(ticket) => return Ok(Some(ticket)),
-                    None => continue,
-                }
-            }
             if self.step >= self.epoch.share.steps() {
                 if !self.repeats || self.epoch.order.is_empty() {
                     return Ok(None);
@@ -108,12 +102,14 @@ impl BatchTickets {
                 if self.epoch.share.steps() == 0 {
                     return Ok(None);
                 }
-                continue;
+            } else if self.passed == self.left_out.len() {
+                let step = self.step;
+                self.step = step + 1;
+                let begins = std::mem::take(&mut self.begins);
+                return Ok(Some(Ticket { epoch: Arc::clone(&self.epoch), step, begins, filled: None }));
+            } else if let Some(ticket) = self.next_filled()? {
+                return Ok(Some(ticket));
             }
-            let step = self.step;
-            self.step = step + 1;
-            let begins = std::mem::take(&mut self.begins);
-            return Ok(Some(Ticket { epoch: Arc::clone(&self.epoch), step, begins, filled: None }));
         }
     }
 

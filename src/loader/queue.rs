@@ -199,11 +199,6 @@ impl<P, T> QueueState<P, T> {
         self.first + (self.entries.len() - 1) as u64
     }
 
-    /// Marks the end of the tickets.
-    fn end(&mut self) {
-        self.ended = true;
-    }
-
     /// Returns the entry of a ticket. `None` if the ticket does not count.
     fn entry(&mut self, ticket: u64) -> Option<&mut Entry<P, T>> {
         self.entries.get_mut(usize::try_from(ticket.checked_sub(self.first)?).ok()?)
@@ -304,11 +299,6 @@ impl<P, T> QueueState<P, T> {
         if self.stopped || (self.ended && self.entries.is_empty()) { Polled::Closed } else { Polled::Pending }
     }
 
-    /// Sets who draws tickets: the planner, or the workers.
-    fn look_ahead(&mut self, looks_ahead: bool) {
-        self.looks_ahead = looks_ahead;
-    }
-
     /// Closes the queue for planner, workers and consumer. Returns the plans that no worker has taken.
     fn stop(&mut self) -> Vec<P> {
         self.stopped = true;
@@ -361,11 +351,6 @@ impl<P, T> QueueState<P, T> {
         let parks = worker >= self.working && !self.is_closed();
         self.parked |= parks;
         parks
-    }
-
-    /// Counts a worker that begins to wait.
-    fn sleep(&mut self) {
-        self.sleeping += 1;
     }
 
     /// Counts a worker that has woken up, whether it was woken or not.
@@ -448,7 +433,7 @@ impl<S: Iterator, P, T> BoundedQueue<S, P, T> {
             match state.may_draw() {
                 Polled::Ready(()) => match tickets.next() {
                     Some(drawn) => return Some((state.draw(), drawn)),
-                    None => state.end(),
+                    None => state.ended = true,
                 },
                 Polled::Closed => {
                     self.release(locked);
@@ -479,7 +464,7 @@ impl<S: Iterator, P, T> BoundedQueue<S, P, T> {
                 Polled::Ready(Task::Draw) => match tickets.next() {
                     Some(drawn) => Some(Job::Plan(state.draw(), drawn)),
                     None => {
-                        state.end();
+                        state.ended = true;
                         continue;
                     }
                 },
@@ -493,7 +478,7 @@ impl<S: Iterator, P, T> BoundedQueue<S, P, T> {
                     } else if parks {
                         locked = self.parked.wait(locked).unwrap_or_else(PoisonError::into_inner);
                     } else {
-                        state.sleep();
+                        state.sleeping += 1;
                         locked = self.workers.wait(locked).unwrap_or_else(PoisonError::into_inner);
                         locked.0.wake();
                     }
@@ -535,7 +520,7 @@ impl<S: Iterator, P, T> BoundedQueue<S, P, T> {
     pub(super) fn look_ahead(&self, looks_ahead: bool) {
         if self.looks_ahead.load(Relaxed) != looks_ahead {
             let mut locked = self.lock();
-            locked.0.look_ahead(looks_ahead);
+            locked.0.looks_ahead = looks_ahead;
             self.looks_ahead.store(looks_ahead, Relaxed);
             self.release(locked);
         }
@@ -615,7 +600,7 @@ mod tests {
         /// Returns the state before the first call.
         fn start(looks_ahead: bool, changes: [usize; 2], planned: Plan) -> Simulation {
             let mut state = QueueState::new(LIMITS, WORKERS);
-            state.look_ahead(looks_ahead);
+            state.looks_ahead = looks_ahead;
             Simulation {
                 state,
                 drawn: 0,
@@ -650,7 +635,7 @@ mod tests {
         /// Draws a ticket, as an iterator of tickets does. `None` after the last one.
         fn draw(&mut self) -> Option<u64> {
             if self.drawn == COSTS.len() as u64 {
-                self.state.end();
+                self.state.ended = true;
                 return None;
             }
             self.drawn += 1;
@@ -673,7 +658,7 @@ mod tests {
                 5 => {
                     self.changes[0] > 0 && {
                         self.changes[0] -= 1;
-                        self.state.look_ahead(!self.state.looks_ahead);
+                        self.state.looks_ahead = !self.state.looks_ahead;
                         true
                     }
                 }
@@ -762,7 +747,7 @@ mod tests {
                     },
                     Polled::Closed => Worker::Exited,
                     Polled::Pending => {
-                        self.state.sleep();
+                        self.state.sleeping += 1;
                         Worker::Sleeps
                     }
                 };

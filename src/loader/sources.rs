@@ -126,19 +126,17 @@ impl MixSources {
     pub(super) fn blocks(&self, spec: &Spec, memory: u64) -> Result<(Vec<Option<OrderBlocks>>, u64)> {
         let mut blocks = Vec::new();
         let mut records = 0u64;
-        let orders = if let Spec::Mix(mix) = spec { mix.orders().collect() } else { Vec::new() };
-        for ((order, source), &first) in orders.iter().zip(&self.sources).zip(&self.starts) {
+        for ((order, dataset), &first) in self.orders(spec).zip(&self.starts) {
             let (order, filtered) = match order {
                 Spec::Filtered { order, .. } => (&**order, true),
-                order => (*order, false),
+                order => (order, false),
             };
             blocks.push(match *order {
                 Spec::Block { block, window } => {
                     let share = memory / self.sources.len().max(1) as u64;
-                    let bytes = source.dataset.known_bytes();
-                    bytes.map_or(Ok(()), |bytes| {
-                        check_memory(source.dataset.len(), bytes, block, window, share)
-                    })?;
+                    if let Some(bytes) = dataset.known_bytes() {
+                        check_memory(dataset.len(), bytes, block, window, share)?;
+                    }
                     records = records.saturating_add(block.saturating_mul(window));
                     // A filtered order has blocks of the records that pass.
                     (!filtered).then_some(OrderBlocks { first, len: block })

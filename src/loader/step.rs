@@ -134,21 +134,13 @@ impl fmt::Debug for Step {
 /// The records of a step of a loader without a schema. They are borrowed from the dataset's maps, which the
 /// step keeps alive, or are in a buffer of the step.
 pub(super) struct StepRecords {
-    dataset: Dataset,
-    located: Vec<RecordLocation>,
+    pub(super) dataset: Dataset,
+    pub(super) located: Vec<RecordLocation>,
     /// The payloads in one buffer, and the range of each. `None` if the records are borrowed from maps.
-    read: Option<(Region, Vec<Range<usize>>)>,
+    pub(super) read: Option<(Region, Vec<Range<usize>>)>,
 }
 
 impl StepRecords {
-    pub(super) fn new(
-        dataset: Dataset,
-        located: Vec<RecordLocation>,
-        read: Option<(Region, Vec<Range<usize>>)>,
-    ) -> StepRecords {
-        StepRecords { dataset, located, read }
-    }
-
     /// Returns record `k` of the step. Verifies nothing: the checksums were verified when the step was made.
     fn get(&self, k: usize, at: &RecordLocation) -> Result<Record<'_>> {
         let location = self.dataset.set().location(at);

@@ -19,41 +19,33 @@ pub struct LoaderTimes {
 /// The clock of all threads of a loader.
 #[derive(Default)]
 pub(super) struct WorkerClock {
-    read: AtomicU64,
-    parse: AtomicU64,
-    decode: AtomicU64,
+    pub(super) read: WorkTime,
+    pub(super) parse: WorkTime,
+    pub(super) decode: WorkTime,
+}
+
+/// The time of one kind of work, in nanoseconds.
+#[derive(Default)]
+pub(super) struct WorkTime(AtomicU64);
+
+impl WorkTime {
+    /// Calls `f` and adds its time.
+    pub(super) fn add<T>(&self, f: impl FnOnce() -> T) -> T {
+        let start = Instant::now();
+        let value = f();
+        // A sum of 2^64 nanoseconds takes 584 years.
+        self.0.fetch_add(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
+        value
+    }
 }
 
 impl WorkerClock {
-    /// Calls `f` and adds its time to the time of reading.
-    pub(super) fn reading<T>(&self, f: impl FnOnce() -> T) -> T {
-        timed(&self.read, f)
-    }
-
-    /// Calls `f` and adds its time to the time of parsing.
-    pub(super) fn parsing<T>(&self, f: impl FnOnce() -> T) -> T {
-        timed(&self.parse, f)
-    }
-
-    /// Calls `f` and adds its time to the time of decoding.
-    pub(super) fn decoding<T>(&self, f: impl FnOnce() -> T) -> T {
-        timed(&self.decode, f)
-    }
-
     /// Returns all times. `decoders` is the time of the decoders of columns, in nanoseconds.
     pub(super) fn times(&self, decoders: u64) -> LoaderTimes {
         let [read, parse, decode] = [&self.read, &self.parse, &self.decode]
-            .map(|nanos| Duration::from_nanos(nanos.load(Ordering::Relaxed)));
+            .map(|time| Duration::from_nanos(time.0.load(Ordering::Relaxed)));
         // Pictures and columns are decoded while records are parsed.
         let decode = decode + Duration::from_nanos(decoders);
         LoaderTimes { read, parse: parse.saturating_sub(decode), decode }
     }
-}
-
-fn timed<T>(nanos: &AtomicU64, f: impl FnOnce() -> T) -> T {
-    let start = Instant::now();
-    let value = f();
-    // A sum of 2^64 nanoseconds takes 584 years.
-    nanos.fetch_add(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
-    value
 }

@@ -188,7 +188,8 @@ impl BatchWorker {
             outcome.kept = (0..plan.ids.len() as u32).collect();
         }
         let kept = outcome.kept.iter().filter_map(|&index| plan.located.get(index as usize)?.as_ref());
-        let payload_bytes = kept.map(RecordLocation::payload_len).sum();
+        // Derived records have estimates of any size.
+        let payload_bytes = kept.map(RecordLocation::payload_len).fold(0, u64::saturating_add);
         let is_whole = outcome.kept.iter().zip(0..).all(|(index, row)| *index == row);
         let kept = (!is_whole).then_some(outcome.kept.as_slice());
         let repeated = kept.map(|kept| kept.iter().map(|&index| plan.ids[index as usize]).collect());
@@ -273,9 +274,9 @@ impl BatchWorker {
         if prefetch::is_cold(set, &self.ahead, plan.requested, &plan.located) {
             cold();
             let mut located = plan.located.iter().flatten();
-            self.clock.reading(|| located.try_for_each(|at| prefetch::fetch(set, at)))?;
+            self.clock.read.add(|| located.try_for_each(|at| prefetch::fetch(set, at)))?;
         }
-        self.clock.parsing(|| self.borrow_records(plan, &mut faults, verify, outcome))
+        self.clock.parse.add(|| self.borrow_records(plan, &mut faults, verify, outcome))
     }
 
     /// Adds a record to the skipped ones, or returns its error if damage is not skipped, or for another kind
@@ -371,7 +372,7 @@ impl BatchWorker {
         };
         let ahead = &self.ahead;
         let requested = plan.requested;
-        self.clock.reading(|| prefetch::read_all(set, ahead, requested, &plan.located, read_part))?;
+        self.clock.read.add(|| prefetch::read_all(set, ahead, requested, &plan.located, read_part))?;
         let buffer = self.buffers.region(buffer);
         let mut rows = Vec::with_capacity(ranges.len());
         for (range, &index) in ranges.iter().zip(&outcome.kept) {
@@ -383,7 +384,7 @@ impl BatchWorker {
                 buffer: (&buffer, range.start),
             });
         }
-        self.clock.parsing(|| self.content(plan, rows, Some((&buffer, ranges)), outcome))
+        self.clock.parse.add(|| self.content(plan, rows, Some((&buffer, ranges)), outcome))
     }
 
     /// Parses the rows into columns. Without a schema, returns the records unparsed.
@@ -404,7 +405,7 @@ impl BatchWorker {
                 };
                 (buffer.clone(), ranges)
             });
-            let records = StepRecords::new(self.dataset.clone(), located.collect(), read);
+            let records = StepRecords { dataset: self.dataset.clone(), located: located.collect(), read };
             return Ok(StepContent::Records(records));
         };
         let mut rows: Vec<&R> = rows.iter().collect();
@@ -449,7 +450,7 @@ impl BatchWorker {
             let at = positions[kept[row] as usize];
             named_draw(augmentation_seed(plan.seed, at.epoch, at.position), name)
         };
-        self.clock.decoding(|| batch.decode(&**decoder, &draw, own.bytes_limit(), &self.cancelled))
+        self.clock.decode.add(|| batch.decode(&**decoder, &draw, own.bytes_limit(), &self.cancelled))
     }
 
     /// Pads a batch that lacks rows: repeats the nearest sound row in the place of each. Returns the number

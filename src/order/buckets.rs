@@ -43,12 +43,12 @@ const MAX_TEXT: usize = 3500;
 /// assert_eq!([batch(0), batch(1), batch(2), batch(3)], [vec![0, 2], vec![3, 4], vec![1], vec![5]]);
 /// # Ok::<(), tfseek::Error>(())
 /// ```
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Buckets {
     rows: Arc<BucketRows>,
     /// Rows of a global batch of each bucket.
-    sizes: Arc<[u64]>,
-    shuffle: bool,
+    pub(super) sizes: Arc<[u64]>,
+    pub(super) shuffle: bool,
     last: LastBatch,
 }
 
@@ -148,17 +148,9 @@ impl Buckets {
         &self.rows.boundaries
     }
 
-    pub(super) fn sizes(&self) -> &[u64] {
-        &self.sizes
-    }
-
     /// Returns the largest batch size, or 0 if there are no sizes yet.
     pub(crate) fn largest_batch(&self) -> u64 {
         self.sizes.iter().copied().max().unwrap_or(0)
-    }
-
-    pub(super) fn is_shuffled(&self) -> bool {
-        self.shuffle
     }
 
     /// Returns true if incomplete batches are left out.
@@ -205,19 +197,14 @@ impl Buckets {
     }
 }
 
-/// Buckets are equal if their orders are.
-impl PartialEq for Buckets {
-    fn eq(&self, other: &Buckets) -> bool {
-        let rows = |buckets: &Buckets| Arc::clone(&buckets.rows);
-        let own = rows(self);
-        let others = rows(other);
-        (&self.sizes, self.shuffle, self.last) == (&other.sizes, other.shuffle, other.last)
-            && (Arc::ptr_eq(&own, &others)
-                || (own.boundaries == others.boundaries && own.lengths == others.lengths))
+/// Rows are equal if their lengths and boundaries are. The rest follows from them.
+impl PartialEq for BucketRows {
+    fn eq(&self, other: &BucketRows) -> bool {
+        self.boundaries == other.boundaries && self.lengths == other.lengths
     }
 }
 
-impl Eq for Buckets {}
+impl Eq for BucketRows {}
 
 impl fmt::Debug for Buckets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -237,7 +224,7 @@ fn bucket_of(boundaries: &[u64], length: u32) -> usize {
 /// The positions and batches of all epochs: first of bucket 0, then of bucket 1, ..
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct BucketOrder {
-    buckets: Buckets,
+    pub(super) buckets: Buckets,
     /// Number of positions, and of batches, before each bucket, and of all.
     starts: Arc<[u64]>,
     batches: Arc<[u64]>,
@@ -254,7 +241,7 @@ impl BucketOrder {
         let mut batches = vec![0];
         let mut start = 0;
         let mut batch = 0;
-        for (rows, size) in buckets.rows.buckets.iter().zip(buckets.sizes()) {
+        for (rows, size) in buckets.rows.buckets.iter().zip(&*buckets.sizes) {
             let rows = rows.len();
             start += rows;
             batch += if buckets.drops() { rows / size } else { rows.div_ceil(*size) };
@@ -267,10 +254,6 @@ impl BucketOrder {
         }
         let buckets = buckets.clone();
         Ok(BucketOrder { buckets, starts: starts.into(), batches: batches.into() })
-    }
-
-    pub(super) fn buckets(&self) -> &Buckets {
-        &self.buckets
     }
 
     /// Returns the number of batches, which is the number of steps of an epoch.
@@ -384,7 +367,7 @@ impl BucketSteps {
     /// [`OrderError::Batch`] for a size that is not a multiple of the ranks, and [`OrderError::Refused`] for
     /// one that is too large.
     pub(super) fn new(order: &BucketOrder, ranks: u64, seed: u64, epoch: u64) -> Result<BucketSteps> {
-        for &batch in order.buckets.sizes() {
+        for &batch in &*order.buckets.sizes {
             if !batch.is_multiple_of(ranks) {
                 return Err(OrderError::Batch { batch, ranks }.into());
             }
@@ -414,7 +397,7 @@ impl BucketSteps {
         let number = self.batches.as_ref().map_or(step, |batches| batches.get(step));
         let bucket = last_at(&self.order.batches, number);
         let first = self.order.starts[bucket];
-        let size = self.order.buckets.sizes()[bucket];
+        let size = self.order.buckets.sizes[bucket];
         let rows = self.order.starts[bucket + 1] - first;
         // The batch exists, so it begins below the number of rows.
         let begin = (number - self.order.batches[bucket]) * size;
@@ -430,7 +413,7 @@ impl BucketSteps {
             return None;
         }
         let bucket = last_at(starts, position);
-        let size = self.order.buckets.sizes()[bucket];
+        let size = self.order.buckets.sizes[bucket];
         let inside = position - starts[bucket];
         let number = Some(batches[bucket] + inside / size).filter(|number| *number < batches[bucket + 1])?;
         let step = self.batches.as_ref().map_or(number, |batches| batches.inverse(number));

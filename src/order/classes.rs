@@ -40,11 +40,16 @@ impl Classes {
     /// all have.
     ///
     /// # Errors
-    /// [`OrderError::Refused`](crate::error::OrderError::Refused) for 2^32 records or more.
+    /// [`OrderError::Refused`](crate::error::OrderError::Refused) for 2^32 - 1 records or more, and for
+    /// classes of other records.
     pub(crate) fn new(n: u64, classes: &[Subset]) -> Result<(Classes, Option<Subset>)> {
         const NONE: u32 = u32::MAX;
         if n >= u64::from(NONE) {
             let reason = format!("expected at most 2^32 - 2 records in balanced blocks, found {n}");
+            return Err(Error::order(reason));
+        }
+        if let Some(class) = classes.iter().find(|class| class.end() > n) {
+            let reason = format!("expected classes of records below {n}, found record {}", class.end() - 1);
             return Err(Error::order(reason));
         }
         let mut of = vec![NONE; n as usize];
@@ -251,10 +256,4 @@ impl ClassWindow {
 
 fn inverse(n: u64, seed: u64, epoch: u64, stream: u64, number: u64) -> u64 {
     if n == 1 { 0 } else { Permutation::new(n, seed, epoch, stream).inverse(number) }
-}
-
-impl fmt::Debug for BalancedBlocks {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BalancedBlocks").field("classes", &self.classes).finish_non_exhaustive()
-    }
 }

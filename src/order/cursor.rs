@@ -71,9 +71,8 @@ impl Cursor {
     /// # Errors
     /// [`ErrorKind::Order`](crate::ErrorKind::Order) if share and order have different numbers of positions.
     pub fn new(order: Order, share: RankShare) -> Result<Cursor> {
-        if share.positions() != order.steps() || share.has_buckets() != order.has_buckets() {
-            let reason =
-                format!("expected a share of {} positions, found {}", order.steps(), share.positions());
+        if share.len != order.steps() || share.has_buckets() != order.has_buckets() {
+            let reason = format!("expected a share of {} positions, found {}", order.steps(), share.len);
             return Err(Error::order(reason));
         }
         let share = share.starting_at(0)?;
@@ -282,7 +281,7 @@ impl Cursor {
 
     /// Returns the number of samples per batch over all ranks.
     pub(crate) fn global_batch(&self) -> u64 {
-        self.share.global_batch()
+        self.share.batch
     }
 
     /// Returns true if iterations continue with the next epoch instead of ending.
@@ -323,7 +322,7 @@ impl Cursor {
     fn skip_epoch_end(&self, at: Position) -> Position {
         // Other workers may still have steps to deliver, so with workers only the end of the iteration ends
         // the epoch.
-        if self.share.is_continuous() || self.share.has_workers() || self.steps_at(at.position) > 0 {
+        if self.share.is_continuous() || self.share.workers > 1 || self.steps_at(at.position) > 0 {
             return at;
         }
         // No epoch follows the last one.

@@ -1,6 +1,6 @@
 //! An order: a spec applied to a number of records, a seed and an epoch.
 
-use super::buckets::BucketSteps;
+use super::buckets::{BucketOrder, BucketSteps};
 use super::mix::Mix;
 use super::share::{RankShare, Run};
 use super::source::{OrderSource, SourceKey};
@@ -33,7 +33,7 @@ use std::sync::Arc;
 pub struct Order {
     base: Arc<OrderBase>,
     epoch: u64,
-    key: EpochKey,
+    order: EpochOrder,
 }
 
 /// The data shared by all epochs of an order.
@@ -42,20 +42,14 @@ struct OrderBase {
     n: u64,
     len: u64,
     seed: u64,
-    sources: OrderSources,
 }
 
-enum OrderSources {
-    One(OrderSource),
-    Mixed(Mix),
-}
-
-/// The keys of one epoch.
+/// The source of the records, and its key of one epoch.
 #[derive(Clone)]
-enum EpochKey {
-    One(SourceKey),
-    /// The turn of the mix at which the epoch begins, counted over all epochs.
-    Mixed(u64),
+enum EpochOrder {
+    One(Arc<OrderSource>, SourceKey),
+    /// A mix, and its turn at which the epoch begins, counted over all epochs.
+    Mixed(Arc<Mix>, u64),
 }
 
 impl Order {
@@ -68,19 +62,19 @@ impl Order {
     /// - the spec has sizes of 0 or too many windows, or
     /// - a mixture's positions up to this epoch are beyond u64.
     pub fn new(spec: &Spec, n: u64, seed: u64, epoch: u64) -> Result<Order> {
-        let (sources, len) = match spec {
+        let (len, order) = match spec {
             Spec::Mix(mix) => {
                 let mix = Mix::new(mix, n, seed)?;
-                let len = mix.len;
-                (OrderSources::Mixed(mix), len)
+                let first = mix.first_turn(epoch)?;
+                (mix.len, EpochOrder::Mixed(Arc::new(mix), first))
             }
             _ => {
                 let source = OrderSource::new(spec, 0..n)?;
-                let len = source.len;
-                (OrderSources::One(source), len)
+                let key = source.key(seed, epoch, 0);
+                (source.len, EpochOrder::One(Arc::new(source), key))
             }
         };
-        Order::of(Arc::new(OrderBase { spec: spec.clone(), n, len, seed, sources }), epoch)
+        Ok(Order { base: Arc::new(OrderBase { spec: spec.clone(), n, len, seed }), epoch, order })
     }
 
     /// Returns the same order in another epoch.
@@ -89,15 +83,13 @@ impl Order {
     /// [`ErrorKind::Order`](crate::ErrorKind::Order) for a mixture whose positions up to that epoch are
     /// beyond u64. Other orders return no error.
     pub fn at_epoch(&self, epoch: u64) -> Result<Order> {
-        Order::of(self.base.clone(), epoch)
-    }
-
-    fn of(base: Arc<OrderBase>, epoch: u64) -> Result<Order> {
-        let key = match &base.sources {
-            OrderSources::One(source) => EpochKey::One(source.key(base.seed, epoch, 0)),
-            OrderSources::Mixed(mix) => EpochKey::Mixed(mix.first_turn(epoch)?),
+        let order = match &self.order {
+            EpochOrder::One(source, _) => {
+                EpochOrder::One(source.clone(), source.key(self.base.seed, epoch, 0))
+            }
+            EpochOrder::Mixed(mix, _) => EpochOrder::Mixed(mix.clone(), mix.first_turn(epoch)?),
         };
-        Ok(Order { base, epoch, key })
+        Ok(Order { base: self.base.clone(), epoch, order })
     }
 
     /// Returns the number of positions per epoch.
@@ -108,26 +100,26 @@ impl Order {
     /// Returns the number of positions at which a run can start or be saved: the positions of an epoch, or
     /// the steps of an order of buckets.
     pub(super) fn steps(&self) -> u64 {
-        match &self.base.sources {
-            OrderSources::One(source) => source.buckets().map_or(self.base.len, |buckets| buckets.steps()),
-            OrderSources::Mixed(_) => self.base.len,
+        self.buckets().map_or(self.base.len, BucketOrder::steps)
+    }
+
+    /// Returns the buckets, if this is an order of buckets.
+    fn buckets(&self) -> Option<&BucketOrder> {
+        match &self.order {
+            EpochOrder::One(_, SourceKey::Buckets(buckets, _)) => Some(buckets),
+            _ => None,
         }
     }
 
     /// Returns true for an order of buckets.
     pub(crate) fn has_buckets(&self) -> bool {
-        matches!(&self.base.sources, OrderSources::One(source) if source.buckets().is_some())
+        self.buckets().is_some()
     }
 
     /// Returns the batches of this epoch, for an order of buckets.
     fn bucket_steps(&self, ranks: u64) -> Result<Option<BucketSteps>> {
-        match &self.base.sources {
-            OrderSources::One(source) => {
-                let steps = |buckets| BucketSteps::new(buckets, ranks, self.base.seed, self.epoch);
-                source.buckets().map(steps).transpose()
-            }
-            OrderSources::Mixed(_) => Ok(None),
-        }
+        let steps = |buckets| BucketSteps::new(buckets, ranks, self.base.seed, self.epoch);
+        self.buckets().map(steps).transpose()
     }
 
     /// Returns the share of `rank` of `ranks` in this epoch of [`Spec::Buckets`], which have the batch sizes
@@ -152,7 +144,7 @@ impl Order {
         Ok(match self.bucket_steps(share.ranks())? {
             Some(steps) => share.with_buckets(steps),
             // The epochs of a mix have the length of epoch 0 of the run that was resumed.
-            None if share.positions() != self.base.len => share.of_len(self.base.len),
+            None if share.len != self.base.len => share.of_len(self.base.len),
             None => share,
         })
     }
@@ -161,10 +153,7 @@ impl Order {
     /// of buckets.
     #[expect(clippy::indexing_slicing, reason = "`here` is at most the length of the chunk")]
     pub(crate) fn lengths(&self, runs: impl Iterator<Item = Run>) -> Option<(u64, u64)> {
-        let (OrderSources::One(source), EpochKey::One(key)) = (&self.base.sources, &self.key) else {
-            return None;
-        };
-        source.buckets()?;
+        let EpochOrder::One(_, SourceKey::Buckets(buckets, key)) = &self.order else { return None };
         let mut lengths = [0; 64];
         let mut longest = 0;
         let mut sum = 0;
@@ -173,7 +162,7 @@ impl Order {
             while done < run.len {
                 let here = (run.len - done).min(lengths.len() as u64);
                 let lengths = &mut lengths[..here as usize];
-                source.fill_lengths(key, run.start + done, lengths)?;
+                buckets.fill_lengths(key, run.start + done, lengths);
                 longest = lengths.iter().copied().fold(longest, u64::max);
                 sum += lengths.iter().sum::<u64>();
                 done += here;
@@ -213,15 +202,14 @@ impl Order {
     /// [`OrderError::Position`] if the position is not below [`len`](Order::len).
     pub fn get(&self, position: u64) -> Result<u64> {
         self.check(position, 1)?;
-        Ok(match (&self.base.sources, &self.key) {
-            (OrderSources::One(source), EpochKey::One(key)) => source.get(key, position),
-            (OrderSources::Mixed(mix), EpochKey::Mixed(first)) => {
+        Ok(match &self.order {
+            EpochOrder::One(source, key) => source.get(key, position),
+            EpochOrder::Mixed(mix, first) => {
                 let mut record = [0];
                 mix.fill(self.base.seed, *first, position, &mut record)?;
                 let [record] = record;
                 record
             }
-            _ => return Err(foreign_key()),
         })
     }
 
@@ -232,12 +220,9 @@ impl Order {
     /// [`OrderError::Position`] if the epoch ends before `start + out.len()`. `out` is not changed then.
     pub fn fill(&self, start: u64, out: &mut [u64]) -> Result<()> {
         self.check(start, out.len() as u64)?;
-        match (&self.base.sources, &self.key) {
-            (OrderSources::One(source), EpochKey::One(key)) => source.fill(key, start, out),
-            (OrderSources::Mixed(mix), EpochKey::Mixed(first)) => {
-                mix.fill(self.base.seed, *first, start, out)?;
-            }
-            _ => return Err(foreign_key()),
+        match &self.order {
+            EpochOrder::One(source, key) => source.fill(key, start, out),
+            EpochOrder::Mixed(mix, first) => mix.fill(self.base.seed, *first, start, out)?,
         }
         Ok(())
     }
@@ -245,36 +230,34 @@ impl Order {
     /// Returns the first position of this epoch that has a record. It is 0, except after a change of a mix's
     /// weights within the epoch.
     pub(super) fn start(&self) -> u64 {
-        match (&self.base.sources, &self.key) {
-            (OrderSources::Mixed(mix), EpochKey::Mixed(first)) => mix.start(*first),
-            _ => 0,
+        match &self.order {
+            EpochOrder::One(..) => 0,
+            EpochOrder::Mixed(mix, first) => mix.start(*first),
         }
     }
 
     /// Returns the number of positions that a saved state counts as one: the rows of a batch, if a mix has
     /// whole batches.
     pub(super) fn unit(&self) -> u64 {
-        match &self.base.sources {
-            OrderSources::Mixed(mix) => mix.rows(),
-            OrderSources::One(_) => 1,
+        match &self.order {
+            EpochOrder::One(..) => 1,
+            EpochOrder::Mixed(mix, _) => mix.rows,
         }
     }
 
     /// Returns the start of the cycles of a mix.
     pub(super) fn mix_start(&self) -> Option<MixStart> {
-        match &self.base.sources {
-            OrderSources::Mixed(mix) => Some(mix.started()),
-            OrderSources::One(_) => None,
+        match &self.order {
+            EpochOrder::One(..) => None,
+            EpochOrder::Mixed(mix, _) => Some(mix.started()),
         }
     }
 
     /// Returns the start of a mix's cycles with other weights at a position of this epoch, or at its end.
     pub(super) fn mix_restart(&self, position: u64) -> Result<Option<MixStart>> {
-        match (&self.base.sources, &self.key) {
-            (OrderSources::Mixed(mix), EpochKey::Mixed(first)) => {
-                mix.restarted(first + position / mix.rows()).map(Some)
-            }
-            _ => Ok(None),
+        match &self.order {
+            EpochOrder::One(..) => Ok(None),
+            EpochOrder::Mixed(mix, first) => mix.restarted(first + position / mix.rows).map(Some),
         }
     }
 
@@ -287,9 +270,9 @@ impl Order {
     /// [`records`](Order::records).
     pub fn position_of(&self, record: u64) -> Result<Option<u64>> {
         self.check_record(record)?;
-        Ok(match (&self.base.sources, &self.key) {
-            (OrderSources::One(source), EpochKey::One(key)) => source.inverse(key, record),
-            _ => None,
+        Ok(match &self.order {
+            EpochOrder::One(source, key) => source.inverse(key, record),
+            EpochOrder::Mixed(..) => None,
         })
     }
 
@@ -297,14 +280,11 @@ impl Order {
     pub(super) fn positions_of(&self, record: u64) -> Result<Vec<u64>> {
         self.check_record(record)?;
         let mut positions = Vec::new();
-        match (&self.base.sources, &self.key) {
-            (OrderSources::One(source), EpochKey::One(key)) => {
-                source.positions(key, record, |t| positions.push(t))
+        match &self.order {
+            EpochOrder::One(source, key) => source.positions(key, record, |t| positions.push(t)),
+            EpochOrder::Mixed(mix, first) => {
+                mix.positions(self.base.seed, *first, record, |t| positions.push(t));
             }
-            (OrderSources::Mixed(mix), EpochKey::Mixed(first)) => {
-                mix.positions(self.base.seed, *first, record, |position| positions.push(position));
-            }
-            _ => return Err(foreign_key()),
         }
         positions.sort_unstable();
         Ok(positions)
@@ -332,9 +312,9 @@ impl Order {
     /// # Ok::<(), tfseek::Error>(())
     /// ```
     pub fn describe(&self, global_batch: Option<u64>) -> String {
-        match &self.base.sources {
-            OrderSources::One(source) => source.describe(global_batch),
-            OrderSources::Mixed(mix) => mix.describe(global_batch),
+        match &self.order {
+            EpochOrder::One(source, _) => source.describe(global_batch),
+            EpochOrder::Mixed(mix, _) => mix.describe(global_batch),
         }
     }
 
@@ -357,11 +337,4 @@ impl fmt::Debug for Order {
             .field("epoch", &self.epoch)
             .finish_non_exhaustive()
     }
-}
-
-/// The error for sources and a key of different kinds. No call can cause it, because both are created
-/// together.
-#[cold]
-fn foreign_key() -> Error {
-    Error::order("sources and key belong to different orders")
 }

@@ -60,8 +60,9 @@ impl Order {
                 let start = run.start + done;
                 let records = &mut records[..here as usize];
                 order.fill(start, records)?;
-                let sample = |(position, record)| Sample { epoch, position, record, padding: run.padding };
-                samples.extend((start..).zip(records.iter().copied()).map(sample));
+                // The open range is second, so that it does not step beyond the last position.
+                let sample = |(&record, position)| Sample { epoch, position, record, padding: run.padding };
+                samples.extend(records.iter().zip(start..).map(sample));
                 done += here;
             }
         }

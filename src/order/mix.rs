@@ -16,7 +16,7 @@ pub(super) struct Mix {
     mixture: Mixture,
     sources: Vec<OrderSource>,
     /// Number of rows per turn.
-    rows: u64,
+    pub(super) rows: u64,
     /// Number of samples per epoch, before it is rounded to whole turns.
     samples: u64,
     /// Number of positions per epoch.
@@ -43,14 +43,7 @@ impl Mix {
         };
         if let Some(start) = &spec.start {
             if spec.stop == MixStop::Never && start.samples != total {
-                let total = total.to_string();
-                let found = start.samples.to_string();
-                return Err(OrderError::State {
-                    field: "E".into(),
-                    expected: total.into(),
-                    found: found.into(),
-                }
-                .into());
+                return Err(Error::state("E", total, start.samples));
             }
             mix.mixture = mix.mixture.starting_at(start.from, start.given.clone())?;
         }
@@ -60,26 +53,17 @@ impl Mix {
 
     /// Returns the number of samples up to the one that completes the first or the last source.
     fn end(&self, stop: MixStop) -> Option<u64> {
-        let mut end = None;
-        for (c, source) in self.sources.iter().enumerate() {
+        let end_of = |(c, source): (usize, &OrderSource)| {
             let turn = (source.len - 1) / self.rows;
             let row = (source.len - 1) % self.rows;
-            let at = self.mixture.inverse(c, turn, &mut ComponentPositions::default());
-            let at = at.and_then(|t| t.checked_mul(self.rows)?.checked_add(row + 1));
-            end = match (stop, end, at) {
-                (MixStop::First, Some(end), Some(at)) => Some(at.min(end)),
-                (MixStop::First, end, at) => end.or(at),
-                (_, Some(end), Some(at)) => Some(at.max(end)),
-                (_, None, at) if c == 0 => at,
-                _ => return None,
-            };
+            let t = self.mixture.inverse(c, turn, &mut ComponentPositions::default())?;
+            t.checked_mul(self.rows)?.checked_add(row + 1)
+        };
+        let mut ends = self.sources.iter().enumerate().map(end_of);
+        match stop {
+            MixStop::First => ends.flatten().min(),
+            MixStop::Never | MixStop::All => ends.try_fold(0, |last, end| Some(end?.max(last))),
         }
-        end
-    }
-
-    /// Returns the number of rows per turn.
-    pub(super) fn rows(&self) -> u64 {
-        self.rows
     }
 
     /// Returns the number of turns before an epoch.
@@ -89,10 +73,10 @@ impl Mix {
     pub(super) fn first_turn(&self, epoch: u64) -> Result<u64> {
         let end = epoch.checked_add(1).and_then(|epochs| epochs.checked_mul(self.len));
         let reason = match end.map(|end| end / self.rows) {
-            Some(end) if end >= self.mixture.from() => return Ok(end - self.len / self.rows),
+            Some(end) if end >= self.mixture.from => return Ok(end - self.len / self.rows),
             Some(end) => format!(
                 "the weights of the mix were changed at {}: the order of epoch {epoch}, which ends at {end}, is not known",
-                self.mixture.from()
+                self.mixture.from
             ),
             None => {
                 format!("expected global positions below 2^64, found epoch {epoch} of {} positions", self.len)
@@ -104,13 +88,13 @@ impl Mix {
     /// Returns the first position with a sample of the epoch that begins at turn `first`.
     pub(super) fn start(&self, first: u64) -> u64 {
         // At most `len`, because the epoch does not end before it.
-        self.mixture.from().saturating_sub(first) * self.rows
+        self.mixture.from.saturating_sub(first) * self.rows
     }
 
     /// Returns the start of the cycles. Of a new run it is 0.
     pub(super) fn started(&self) -> MixStart {
-        let given = self.mixture.given_before(self.mixture.from());
-        MixStart { from: self.mixture.from(), given, samples: self.samples }
+        let given = self.mixture.given_before(self.mixture.from);
+        MixStart { from: self.mixture.from, given, samples: self.samples }
     }
 
     /// Returns the start of cycles with other weights at turn `t`.
@@ -118,15 +102,8 @@ impl Mix {
     /// # Errors
     /// [`OrderError::State`] for a turn before the current cycles.
     pub(super) fn restarted(&self, t: u64) -> Result<MixStart> {
-        if t < self.mixture.from() {
-            let from = self.mixture.from().to_string();
-            let found = t.to_string();
-            return Err(OrderError::State {
-                field: "from".into(),
-                expected: found.into(),
-                found: from.into(),
-            }
-            .into());
+        if t < self.mixture.from {
+            return Err(Error::state("from", t, self.mixture.from));
         }
         Ok(MixStart { from: t, given: self.mixture.given_before(t), samples: self.samples })
     }
@@ -146,7 +123,8 @@ impl Mix {
         let mut cycle = self.mixture.cycle(turn(start).0);
         let mut keys: [Option<(u64, SourceKey)>; FIRST_COMPONENTS] = [const { None }; FIRST_COMPONENTS];
         let mut last = None;
-        for (position, out) in (start..).zip(out) {
+        // The open range is second, so that it does not step beyond the last position.
+        for (out, position) in out.iter_mut().zip(start..) {
             let (t, row) = turn(position);
             let (c, batch) = match last {
                 Some((same, found)) if same == t => found,
@@ -172,7 +150,7 @@ impl Mix {
     /// Calls `found` with each position of a record in the epoch that begins at turn `first`.
     pub(super) fn positions(&self, seed: u64, first: u64, record: u64, mut found: impl FnMut(u64)) {
         // An epoch may begin and end in the middle of a cycle, and in the middle of a component's own epochs.
-        let begin = first.max(self.mixture.from());
+        let begin = first.max(self.mixture.from);
         let Some(last) = (first + self.len / self.rows).checked_sub(1).filter(|last| *last >= begin) else {
             return;
         };
@@ -205,7 +183,7 @@ impl Mix {
     /// Describes the mix as text for users.
     pub(super) fn describe(&self, global_batch: Option<u64>) -> String {
         let sources = &self.sources;
-        let weights = self.mixture.weights();
+        let weights = &self.mixture.weights;
         let turns = if self.rows == 1 { String::new() } else { format!(" batches of {}", self.rows) };
         let mut text = format!(
             "{} in a mixture of {}, cycles of {}{turns}",
@@ -213,8 +191,8 @@ impl Mix {
             Count(sources.len() as u64, "component"),
             self.mixture.cycle_len()
         );
-        if self.mixture.from() > 0 {
-            text += &format!(", with these weights since {}", self.mixture.from());
+        if self.mixture.from > 0 {
+            text += &format!(", with these weights since {}", self.mixture.from);
         }
         for (c, (source, weight)) in sources.iter().zip(weights).enumerate().take(FIRST_COMPONENTS) {
             text += &format!("\n  {c}: {weight} per cycle from {}", source.describe(global_batch));
@@ -232,11 +210,7 @@ fn sources(components: &[Component], n: u64) -> Result<(Vec<OrderSource>, u64)> 
     let mut len = 0u64;
     for (c, component) in components.iter().enumerate() {
         let refused = |reason: String| Error::order(format!("component {c}: {reason}"));
-        let records = component.records.clone().unwrap_or(0..n);
-        if records.start > records.end || records.end > n {
-            return Err(refused(format!("expected records within 0..{n}, found {records:?}")));
-        }
-        let source = OrderSource::component(&component.order, records).map_err(|e| match e.into_kind() {
+        let source = OrderSource::component(component, n).map_err(|e| match e.into_kind() {
             // Keeps the reason and adds the component, without repeating "order refused".
             ErrorKind::Order(OrderError::Refused { reason }) => refused(reason.into()),
             other => refused(other.to_string()),

@@ -5,7 +5,6 @@
 use super::prp::{Permutation, SMALL};
 use super::weighted::scale;
 use crate::error::{Error, OrderError, Result};
-use std::fmt;
 use std::ops::RangeInclusive;
 use std::sync::{Mutex, MutexGuard};
 
@@ -39,12 +38,12 @@ pub(super) fn stream(component: usize) -> u64 {
 /// Samples that are permuted within a cycle need no table, but at a weight of 0.7 a source of 1,000 records
 /// gives only 696 different ones among its first 1,000.
 pub(super) struct Mixture {
-    weights: Vec<u64>,
+    pub(super) weights: Vec<u64>,
     /// Sum of the weights up to and including each component.
     ends: Vec<u64>,
     seed: u64,
-    /// Position at which cycle 0 begins.
-    from: u64,
+    /// Position at which cycle 0 begins. No position before it has a sample.
+    pub(super) from: u64,
     /// Number of samples of each component before that position. Empty: 0 of each.
     given: Vec<u64>,
     /// The table of the cycle that was used last.
@@ -120,30 +119,16 @@ impl Mixture {
     pub(super) fn starting_at(mut self, from: u64, given: Vec<u64>) -> Result<Mixture> {
         let sum = given.iter().try_fold(0u64, |sum, count| sum.checked_add(*count));
         if given.len() != self.weights.len() || sum != Some(from) {
-            return Err(OrderError::State {
-                field: "given".into(),
-                expected: format!("{} numbers with the sum {from}", self.weights.len()).into(),
-                found: format!("{given:?}").into(),
-            }
-            .into());
+            let expected = format!("{} numbers with the sum {from}", self.weights.len());
+            return Err(Error::state("given", expected, format!("{given:?}")));
         }
         (self.from, self.given) = (from, given);
         Ok(self)
     }
 
-    /// Returns the weights.
-    pub(super) fn weights(&self) -> &[u64] {
-        &self.weights
-    }
-
     /// Returns the length of a cycle: the sum of the weights.
     pub(super) fn cycle_len(&self) -> u64 {
         self.ends[self.ends.len() - 1]
-    }
-
-    /// Returns the position at which cycle 0 begins. No position before it has a sample.
-    pub(super) fn from(&self) -> u64 {
-        self.from
     }
 
     /// Returns the number of samples of each component before position `t`, which is not before the first
@@ -279,15 +264,6 @@ impl CycleTable {
     fn get(&self, inside: u64) -> (usize, u64) {
         let (component, rank) = self.entries[inside as usize];
         (component as usize, u64::from(rank))
-    }
-}
-
-impl fmt::Debug for Mixture {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Mixture")
-            .field("weights", &self.weights)
-            .field("from", &self.from)
-            .finish_non_exhaustive()
     }
 }
 

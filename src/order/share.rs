@@ -29,14 +29,17 @@ use crate::error::{Error, OrderError, Result};
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RankShare {
-    len: u64,
-    batch: u64,
+    /// Number of positions per epoch, at which a run can start.
+    pub(super) len: u64,
+    /// Number of samples per batch over all ranks.
+    pub(super) batch: u64,
     rank: u64,
     ranks: u64,
     last: LastBatch,
     start: u64,
     worker: u64,
-    workers: u64,
+    /// Number of workers that share the steps.
+    pub(super) workers: u64,
     /// The batches of an order of buckets. The positions above are then steps, in batches of one.
     buckets: Option<BucketSteps>,
 }
@@ -303,24 +306,9 @@ impl RankShare {
         RankShare { len, start: 0, ..self }
     }
 
-    /// Returns the number of positions per epoch, at which a run can start.
-    pub(super) fn positions(&self) -> u64 {
-        self.len
-    }
-
-    /// Returns the number of samples per batch over all ranks.
-    pub(super) fn global_batch(&self) -> u64 {
-        self.batch
-    }
-
     /// Returns true if a batch may continue with the next epoch.
     pub(crate) fn is_continuous(&self) -> bool {
         self.last == LastBatch::Continuous
-    }
-
-    /// Returns true if several workers share the steps.
-    pub(super) fn has_workers(&self) -> bool {
-        self.workers > 1
     }
 
     /// Returns the position at which the rank's step `k` begins, counted over epochs, or `None` if the step

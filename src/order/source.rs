@@ -5,7 +5,7 @@ use super::block::{self, BlockOrder};
 use super::buckets::BucketOrder;
 use super::classes::BalancedBlocks;
 use super::prp::Permutation;
-use super::spec::Spec;
+use super::spec::{Component, Spec};
 use super::subset::Subset;
 use super::weighted::Weights;
 use crate::error::{Count, Error, Result};
@@ -16,7 +16,6 @@ use std::sync::Arc;
 const GLOBAL_STREAM: u64 = 0;
 
 /// One source of records, shared by all epochs.
-#[derive(Clone, Debug)]
 pub(super) struct OrderSource {
     /// Record number of its first record in the dataset.
     pub(super) first: u64,
@@ -27,7 +26,6 @@ pub(super) struct OrderSource {
 }
 
 /// The kind of order of a source.
-#[derive(Clone, Debug)]
 pub(super) enum SourceKind {
     Sequential,
     Global,
@@ -38,16 +36,16 @@ pub(super) enum SourceKind {
 }
 
 /// The key of a source in one epoch.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) enum SourceKey {
     Sequential,
     Global(Permutation),
     Block(BlockOrder),
-    /// Start value of the draws.
-    Weighted(u64),
-    /// A permutation per bucket, or none for stored order.
-    Buckets(Vec<Permutation>),
-    Balanced(BlockOrder),
+    /// The weights, and the start value of the draws.
+    Weighted(Weights, u64),
+    /// The buckets, and a permutation for each, or none for stored order.
+    Buckets(BucketOrder, Vec<Permutation>),
+    Balanced(Arc<BalancedBlocks>, BlockOrder),
 }
 
 impl OrderSource {
@@ -97,9 +95,17 @@ impl OrderSource {
         Ok(OrderSource { first: records.start, len, filter, kind })
     }
 
-    /// Creates the source of a component of a mixture.
-    pub(super) fn component(spec: &Spec, records: Range<u64>) -> Result<OrderSource> {
-        let source = OrderSource::new(spec, records)?;
+    /// Creates the source of a component of a mixture over `n` records.
+    ///
+    /// # Errors
+    /// Errors of [`new`](OrderSource::new); [`ErrorKind::Order`](crate::ErrorKind::Order) for a range that
+    /// ends before it begins or beyond the records, and for buckets and balanced blocks.
+    pub(super) fn component(component: &Component, n: u64) -> Result<OrderSource> {
+        let records = component.records.clone().unwrap_or(0..n);
+        if records.start > records.end || records.end > n {
+            return Err(Error::order(format!("expected records within 0..{n}, found {records:?}")));
+        }
+        let source = OrderSource::new(&component.order, records)?;
         if matches!(source.kind, SourceKind::Buckets(_) | SourceKind::Balanced(_)) {
             return Err(Error::order("a component must have a plain order: no buckets, no balanced blocks"));
         }
@@ -117,14 +123,16 @@ impl OrderSource {
                 SourceKey::Block(BlockOrder::new(self.len, block, window, seed, epoch, stream))
             }
             SourceKind::Weighted(weights) => {
-                SourceKey::Weighted(weights.start(seed, epoch, stream + GLOBAL_STREAM))
+                let start = weights.start(seed, epoch, stream + GLOBAL_STREAM);
+                SourceKey::Weighted(weights.clone(), start)
             }
             // Buckets are never a component, which other streams would belong to.
-            SourceKind::Buckets(buckets) => SourceKey::Buckets(buckets.key(seed, epoch)),
+            SourceKind::Buckets(buckets) => SourceKey::Buckets(buckets.clone(), buckets.key(seed, epoch)),
             SourceKind::Balanced(balanced) => {
                 let block = balanced.block;
                 let window = balanced.window;
-                SourceKey::Balanced(BlockOrder::new(self.len, block, window, seed, epoch, stream))
+                let blocks = BlockOrder::new(self.len, block, window, seed, epoch, stream);
+                SourceKey::Balanced(balanced.clone(), blocks)
             }
         }
     }
@@ -135,11 +143,11 @@ impl OrderSource {
             SourceKey::Sequential => position,
             SourceKey::Global(order) => order.get(position),
             SourceKey::Block(order) => order.get(position),
-            SourceKey::Weighted(start) => self.draw(*start, position),
-            SourceKey::Buckets(key) => self.buckets().map_or(position, |buckets| buckets.get(key, position)),
-            SourceKey::Balanced(blocks) => {
+            SourceKey::Weighted(weights, start) => weights.draw(*start, position),
+            SourceKey::Buckets(buckets, key) => buckets.get(key, position),
+            SourceKey::Balanced(balanced, blocks) => {
                 let mut record = [position];
-                self.fill_balanced(blocks, position, &mut record);
+                balanced.fill(blocks, position, &mut record);
                 let [record] = record;
                 record
             }
@@ -151,16 +159,13 @@ impl OrderSource {
         match key {
             SourceKey::Global(order) => order.fill(start, out),
             SourceKey::Block(order) => order.fill(start, out),
-            SourceKey::Sequential => (start..).zip(&mut *out).for_each(|(t, out)| *out = t),
-            SourceKey::Weighted(first) => {
-                (start..).zip(&mut *out).for_each(|(t, out)| *out = self.draw(*first, t))
+            // The open range is second, so that it does not step beyond the last position.
+            SourceKey::Sequential => out.iter_mut().zip(start..).for_each(|(out, t)| *out = t),
+            SourceKey::Weighted(weights, first) => {
+                (start..).zip(&mut *out).for_each(|(t, out)| *out = weights.draw(*first, t))
             }
-            SourceKey::Buckets(key) => {
-                if let Some(buckets) = self.buckets() {
-                    buckets.fill(key, start, out);
-                }
-            }
-            SourceKey::Balanced(blocks) => self.fill_balanced(blocks, start, out),
+            SourceKey::Buckets(buckets, key) => buckets.fill(key, start, out),
+            SourceKey::Balanced(balanced, blocks) => balanced.fill(blocks, start, out),
         }
         if self.first != 0 || self.filter.is_some() {
             out.iter_mut().for_each(|out| *out = self.record(*out));
@@ -174,60 +179,24 @@ impl OrderSource {
             SourceKey::Sequential => Some(index),
             SourceKey::Global(order) => Some(order.inverse(index)),
             SourceKey::Block(order) => Some(order.inverse(index)),
-            SourceKey::Weighted(_) | SourceKey::Balanced(_) => None,
-            SourceKey::Buckets(key) => self.buckets()?.inverse(key, index),
+            SourceKey::Weighted(..) | SourceKey::Balanced(..) => None,
+            SourceKey::Buckets(buckets, key) => buckets.inverse(key, index),
         }
     }
 
     /// Calls `found` with each position of a record.
     pub(super) fn positions(&self, key: &SourceKey, record: u64, found: impl FnMut(u64)) {
         match key {
-            SourceKey::Balanced(blocks) => {
-                if let (SourceKind::Balanced(balanced), Some(index)) = (&self.kind, self.index_of(record)) {
+            SourceKey::Balanced(balanced, blocks) => {
+                if let Some(index) = self.index_of(record) {
                     balanced.positions(blocks, index, found);
                 }
             }
-            SourceKey::Weighted(start) => {
+            SourceKey::Weighted(weights, start) => {
                 let Some(index) = self.index_of(record) else { return };
-                (0..self.len).filter(|t| self.draw(*start, *t) == index).for_each(found);
+                (0..self.len).filter(|t| weights.draw(*start, *t) == index).for_each(found);
             }
             _ => self.inverse(key, record).into_iter().for_each(found),
-        }
-    }
-
-    fn fill_balanced(&self, blocks: &BlockOrder, start: u64, out: &mut [u64]) {
-        // Only `key` creates keys, so they have this kind.
-        if let SourceKind::Balanced(balanced) = &self.kind {
-            balanced.fill(blocks, start, out);
-        }
-    }
-
-    /// Returns the buckets, if this is an order of buckets.
-    pub(super) fn buckets(&self) -> Option<&BucketOrder> {
-        match &self.kind {
-            SourceKind::Buckets(buckets) => Some(buckets),
-            _ => None,
-        }
-    }
-
-    /// Fills `out` with the lengths of the rows at the positions from `start` on. `None` for an order without
-    /// buckets.
-    pub(super) fn fill_lengths(&self, key: &SourceKey, start: u64, out: &mut [u64]) -> Option<()> {
-        match (&self.kind, key) {
-            (SourceKind::Buckets(buckets), SourceKey::Buckets(key)) => {
-                buckets.fill_lengths(key, start, out);
-                Some(())
-            }
-            _ => None,
-        }
-    }
-
-    fn draw(&self, start: u64, t: u64) -> u64 {
-        match &self.kind {
-            SourceKind::Weighted(weights) => weights.draw(start, t),
-            // Not reached: only `key` creates keys, and a weighted key is used with its own source. `t` is a
-            // valid index anyway.
-            _ => t,
         }
     }
 
@@ -248,9 +217,7 @@ impl OrderSource {
             None => self.first + index,
         }
     }
-}
 
-impl OrderSource {
     /// Describes the source as text for users, for [`Order::describe`](super::Order::describe).
     pub(super) fn describe(&self, global_batch: Option<u64>) -> String {
         let records = match &self.filter {

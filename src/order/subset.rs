@@ -77,7 +77,7 @@ impl Subset {
             for id in ids {
                 bits[(id / 64) as usize] |= 1 << (id % 64);
             }
-            return Subset::of_bits(bits);
+            return Subset::from_bits(bits);
         }
         Subset::make(SubsetForm::Ids(ids), len, end)
     }
@@ -88,15 +88,11 @@ impl Subset {
             let begin = word * 64;
             (begin..n.min(begin + 64)).fold(0, |bits, i| bits | u64::from(keep(i)) << (i - begin))
         });
-        Subset::of_bits(words.collect())
+        Subset::from_bits(words.collect())
     }
 
     /// Creates a subset from a bitmap: bit k of word w is record 64 w + k.
-    pub(crate) fn from_bits(words: impl Into<Vec<u64>>) -> Subset {
-        Subset::of_bits(words.into())
-    }
-
-    fn of_bits(words: Vec<u64>) -> Subset {
+    pub(crate) fn from_bits(words: Vec<u64>) -> Subset {
         let mut len = 0;
         let mut end = 0;
         let mut ranks = Vec::with_capacity(words.len() / GROUP + 1);

@@ -28,9 +28,10 @@ const MAX: u32 = u32::MAX;
 /// assert_eq!(draws, [0, 4, 0, 4, 0]);
 /// # Ok::<(), tfseek::Error>(())
 /// ```
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Weights(Arc<AliasTable>);
 
+#[derive(PartialEq, Eq)]
 struct AliasTable {
     weights: Vec<u32>,
     threshold: Vec<u64>,
@@ -129,15 +130,6 @@ pub(super) fn scale(weights: &[f64]) -> Result<Vec<u32>> {
     let one = |x: f64| if x > 0.0 { ((x / max * f64::from(MAX)) as u32).max(1) } else { 0 };
     Ok(weights.iter().map(|x| one(*x)).collect())
 }
-
-/// Weights are equal if their lists are.
-impl PartialEq for Weights {
-    fn eq(&self, other: &Weights) -> bool {
-        Arc::ptr_eq(&self.0, &other.0) || self.as_slice() == other.as_slice()
-    }
-}
-
-impl Eq for Weights {}
 
 impl fmt::Debug for Weights {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

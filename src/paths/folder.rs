@@ -31,14 +31,14 @@ pub(super) fn existing(
         Ok(Some(meta)) if meta.is_dir() => Some(shards_in(&BTreeSet::from([path.to_path_buf()]), folders)?),
         Ok(Some(_)) => Some(vec![FoundShard { path: path.to_path_buf(), searched: false }]),
         Ok(None) => None,
-        Err(e) if is_pattern && cannot_exist(&e) => None,
+        Err(e) if is_pattern && is_io(&e, io::ErrorKind::InvalidFilename) => None,
         Err(e) => return Err(e),
     })
 }
 
-/// Returns true for the error of a name that no file can have.
-fn cannot_exist(e: &Error) -> bool {
-    matches!(e.kind(), ErrorKind::Io(e) if e.kind() == io::ErrorKind::InvalidFilename)
+/// Returns true for an I/O error of this kind.
+pub(super) fn is_io(e: &Error, kind: io::ErrorKind) -> bool {
+    matches!(e.kind(), ErrorKind::Io(e) if e.kind() == kind)
 }
 
 /// Returns true if a folder exists.
@@ -49,7 +49,8 @@ fn cannot_exist(e: &Error) -> bool {
 pub(super) fn exists(path: &Path) -> Result<bool> {
     match existing_metadata(path) {
         Ok(found) => Ok(found.is_some()),
-        Err(e) if cannot_exist(&e) => Ok(false),
+        // No file can have such a name.
+        Err(e) if is_io(&e, io::ErrorKind::InvalidFilename) => Ok(false),
         Err(e) => Err(e),
     }
 }
@@ -209,12 +210,8 @@ pub fn has_extension(name: &str) -> bool {
         let (_, name) = Compression::of_name(name);
         EXTENSIONS.iter().any(|e| name.ends_with(e))
     };
-    let before_shard = || ShardName::parse(name).is_some_and(|m| m.suffix.is_empty() && plain(m.stem));
     // `x.tfrecord-00000-of-00002.gz` has its extension before the shard number and its compression after it.
-    let between = || {
-        let is_suffix =
-            |suffix: &str| matches!(Compression::of_name(suffix), (found, "") if found != Compression::None);
-        ShardName::parse(name).is_some_and(|m| is_suffix(m.suffix) && plain(m.stem))
-    };
-    !name.starts_with('.') && (plain(name) || before_shard() || between())
+    let is_end = |suffix: &str| Compression::of_name(suffix).1.is_empty();
+    let before_shard = || ShardName::parse(name).is_some_and(|m| is_end(m.suffix) && plain(m.stem));
+    !name.starts_with('.') && (plain(name) || before_shard())
 }

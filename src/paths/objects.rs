@@ -1,15 +1,16 @@
 //! Resolution of URLs: the objects of a store, in as few listings as possible.
 
-use super::folder::shards_by_name;
+use super::folder::{is_io, shards_by_name};
 use super::pattern::{MAX_NAMES, MissingWords, at_pattern, expand, is_pattern, searched};
 use super::set::FoundShard;
 use super::walk::{NamePattern, has_wildcard, is_of_folders};
-use crate::error::{Error, ErrorKind, PathsError, Result};
+use crate::error::{Error, PathsError, Result};
 use crate::io::{Listing, Storage, Store, bare_url, split_query, threads, two_of_one_name};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::io;
+use std::iter::once;
 use std::path::{Path, PathBuf};
 
 /// Number of names of objects in one folder that are found by one listing.
@@ -52,10 +53,6 @@ pub(crate) fn list_many(storage: &Storage, given: &[PathBuf], each: bool) -> Res
 /// whether there is an object of this name.
 fn may_have_no_listings(e: &Error) -> bool {
     is_io(e, io::ErrorKind::Unsupported) || is_io(e, io::ErrorKind::PermissionDenied)
-}
-
-fn is_io(e: &Error, kind: io::ErrorKind) -> bool {
-    matches!(e.kind(), ErrorKind::Io(e) if e.kind() == kind)
 }
 
 /// Returns the objects of these names, from a store without listings.
@@ -262,13 +259,11 @@ impl<'w> Segments<'w> {
             reached = match segment {
                 Segment::Folders => {
                     let mut on = false;
-                    let mut next = Vec::with_capacity(reached.len());
-                    for (k, here) in reached.iter().enumerate() {
-                        let before = k.checked_sub(1).and_then(|k| names.get(k));
-                        on = *here || on && before.is_some_and(|name| !name.starts_with('.'));
-                        next.push(on);
+                    for (here, before) in reached.iter_mut().zip(once(&"").chain(&names)) {
+                        on = *here || on && !before.starts_with('.');
+                        *here = on;
                     }
-                    next
+                    reached
                 }
                 segment => {
                     let fits = |name: &str| match segment {
@@ -277,7 +272,7 @@ impl<'w> Segments<'w> {
                         Segment::Folders => false,
                     };
                     let next = reached.iter().zip(&names).map(|(here, name)| *here && fits(name));
-                    std::iter::once(false).chain(next).collect()
+                    once(false).chain(next).collect()
                 }
             };
         }

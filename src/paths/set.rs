@@ -216,15 +216,12 @@ impl<'a> AtPattern<'a> {
     pub(super) fn resolve(&self, dir: &Path, allow_missing: bool) -> Result<Vec<FoundShard>> {
         let listed = folder_at(dir);
         let in_dir = |e| Error::from(e).in_file(listed);
-        match fs::read_dir(listed) {
-            Ok(entries) => {
-                self.select(dir, entries.map(|entry| Ok(entry.map_err(in_dir)?.file_name())), allow_missing)
-            }
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {
-                self.select(dir, std::iter::empty(), allow_missing)
-            }
-            Err(e) => Err(in_dir(e)),
-        }
+        let entries = match fs::read_dir(listed) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => None,
+            entries => Some(entries.map_err(in_dir)?),
+        };
+        let names = entries.into_iter().flatten().map(|entry| Ok(entry.map_err(in_dir)?.file_name()));
+        self.select(dir, names, allow_missing)
     }
 
     /// Returns the set's shards among the names in `dir`.
@@ -251,7 +248,7 @@ impl<'a> AtPattern<'a> {
             },
         };
         let mut found = Vec::new();
-        let mut totals = Vec::<String>::new();
+        let mut totals = BTreeSet::<String>::new();
         let mut indices = Vec::new();
         // Sets of the same name with another number of shards or another suffix.
         let mut others = BTreeSet::new();
@@ -269,17 +266,15 @@ impl<'a> AtPattern<'a> {
                 }
                 continue;
             }
-            if !totals.iter().any(|t| t == member.total) {
-                totals.push(member.total.into());
-            }
+            totals.insert(member.total.into());
             indices.push(index);
             found.push(FoundShard { path: join(dir, &name), searched: true });
         }
         // A set that was rewritten with another number of shards next to the old one. Using both would
         // duplicate each record.
         if totals.len() > 1 {
-            totals.sort();
-            return Err(bad(format!("expected one set, found `-of-{}`", totals.join("` and `-of-"))));
+            let totals = Vec::from_iter(totals).join("` and `-of-");
+            return Err(bad(format!("expected one set, found `-of-{totals}`")));
         }
         indices.sort_unstable();
         if let Some((twice, _)) = indices.iter().zip(indices.iter().skip(1)).find(|(a, b)| a == b) {

@@ -159,7 +159,7 @@ pub enum FeatureSpec {
         /// the machine's order.
         little_endian: bool,
     },
-    /// A picture per record, as the bytes of a JPEG or PNG file. A loader decodes it with its
+    /// A picture per record, as the bytes of a file, such as a JPEG. A loader decodes it with its
     /// [decoder of pictures](crate::LoaderOptions::pictures), and other parsers refuse it. The column is
     /// dense, of shape `[n, height, width, channels]`, and has the
     /// [values of an array](crate::batch::Values::Array).

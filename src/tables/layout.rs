@@ -31,21 +31,8 @@ pub(super) fn decode(prefix: &[u8], file_len: u64) -> Result<(IndexHeader, Table
     if !header.has(CHECKED) {
         return Err("the flag checked is not set".into());
     }
-    let [mut keys, mut numbers, mut places, mut tables] = [None; 4];
-    for section in all {
-        let entry = match section.kind {
-            KEYS => &mut keys,
-            NUMBERS => &mut numbers,
-            PLACES => &mut places,
-            TABLES => &mut tables,
-            _ => {
-                layout::unknown(&section)?;
-                continue;
-            }
-        };
-        *entry = Some(section);
-    }
-    let (Some(keys), Some(numbers), Some(places), Some(tables)) = (keys, numbers, places, tables) else {
+    let known = layout::known(&all, [KEYS, NUMBERS, PLACES, TABLES])?;
+    let [Some(keys), Some(numbers), Some(places), Some(tables)] = known else {
         return Err("a mandatory section is missing".into());
     };
     Ok((header, TableSections { keys, numbers, places, tables }))

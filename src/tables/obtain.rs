@@ -6,9 +6,9 @@ use crate::dataset::shard::ShardFile;
 use crate::dataset::{Dataset, LeftOut, for_each_record};
 use crate::error::{Error, ErrorKind, IndexError, Result};
 use crate::index::{
-    CompanionReasons, CompanionSearch, CompanionShard, IndexOptions, NamedShard, Obtained, Save,
-    SearchResult, ShardFiles, Span, Work, check_start, header_for, header_in_memory, never_used, obtain,
-    refused_file, save_beside, save_required, save_somewhere, search_companion,
+    CompanionReasons, CompanionSearch, CompanionShard, IndexOptions, Obtained, Save, SearchResult,
+    ShardFiles, Span, Work, check_start, header_for, header_in_memory, never_used, obtain, refused_file,
+    save_required, save_somewhere, search_companion,
 };
 use crate::io::{Compression, Stamp, read_exact_at};
 use crate::memory::zeroed;
@@ -71,8 +71,7 @@ pub(super) fn find<F: TableFormat>(
     let dataset = whole.as_ref().unwrap_or(dataset);
     let shards = dataset.files();
     let options = dataset.index_options();
-    let named: Vec<NamedShard<'_>> =
-        shards.iter().map(|s| NamedShard { path: s.path(), compression: None }).collect();
+    let named: Vec<_> = shards.iter().map(|shard| shard.path()).collect();
     let files = TableFiles { dataset, shards, format, options, search, how, work };
     let (found, mut warnings) = obtain(&files, &named, options, files.place(), work)?;
     let mut left_out = LeftOut::default();
@@ -247,12 +246,9 @@ impl<F: TableFormat> TableFiles<'_, F> {
             }
             Save::Required => {
                 let known = tables.file();
+                let beside = self.how.beside_objects;
                 let write = |w: &mut dyn Write| tables.write_to(w);
-                if self.how.beside_objects {
-                    save_beside(shard.path(), ENDING, known, self.options, write)?;
-                } else {
-                    save_required(shard.path(), ENDING, known, self.options, write)?;
-                }
+                save_required(shard.path(), ENDING, known, beside, self.options, write)?;
                 Ok(None)
             }
         }
@@ -307,7 +303,8 @@ impl<F: TableFormat> TableFiles<'_, F> {
         if shard.can_borrow() {
             let payload = shard.borrow(i, span, Verify::Header)?.payload();
             return self.format.number_of(payload.len() as u64, |at, to| {
-                let Some(mut from) = payload.get(at as usize..) else { return Ok(0) };
+                let from = usize::try_from(at).ok().and_then(|at| payload.get(at..));
+                let Some(mut from) = from else { return Ok(0) };
                 Ok(from.read(to)?)
             });
         }
@@ -318,7 +315,7 @@ impl<F: TableFormat> TableFiles<'_, F> {
         let mut from = 0u64;
         let mut bytes = Vec::new();
         self.format.number_of(span.payload_len, |at, to| {
-            let left = span.payload_len - at;
+            let Some(left) = span.payload_len.checked_sub(at) else { return Ok(0) };
             let len = left.min(to.len() as u64);
             if at < from || at + len > from + bytes.len() as u64 {
                 bytes = zeroed(len.max(ahead).min(left))?;

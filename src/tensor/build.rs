@@ -141,7 +141,7 @@ fn header(dtype: TensorDType, shape: &[u64], values: u128) -> Result<Vec<u8>> {
     let mut out = Vec::with_capacity(len as usize);
     out.push(DTYPE);
     // All dtype numbers are below 128, so each is a varint of one byte.
-    out.push(dtype.number() as u8);
+    out.push(dtype as u8);
     put_head(SHAPE, shape_len, &mut out);
     for &dim in shape {
         put_head(DIM, dim_len(dim), &mut out);

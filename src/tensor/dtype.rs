@@ -66,18 +66,6 @@ dtypes! {
     UInt64 = 23 "uint64" Some(8);
 }
 
-impl TensorDType {
-    /// Returns the number that represents the dtype in a message.
-    pub(super) const fn number(self) -> i32 {
-        self as i32
-    }
-
-    /// Returns the dtype with the given number. `None` for TensorFlow's other dtypes.
-    pub(super) fn from_number(number: i32) -> Option<TensorDType> {
-        TensorDType::ALL.iter().copied().find(|dtype| dtype.number() == number)
-    }
-}
-
 /// Parses the name that `Display` writes.
 impl FromStr for TensorDType {
     type Err = Error;

@@ -14,16 +14,7 @@ use crate::memory::room;
 use std::borrow::Cow;
 use tfseek_wire::{Fault, MAX_LEN, WireReader, WireValue, varint};
 
-/// The fields of a `TensorProto`, as found by the first pass.
-#[derive(Default)]
-struct TensorFields<'a> {
-    dtype: i32,
-    shape: ParsedShape,
-    content: &'a [u8],
-    /// Number of values in the typed field of the requested dtype.
-    values: usize,
-}
-
+/// The shape of a `TensorProto`, as found by the first pass.
 #[derive(Default)]
 struct ParsedShape {
     /// The first dimensions that are not negative, at most `MAX_DIMS + 1`.
@@ -96,34 +87,58 @@ pub(crate) struct TensorHeader<'a> {
     /// Number of elements of the shape.
     elements: u64,
     content: &'a [u8],
-    /// Number of values in the typed field of the dtype.
+    /// Number of elements with values in the typed field of the dtype.
     values: usize,
 }
 
 impl<'a> TensorHeader<'a> {
     /// Reads the header of a tensor of this dtype. `dims` is memory for the dimensions.
-    pub(crate) fn read(bytes: &'a [u8], dtype: TensorDType, dims: Vec<u64>) -> Result<TensorHeader<'a>> {
+    pub(crate) fn read(bytes: &'a [u8], dtype: TensorDType, mut dims: Vec<u64>) -> Result<TensorHeader<'a>> {
         if bytes.len() as u64 > MAX_LEN {
             return Err(ErrorKind::TooLarge { len: bytes.len() as u128, limit: MAX_LEN }.into());
         }
-        let typed = proto::typed_field(dtype);
-        let fields = TensorFields::read(bytes, typed, dims)?;
-        match TensorDType::from_number(fields.dtype) {
-            Some(stored) if stored == dtype => {}
+        dims.clear();
+        let mut shape = ParsedShape { dims, ..ParsedShape::default() };
+        let mut number = 0;
+        let mut content: &[u8] = &[];
+        let mut values = 0usize;
+        let mut reader = WireReader::new(bytes);
+        while let Some((field, value)) = reader.next()? {
+            match (field, value) {
+                // An enum is the low 32 bits of its varint.
+                (proto::DTYPE, WireValue::Varint(value)) => number = value as i32,
+                (proto::SHAPE, WireValue::Len(value)) => shape.merge(reader.nested(value))?,
+                (proto::CONTENT, WireValue::Len(value)) => content = value,
+                _ => {
+                    // A typed field of another dtype is ignored, but it must be well-formed.
+                    if let Some(encoding) = ValueEncoding::of(field) {
+                        let count = encoding.count(value, reader)?;
+                        if field == proto::typed_field(dtype) {
+                            values = values.saturating_add(count);
+                        }
+                    }
+                }
+            }
+        }
+        match TensorDType::ALL.iter().find(|&&stored| stored as i32 == number) {
+            Some(stored) if *stored == dtype => {}
             Some(stored) => {
                 return Err(TensorError::DType { expected: dtype.name(), found: stored.name() }.into());
             }
-            None => return Err(TensorError::UnsupportedDType { number: fields.dtype }.into()),
+            None => return Err(TensorError::UnsupportedDType { number }.into()),
         }
-        let (shape, elements) = fields.shape.checked()?;
-        Ok(TensorHeader { bytes, dtype, shape, elements, content: fields.content, values: fields.values })
+        let (shape, elements) = shape.checked()?;
+        // A complex number is two values. Half a complex number at the end is ignored.
+        if matches!(dtype, TensorDType::Complex64 | TensorDType::Complex128) {
+            values /= 2;
+        }
+        Ok(TensorHeader { bytes, dtype, shape, elements, content, values })
     }
 
     /// Returns an error for a tensor with elements and without any value. TensorFlow reads it as zeros.
     /// Writers that mean zeros write them.
     pub(crate) fn check_given(&self) -> Result<(), TensorError> {
-        let given = if is_complex(self.dtype) { self.values / 2 } else { self.values };
-        if self.elements > 0 && self.content.is_empty() && given == 0 {
+        if self.elements > 0 && self.content.is_empty() && self.values == 0 {
             return Err(TensorError::Count { expected: self.elements, found: 0 });
         }
         Ok(())
@@ -146,38 +161,6 @@ impl<'a> TensorHeader<'a> {
             return Err(TensorError::ContentLen { expected, found: self.content.len() as u64 }.into());
         }
         Ok(Some(self.content))
-    }
-}
-
-/// Returns true if an element is two values of its typed field.
-fn is_complex(dtype: TensorDType) -> bool {
-    matches!(dtype, TensorDType::Complex64 | TensorDType::Complex128)
-}
-
-impl<'a> TensorFields<'a> {
-    fn read(bytes: &'a [u8], typed: u32, mut dims: Vec<u64>) -> Result<TensorFields<'a>, Fault> {
-        dims.clear();
-        let shape = ParsedShape { dims, ..ParsedShape::default() };
-        let mut fields = TensorFields { shape, ..TensorFields::default() };
-        let mut reader = WireReader::new(bytes);
-        while let Some((number, value)) = reader.next()? {
-            match (number, value) {
-                // An enum is the low 32 bits of its varint.
-                (proto::DTYPE, WireValue::Varint(dtype)) => fields.dtype = dtype as i32,
-                (proto::SHAPE, WireValue::Len(shape)) => fields.shape.merge(reader.nested(shape))?,
-                (proto::CONTENT, WireValue::Len(content)) => fields.content = content,
-                _ => {
-                    // A typed field of another dtype is ignored, but it must be well-formed.
-                    if let Some(encoding) = ValueEncoding::of(number) {
-                        let count = encoding.count(value, reader)?;
-                        if number == typed {
-                            fields.values = fields.values.saturating_add(count);
-                        }
-                    }
-                }
-            }
-        }
-        Ok(fields)
     }
 }
 
@@ -235,11 +218,9 @@ fn dim_size(mut reader: WireReader<'_>) -> Result<i64, Fault> {
 /// Decodes as many numbers of the typed field as there are elements. If there are fewer, the last is
 /// repeated.
 fn decode_numbers(header: &TensorHeader<'_>, size: usize, limit: u64, out: &mut Vec<u8>) -> Result<()> {
-    let &TensorHeader { bytes, dtype, elements: n, values, .. } = header;
+    let &TensorHeader { bytes, dtype, elements: n, values: given, .. } = header;
     out.clear();
     let number = proto::typed_field(dtype);
-    // A complex number is two values. Half a complex number at the end is ignored.
-    let given = if is_complex(dtype) { values / 2 } else { values };
     let total = byte_len(n, size);
     if (given as u64) < n {
         check_limit(total, limit)?;
@@ -332,7 +313,10 @@ fn string_content(content: &[u8], n: u64) -> Result<TensorData<'_>> {
     let mut lengths = room(n)?;
     let mut values = room(n)?;
     for _ in 0..n {
-        lengths.push(varint32(&mut rest).ok_or(bad)?);
+        // Not a field of a message: TensorFlow reads at most five bytes, and takes the low 32 bits.
+        let (length, after) = varint::first::<5>(rest).ok_or(bad)?;
+        lengths.push(length as u32);
+        rest = after;
     }
     for length in lengths {
         let (value, after) = rest.split_at_checked(length as usize).ok_or(bad)?;
@@ -343,14 +327,6 @@ fn string_content(content: &[u8], n: u64) -> Result<TensorData<'_>> {
         [] => Ok(TensorData::Strings(values)),
         _ => Err(bad.into()),
     }
-}
-
-/// Reads a varint of at most five bytes, and returns its low 32 bits. It is not a field of a message:
-/// TensorFlow reads it with different rules.
-fn varint32(rest: &mut &[u8]) -> Option<u32> {
-    let (value, after) = varint::first::<5>(rest)?;
-    *rest = after;
-    Some(value as u32)
 }
 
 fn check_limit(len: u128, limit: u64) -> Result<()> {

@@ -119,11 +119,9 @@ impl<'a> Tensor<'a> {
     /// # Errors
     /// [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge) above 2^31 - 1 bytes.
     pub fn serialize(&self) -> Result<Vec<u8>> {
-        match &self.data {
-            TensorData::Numbers(bytes) => build::serialize_tensor(self.dtype, &self.shape, bytes),
-            TensorData::Strings(given) => {
-                build::put_strings(&self.shape, Strings { given, left: 0..self.len })
-            }
+        match self.as_bytes() {
+            Some(bytes) => build::serialize_tensor(self.dtype, &self.shape, bytes),
+            None => build::put_strings(&self.shape, self.strings()?),
         }
     }
 }

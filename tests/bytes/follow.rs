@@ -201,6 +201,29 @@ fn reading_starts_at_a_saved_position() {
 }
 
 #[test]
+fn positions_that_no_file_has_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a");
+    let records = payloads(3);
+    fs::write(&path, file_of(&records)).unwrap();
+    let at = |record, offset| Follow::open(&path, &options(|o| o.start = (record, offset)));
+    let most = i64::MAX as u64;
+    let mut follow = at(most, 0).unwrap();
+    assert_eq!(drain(&mut follow), records);
+    assert_eq!(follow.records_read(), most + 3);
+    for record in [most + 1, u64::MAX] {
+        let e = at(record, 0).unwrap_err();
+        assert!(matches!(e.kind(), ErrorKind::TooMany { .. }), "{e}");
+        let text = format!("expected at most {most} records before the start, found {record}");
+        assert!(e.to_string().ends_with(&text), "{e}");
+    }
+    for offset in [most + 1, u64::MAX] {
+        let e = at(0, offset).unwrap_err();
+        assert!(matches!(e.kind(), ErrorKind::Changed { .. }), "{e}");
+    }
+}
+
+#[test]
 fn files_that_cannot_be_followed() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a");

@@ -40,6 +40,29 @@ fn mapped(paths: &[PathBuf], options: &DatasetOptions) -> Mapped {
 }
 
 #[test]
+fn parts_of_a_payload_end_inside_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let ds = memory().open(write_shards(dir.path(), &[5])).unwrap();
+    let payload = payload(0, 4);
+    let len = payload.len() as u32;
+    let record = ds.stored(4).unwrap();
+    let read = |parts: &[Range<u32>]| {
+        let mut buf = Vec::new();
+        record.read_parts(parts, Verify::Payload, |_| None, &mut buf).map(|()| buf)
+    };
+    let reversed = Range { start: len, end: 3 };
+    assert_eq!(
+        read(&[2..9, reversed, len..len, 50..len]).unwrap(),
+        [&payload[2..9], &payload[50..]].concat()
+    );
+    for (outside, last) in [(0..len + 1, len), (len..u32::MAX, u32::MAX - 1)] {
+        let e = read(&[0..1, outside]).unwrap_err();
+        let text = format!("no payload byte {last}: there are {len}");
+        assert!(e.to_string().ends_with(&text), "{e}");
+    }
+}
+
+#[test]
 fn every_access_method_returns_the_same_records() {
     let dir = tempfile::tempdir().unwrap();
     let counts = [0, 5, 0, 0, 2100, 1, 33, 0];

@@ -8,5 +8,6 @@ mod parts;
 mod ranges;
 mod refresh;
 mod replaced;
+mod tables;
 mod torn_compressed;
 mod warnings;

@@ -120,6 +120,10 @@ fn an_order_that_cannot_be_balanced_is_refused_and_one_with_rare_classes_warned_
     for shuffle in [Shuffle::Global, Shuffle::Block] {
         assert!(balanced(&set, shuffle).build().unwrap().warnings().is_empty());
     }
+    // Classes of another dataset, which is longer.
+    let few = (labelled(5, |_| Some(0)).0, set.1.clone());
+    let e = balanced(&few, blocks(2, 2)).build().unwrap_err();
+    assert!(e.to_string().contains("expected classes of records below 5, found record 202"), "{e}");
     let loader = balanced(&set, blocks(8, 4)).build().unwrap();
     let [warning] = loader.warnings() else { panic!("{:?}", loader.warnings()) };
     assert_eq!(warning.kind(), "rare_class");

@@ -3,6 +3,7 @@
 
 mod buckets;
 mod classes;
+mod derived;
 mod descriptors;
 mod elastic;
 mod faults;

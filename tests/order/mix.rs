@@ -2,6 +2,7 @@
 //! naive twin.
 
 use crate::{all, refused};
+use std::ops::Range;
 use tfseek::error::OrderError;
 use tfseek::order::*;
 use tfseek_testkit::order_twin as twin;
@@ -279,6 +280,13 @@ fn states_of_other_mixes_are_refused_and_other_weights_are_not() {
     };
     assert!(e(&rows, others(0, Spec::Sequential)).contains("other records or orders"));
     assert!(e(&rows, Spec::Global).contains("expected a global shuffle, found a mix"));
+    for records in [Range { start: 30, end: 0 }, 0..n + 1] {
+        let mut outside = components.clone();
+        outside[0] = Component::new(7, Spec::Global).over(records.clone());
+        let why = format!("expected records within 0..{n}, found {records:?}");
+        let e = e(&rows, spec(MixSpec::new(outside)));
+        assert!(e.contains(&why), "{e}");
+    }
     // Sizes of blocks come from the state.
     let mut sized = components.clone();
     sized[2] = Component::new(1, Spec::Block { block: 8, window: 9 }).over(80..100);

@@ -87,6 +87,33 @@ fn positions_out_of_range_are_errors() {
     assert_eq!((order.get(7).unwrap(), order.position_of(7).unwrap()), (7, Some(7)));
 }
 
+/// The longest epoch has 2^64 - 1 positions, so a range that goes on behind its last one overflows.
+#[test]
+fn the_last_position_of_the_longest_epoch() {
+    let n = u64::MAX;
+    let mix = |order| Spec::Mix(MixSpec::new(vec![Component::new(1, order)]));
+    for spec in [
+        Spec::Sequential,
+        Spec::Global,
+        Spec::Block { block: 1 << 40, window: 1 << 10 },
+        mix(Spec::Sequential),
+        mix(Spec::Global),
+    ] {
+        let order = Order::new(&spec, n, 7, 0).unwrap();
+        let [before, last] = [n - 2, n - 1].map(|position| order.get(position).unwrap());
+        let mut two = [0; 2];
+        order.fill(n - 2, &mut two).unwrap();
+        assert_eq!(two, [before, last]);
+        assert!(before < n && last < n);
+
+        let share = RankShare::new(n, 8, 0, 1, LastBatch::Short).unwrap();
+        let step = share.steps() - 1;
+        let samples = order.samples(share.step(step).unwrap()).unwrap();
+        assert_eq!((samples.len(), samples[6].position, samples[6].record), (7, n - 1, last));
+        assert_eq!(order.rows_of(last, &share).unwrap(), [StepRow { step, rank: 0, row: 6 }]);
+    }
+}
+
 #[test]
 fn orders_describe_themselves() {
     let (spec, n) = three_sources();

@@ -14,9 +14,7 @@ use std::fs;
 const OVER_MOD: &[&str] = &[
     "crates/cli/src/output",
     "crates/testkit/src/shaped",
-    "crates/testkit/src/shuffles",
     "crates/testkit/src/twin_parse",
-    "src/example",
     "src/schema/json",
 ];
 
@@ -49,14 +47,11 @@ fn imports(code: &str, modules: &BTreeSet<String>) -> BTreeMap<String, String> {
 
 /// Returns the code of a `mod.rs` without re-exports.
 fn without_exports(code: &str) -> String {
-    let exports = |item: &str| {
-        let item = item.trim_start();
-        item.starts_with("pub use ") || item.starts_with("pub(") && item.contains(") use ")
+    let is_export = |item: &&str| {
+        let line = item.rfind("use ").and_then(|at| item[..at].rsplit('\n').next());
+        line.is_some_and(|line| line.trim_start().starts_with("pub"))
     };
-    code.split(';')
-        .filter(|item| !exports(item.rsplit('}').next().unwrap_or(item)))
-        .collect::<Vec<_>>()
-        .join(";")
+    code.split(';').filter(|item| !is_export(item)).collect::<Vec<_>>().join(";")
 }
 
 /// Returns the import graph of each folder of a crate.

@@ -188,7 +188,7 @@ fn a_file_names_only_modules_below_its_own() {
 const WORKSPACE: [(&str, &[&str]); 12] = [
     ("crates/wire/src", &[]),
     ("src", &["tfseek", "tfseek_wire"]),
-    ("crates/image/src", &["tfseek"]),
+    ("crates/image/src", &["tfseek", "tfseek_wire"]),
     ("crates/remote/src", &["tfseek"]),
     ("crates/rlds/src", &["tfseek", "tfseek_wire"]),
     ("crates/tfds/src", &["tfseek", "tfseek_image", "tfseek_rlds"]),

@@ -21,7 +21,7 @@ const PUBLISHED: [&str; 11] = [
 /// Limits of public functions and types: of the core, of the promised crates, and of all published ones.
 const CORE: [usize; 2] = [476, 140];
 const PROMISED: [usize; 2] = [526, 154];
-const ALL: [usize; 2] = [885, 319];
+const ALL: [usize; 2] = [849, 316];
 
 /// Limits of words: of the README, of a page, and of all pages.
 const README_WORDS: usize = 650;

@@ -11,7 +11,7 @@ use arrow_array::{
     PrimitiveArray, StringArray, StructArray,
 };
 use arrow_buffer::{BooleanBuffer, NullBuffer, OffsetBuffer, ScalarBuffer};
-use arrow_schema::{DataType, FieldRef};
+use arrow_schema::{ArrowError, DataType, FieldRef};
 use bytemuck::NoUninit;
 use std::ops::Range;
 use std::sync::Arc;
@@ -47,9 +47,7 @@ pub(crate) fn array(batch: &Batch, planned: &PlannedColumn) -> Result<ArrayRef> 
     };
     let Some(present) = present.filter(|present| present.contains(&0)) else { return Ok(array) };
     // A list is not null if another feature divides the absent values into rows.
-    let null = |row| present.get(row) == Some(&0) && is_empty(&array, row);
-    let nulls = NullBuffer::new(BooleanBuffer::collect_bool(array.len(), |row| !null(row)));
-    if nulls.null_count() == 0 { Ok(array) } else { with_nulls(&array, nulls) }
+    with_nulls(&array, |row| present.get(row) == Some(&0) && is_empty(&array, row))
 }
 
 /// Returns false for a list with items.
@@ -136,22 +134,17 @@ impl<'a> Leaf<'a> {
 
     /// Returns the innermost array.
     fn array(self, data_type: &DataType) -> Result<ArrayRef> {
+        let text = |error: ArrowError| self.text_error().unwrap_or_else(|| error.into());
         match (self.values, data_type) {
             (Values::Int64(values), DataType::Int64) => numbers::<Int64Type>(values, &self.kept),
             (Values::Float32(values), DataType::Float32) => numbers::<Float32Type>(values, &self.kept),
             (Values::Bytes(strings), DataType::BinaryView) => Ok(Arc::new(views(strings, &self.kept)?)),
             (Values::Bytes(strings), DataType::Binary) => Ok(Arc::new(binary(strings, &self.kept)?)),
             (Values::Bytes(strings), DataType::Utf8View) => {
-                match views(strings, &self.kept)?.to_string_view() {
-                    Ok(array) => Ok(Arc::new(array)),
-                    Err(error) => Err(self.text_error().unwrap_or_else(|| error.into())),
-                }
+                Ok(Arc::new(views(strings, &self.kept)?.to_string_view().map_err(text)?))
             }
             (Values::Bytes(strings), DataType::Utf8) => {
-                match StringArray::try_from_binary(binary(strings, &self.kept)?) {
-                    Ok(array) => Ok(Arc::new(array)),
-                    Err(error) => Err(self.text_error().unwrap_or_else(|| error.into())),
-                }
+                Ok(Arc::new(StringArray::try_from_binary(binary(strings, &self.kept)?).map_err(text)?))
             }
             (Values::Int64(values), DataType::Dictionary(..)) if let Some(names) = self.names => {
                 self.labels(values, names)
@@ -234,13 +227,15 @@ fn elements(values: &ArrayValues, data_type: &DataType) -> Result<ArrayRef> {
     Ok(arrow_array::make_array(data))
 }
 
-/// Returns the array with nulls.
-pub(crate) fn with_nulls(array: &ArrayRef, nulls: NullBuffer) -> Result<ArrayRef> {
+/// Returns the array with nulls in some rows.
+pub(crate) fn with_nulls(array: &ArrayRef, is_null: impl Fn(usize) -> bool) -> Result<ArrayRef> {
     fn list<T: OffsetSizeTrait>(array: &ArrayRef, nulls: NullBuffer) -> Result<ArrayRef> {
         let (item, offsets, values, _) = array.as_list::<T>().clone().into_parts();
         Ok(Arc::new(GenericListArray::try_new(item, offsets, values, Some(nulls))?))
     }
+    let nulls = NullBuffer::new(BooleanBuffer::collect_bool(array.len(), |row| !is_null(row)));
     match array.data_type() {
+        _ if nulls.null_count() == 0 => return Ok(ArrayRef::clone(array)),
         DataType::List(_) => return list::<i32>(array, nulls),
         DataType::LargeList(_) => return list::<i64>(array, nulls),
         _ => {}

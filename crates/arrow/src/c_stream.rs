@@ -63,10 +63,6 @@ struct OpenStream {
 }
 
 impl OpenStream {
-    fn schema(&self) -> Result<FFI_ArrowSchema, ArrowError> {
-        FFI_ArrowSchema::try_from(&*self.schema)
-    }
-
     /// Returns the next batch, or a released array at the end.
     fn next(&self) -> Result<FFI_ArrowArray, ArrowError> {
         let mut reader = locked(&self.reader);
@@ -148,12 +144,9 @@ fn find(number: usize) -> Option<Arc<OpenStream>> {
     locked(&table().streams).get(&number).cloned()
 }
 
-fn schema_of(number: usize) -> Result<FFI_ArrowSchema, c_int> {
-    find(number).ok_or(EINVAL)?.call(OpenStream::schema)
-}
-
-fn next_of(number: usize) -> Result<FFI_ArrowArray, c_int> {
-    find(number).ok_or(EINVAL)?.call(OpenStream::next)
+/// Calls `f` with the stream of a number.
+fn called<T>(number: usize, f: impl FnOnce(&OpenStream) -> Result<T, ArrowError>) -> Result<T, c_int> {
+    find(number).ok_or(EINVAL)?.call(f)
 }
 
 /// Moves a value to the memory of the consumer, and returns 0, or the code of the error.
@@ -180,7 +173,7 @@ unsafe fn give<T>(value: Result<T, c_int>, out: *mut T) -> c_int {
 #[allow(unsafe_code)]
 unsafe extern "C" fn get_schema(stream: *mut FFI_ArrowArrayStream, out: *mut FFI_ArrowSchema) -> c_int {
     // SAFETY: the same conditions.
-    unsafe { give(schema_of(number(stream)), out) }
+    unsafe { give(called(number(stream), |found| FFI_ArrowSchema::try_from(&*found.schema)), out) }
 }
 
 /// # Safety
@@ -189,7 +182,7 @@ unsafe extern "C" fn get_schema(stream: *mut FFI_ArrowArrayStream, out: *mut FFI
 #[allow(unsafe_code)]
 unsafe extern "C" fn get_next(stream: *mut FFI_ArrowArrayStream, out: *mut FFI_ArrowArray) -> c_int {
     // SAFETY: the same conditions.
-    unsafe { give(next_of(number(stream)), out) }
+    unsafe { give(called(number(stream), OpenStream::next), out) }
 }
 
 /// # Safety

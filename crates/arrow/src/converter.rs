@@ -50,8 +50,7 @@ impl Converter {
     /// than 2^31 - 1 values.
     pub fn new(schema: &Schema, options: &Options) -> Result<Converter> {
         let columns = columns(schema, options)?;
-        let parser_schema = parser_schema(schema)
-            .map_err(|error| Error::from(ErrorKind::Schema(error.to_string().into())))?;
+        let parser_schema = parser_schema(schema).map_err(|e| ErrorKind::Schema(e.to_string().into()))?;
         let schema = Arc::new(arrow_schema(&columns));
         let columns = ConvertedColumns::Specs { columns, parser_schema };
         Ok(Converter { columns, schema, bytes: options.bytes, deny_unknown: options.deny_unknown })
@@ -167,17 +166,13 @@ impl Converter {
         Ok(Converter { columns, schema, bytes: self.bytes, deny_unknown })
     }
 
-    /// Returns the columns of specs, in the order of the schema. `None` for the columns of a data set.
+    /// Returns the columns of specs, in the order of the schema. `None` for the columns of a data set, and if
+    /// all features of a record must be columns, which only the record tells.
     pub(crate) fn columns(&self) -> Option<&[PlannedColumn]> {
         match &self.columns {
-            ConvertedColumns::Specs { columns, .. } => Some(columns),
-            ConvertedColumns::Features(_) => None,
+            ConvertedColumns::Specs { columns, .. } if !self.deny_unknown => Some(columns),
+            _ => None,
         }
-    }
-
-    /// Returns true if all features of a record must be columns, which only the record tells.
-    pub(crate) fn denies_unknown(&self) -> bool {
-        self.deny_unknown
     }
 
     /// Returns the columns of a batch, in the order of the schema.

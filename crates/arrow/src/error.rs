@@ -58,6 +58,11 @@ impl Error {
         Error::from(ErrorKind::Schema(reason.into())).column_named(column)
     }
 
+    /// Returns the error of a schema without the name of a column.
+    pub(crate) fn no_schema(reason: impl fmt::Display) -> Error {
+        ErrorKind::Schema(reason.to_string().into()).into()
+    }
+
     pub(crate) fn batch(reason: impl Into<Box<str>>) -> Error {
         Error::from(ErrorKind::Batch(reason.into()))
     }

@@ -1,19 +1,18 @@
 //! From the features of a data set of TensorFlow Datasets to the columns of its record batches.
 
 use crate::arrays::{dense_array, ragged_array, with_nulls};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::options::{ByteStrings, ClassLabels, Options, Tensors};
 use crate::plan::{Level, array_type, has_byte_strings, nested, no_type, string_type};
 use crate::tensor;
 use arrow_array::{ArrayRef, StringArray, StructArray};
-use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_schema::{DataType, Field, FieldRef, Fields};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use tfseek::TensorDType;
 use tfseek::batch::{Batch, BatchParser, Column};
 use tfseek::schema::Schema;
-use tfseek_tfds::{DecodeOptions, Decoder, Features, Labels, LeafClass, LeafFeature, Node, TfdsError};
+use tfseek_tfds::{DecodeOptions, Decoder, Features, Labels, LeafClass, LeafFeature, Node};
 
 /// Key of the metadata of files.
 const STORED: &str = "tfseek.stored";
@@ -77,7 +76,7 @@ impl FeatureColumns {
         if let Some(unknown) = selected.find(|path| features.root.get(path).is_none()) {
             return Err(Error::schema(unknown, "expected a feature of the data set, found no such feature"));
         }
-        let decoder = Decoder::new(features, decode).map_err(refused)?;
+        let decoder = Decoder::new(features, decode).map_err(Error::no_schema)?;
         let leaves = (0..).map_while(|number| decoder.leaf(number));
         if let Some((path, feature)) =
             leaves.into_iter().find(|(_, feature)| matches!(feature.class, LeafClass::Unknown(_)))
@@ -86,7 +85,7 @@ impl FeatureColumns {
                 format!("expected a feature of a known class, found {feature}: choose other features");
             return Err(Error::schema(path, reason));
         }
-        let parser = decoder.parser().map_err(refused)?;
+        let parser = decoder.parser().map_err(Error::no_schema)?;
         let planner = FieldPlanner {
             declared: features.root.leaves().into_iter().collect(),
             decoder: &decoder,
@@ -109,16 +108,9 @@ impl FeatureColumns {
 
     /// Returns the columns with these names, which exist, in their order.
     pub(crate) fn project(&self, names: &[&str]) -> Result<FeatureColumns> {
-        fn paths(column: &FeatureColumn, found: &mut Vec<String>) {
-            match &column.values {
-                FeatureValues::Struct(columns) => columns.iter().for_each(|column| paths(column, found)),
-                FeatureValues::Leaf(leaf) => found.push(leaf.path.to_string()),
-            }
-        }
-        let mut select = Vec::new();
         let kept = self.columns.iter().filter(|column| names.contains(&column.field.name().as_str()));
-        kept.for_each(|column| paths(column, &mut select));
-        let decode = DecodeOptions { select: Some(select), ..self.decode.clone() };
+        let select = kept.flat_map(FeatureColumn::leaves).map(|(_, leaf)| leaf.path.to_string());
+        let decode = DecodeOptions { select: Some(select.collect()), ..self.decode.clone() };
         let mut projected = FeatureColumns::new(&self.features, &decode, &self.options)?;
         projected.columns.sort_by_key(|column| names.iter().position(|name| column.field.name() == name));
         Ok(projected)
@@ -126,20 +118,10 @@ impl FeatureColumns {
 
     /// Returns the paths of the features of byte strings that are neither text nor files.
     pub(crate) fn byte_strings(&self) -> Vec<&str> {
-        fn paths<'a>(column: &'a FeatureColumn, found: &mut Vec<&'a str>) {
-            match &column.values {
-                FeatureValues::Struct(columns) => columns.iter().for_each(|column| paths(column, found)),
-                FeatureValues::Leaf(leaf) => {
-                    let is_file = column.field.metadata().contains_key(STORED);
-                    if !is_file && has_byte_strings(column.field.data_type()) {
-                        found.push(&leaf.path);
-                    }
-                }
-            }
-        }
-        let mut found = Vec::new();
-        self.columns.iter().for_each(|column| paths(column, &mut found));
-        found
+        let has_strings =
+            |field: &Field| !field.metadata().contains_key(STORED) && has_byte_strings(field.data_type());
+        let leaves = self.columns.iter().flat_map(FeatureColumn::leaves);
+        leaves.filter(|(field, _)| has_strings(field)).map(|(_, leaf)| &*leaf.path).collect()
     }
 
     /// Returns the fields of the columns.
@@ -268,12 +250,15 @@ fn names(labels: &Labels) -> Option<ArrayRef> {
     are_distinct.then(|| Arc::new(StringArray::from_iter_values(names.iter())) as ArrayRef)
 }
 
-/// Returns the error of a data set that has no columns.
-fn refused(e: TfdsError) -> Error {
-    ErrorKind::Schema(e.to_string().into()).into()
-}
-
 impl FeatureColumn {
+    /// Returns the leaves of the column, each with its field.
+    fn leaves(&self) -> Vec<(&Field, &LeafValues)> {
+        match &self.values {
+            FeatureValues::Struct(columns) => columns.iter().flat_map(FeatureColumn::leaves).collect(),
+            FeatureValues::Leaf(leaf) => vec![(&*self.field, leaf)],
+        }
+    }
+
     fn array(&self, batch: &Batch) -> Result<ArrayRef> {
         match (&self.values, self.field.data_type()) {
             (FeatureValues::Struct(columns), DataType::Struct(fields)) => {
@@ -283,20 +268,10 @@ impl FeatureColumn {
             (FeatureValues::Leaf(leaf), data_type) => {
                 let array = leaf.array(batch, data_type).map_err(|e| e.column_named(&leaf.path))?;
                 // A label that is missing is null already.
-                let present = if leaf.names.is_none() && self.field.is_nullable() {
-                    batch.presence(&leaf.path)
-                } else {
-                    None
-                };
-                match present.filter(|present| present.contains(&0)) {
+                let may_be_null = leaf.names.is_none() && self.field.is_nullable();
+                match batch.presence(&leaf.path).filter(|present| may_be_null && present.contains(&0)) {
                     None => Ok(array),
-                    Some(present) => {
-                        let is_present = |row| present.get(row) != Some(&0);
-                        with_nulls(
-                            &array,
-                            NullBuffer::new(BooleanBuffer::collect_bool(array.len(), is_present)),
-                        )
-                    }
+                    Some(present) => with_nulls(&array, |row| present.get(row) == Some(&0)),
                 }
             }
             _ => Err(Error::batch("expected the type of a dict")),

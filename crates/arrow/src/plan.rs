@@ -1,6 +1,6 @@
 //! From a schema to the columns of its record batches.
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::options::{ByteStrings, Options, Tensors};
 use crate::tensor;
 use arrow_schema::{DataType, Field, FieldRef, Fields};
@@ -354,6 +354,6 @@ pub(crate) fn nested(levels: &[Level], leaf: DataType) -> Result<DataType> {
 }
 
 fn too_long(len: usize) -> Error {
-    let reason = format!("expected at most 2147483647 values in a dimension, as Arrow has them, found {len}");
-    ErrorKind::Schema(reason.into()).into()
+    let expected = "expected at most 2147483647 values in a dimension, as Arrow has them";
+    Error::no_schema(format_args!("{expected}, found {len}"))
 }

@@ -1,6 +1,6 @@
 //! From an Arrow schema to the schema that reads its columns.
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::options::{ByteStrings, Options, Tensors};
 use crate::tensor::tensor_shape;
 use arrow_schema::{DataType, Field, Schema as ArrowSchema};
@@ -44,7 +44,7 @@ pub fn spec_of(arrow: &ArrowSchema) -> Result<(Schema, Options)> {
     for field in arrow.fields() {
         let spec = column(field).map_err(|error| error.column_named(field.name()))?;
         if let Some(leaf) = &spec.text_or_bytes {
-            if matches!(leaf, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View) {
+            if leaf.is_string() {
                 options = options.text(field.name());
             }
             let is_view = matches!(leaf, DataType::BinaryView | DataType::Utf8View);
@@ -58,8 +58,7 @@ pub fn spec_of(arrow: &ArrowSchema) -> Result<(Schema, Options)> {
         }
         builder = builder.feature(field.name(), spec.spec);
     }
-    let schema = builder.build();
-    Ok((schema.map_err(|error| Error::from(ErrorKind::Schema(error.to_string().into())))?, options))
+    Ok((builder.build().map_err(Error::no_schema)?, options))
 }
 
 /// The spec of a column.
@@ -86,7 +85,8 @@ fn column(field: &Field) -> Result<ColumnSpec> {
     let dtype = match leaf {
         DataType::Int64 => DType::Int64,
         DataType::Float32 => DType::Float32,
-        leaf if is_bytes(leaf) => DType::Bytes,
+        DataType::FixedSizeBinary(_) => return Err(refused(field)),
+        leaf if leaf.is_string() || leaf.is_binary() => DType::Bytes,
         _ => return Err(refused(field)),
     };
     let spec = match (is_list, shape.as_slice()) {
@@ -96,18 +96,6 @@ fn column(field: &Field) -> Result<ColumnSpec> {
         (false, shape) => FeatureSpec::fixed_len(tensor.as_deref().unwrap_or(shape), dtype),
     };
     Ok(ColumnSpec { spec, text_or_bytes: (dtype == DType::Bytes).then(|| leaf.clone()), is_tensor })
-}
-
-fn is_bytes(leaf: &DataType) -> bool {
-    matches!(
-        leaf,
-        DataType::Binary
-            | DataType::LargeBinary
-            | DataType::BinaryView
-            | DataType::Utf8
-            | DataType::LargeUtf8
-            | DataType::Utf8View
-    )
 }
 
 fn refused(field: &Field) -> Error {

@@ -31,17 +31,13 @@ pub(crate) fn tensor_shape(field: &Field) -> Result<Option<Vec<usize>>> {
     let json: Value = serde_json::from_str(parameters).map_err(|_| refused("the parameters of a tensor"))?;
     let numbers = |name: &str| {
         let number = |value: &Value| value.as_u64().and_then(|number| usize::try_from(number).ok());
-        json.get(name)
-            .and_then(Value::as_array)
-            .map(|list| list.iter().map(number).collect::<Option<Vec<_>>>())
+        json.get(name)?.as_array()?.iter().map(number).collect::<Option<Vec<_>>>()
     };
-    let in_order = |dims: &Vec<usize>| dims.iter().copied().eq(0..dims.len());
-    if !json.get("permutation").is_none_or(Value::is_null)
-        && !numbers("permutation").flatten().as_ref().is_some_and(in_order)
-    {
+    let in_order = |dims: Vec<usize>| dims.iter().copied().eq(0..dims.len());
+    if !json.get("permutation").is_none_or(Value::is_null) && !numbers("permutation").is_some_and(in_order) {
         return Err(refused("a tensor in the order of its dimensions"));
     }
-    let shape = numbers("shape").flatten().ok_or_else(|| refused("the shape of a tensor"))?;
+    let shape = numbers("shape").ok_or_else(|| refused("the shape of a tensor"))?;
     let count = shape.iter().try_fold(1usize, |product, &len| product.checked_mul(len));
     match field.data_type() {
         DataType::FixedSizeList(_, len) if count.is_some() && count == usize::try_from(*len).ok() => {

@@ -17,14 +17,12 @@ pub(crate) struct Size {
 impl Display for Size {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Size { bytes, exact } = *self;
-        if exact || bytes < 1000 {
-            return match bytes {
-                1 if !exact => f.write_str("1 byte"),
-                _ if exact => write!(f, "{bytes} B"),
-                _ => write!(f, "{bytes} bytes"),
-            };
+        match bytes {
+            _ if exact => write!(f, "{bytes} B"),
+            1 => f.write_str("1 byte"),
+            0..1000 => write!(f, "{bytes} bytes"),
+            _ => f.write_str(&tfseek_tools::sizes::text(bytes)),
         }
-        f.write_str(&tfseek_tools::sizes::text(bytes))
     }
 }
 

@@ -1,10 +1,11 @@
 //! The condition of `--where`: which records a verb prints.
 
-use crate::args::WhereArgs;
+use crate::args::{ReadArgs, WhereArgs};
 use crate::console::Console;
+use crate::damage::SkippedErrors;
 use crate::dataset::Numbered;
 use crate::exit::{Failure, Outcome, USAGE};
-use crate::output::NumberedRecord;
+use crate::output::{NumberedRecord, Printer};
 use crate::records::Records;
 use tfseek::Filter;
 use tfseek::filter::RecordFilter;
@@ -123,6 +124,46 @@ impl Condition {
         for records in self.records.iter().filter(|_| self.tested) {
             records.unseen().for_each(|feature| unseen(feature, console));
         }
+    }
+}
+
+/// The records that a verb prints: their condition, their format, and the errors of those that are left out.
+pub(crate) struct RecordOutput<'c> {
+    pub(crate) condition: Condition,
+    pub(crate) printer: Printer,
+    pub(crate) read: ReadArgs,
+    pub(crate) skipped: SkippedErrors,
+    pub(crate) console: &'c mut Console,
+}
+
+impl<'c> RecordOutput<'c> {
+    pub(crate) fn new(
+        condition: Condition,
+        printer: Printer,
+        read: ReadArgs,
+        console: &'c mut Console,
+    ) -> RecordOutput<'c> {
+        RecordOutput { condition, printer, read, skipped: SkippedErrors::default(), console }
+    }
+
+    /// Returns true if a record meets the condition, and false for one that is left out by `--damage skip`.
+    pub(crate) fn accepts(&mut self, item: &NumberedRecord<'_>) -> Outcome<bool> {
+        match self.condition.accepts(item) {
+            Err(e) => self.skipped.catch(self.read, Err(e)).map(|()| false),
+            accepted => accepted,
+        }
+    }
+
+    /// Prints a record, unless it is left out by `--damage skip`.
+    pub(crate) fn print(&mut self, item: NumberedRecord<'_>) -> Outcome {
+        self.skipped.catch(self.read, self.printer.record(self.console, item))
+    }
+
+    /// Ends the output of the verb.
+    pub(crate) fn finish(self) -> Outcome {
+        self.condition.finish(self.console);
+        self.printer.finish(self.console);
+        self.skipped.report(self.console)
     }
 }
 

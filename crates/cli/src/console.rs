@@ -1,8 +1,10 @@
 //! The two output streams: data on standard output, messages on standard error.
 
-use crate::args::{ColorChoice, GlobalArgs};
+use crate::args::GlobalArgs;
+use crate::bytes::Size;
 use crate::exit::{Failure, Outcome};
 use anstyle::Style;
+use clap::ColorChoice;
 use std::fmt::Display;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
@@ -16,7 +18,8 @@ pub(crate) struct Console {
     live: bool,
     color: bool,
     color_err: bool,
-    quiet: bool,
+    /// The options of every verb.
+    pub(crate) global: GlobalArgs,
     /// Messages about damaged records name `--damage skip`.
     can_skip: bool,
     /// The highest exit code so far.
@@ -29,22 +32,18 @@ pub(crate) const BOLD: Style = Style::new().bold();
 pub(crate) const DIM: Style = Style::new().dimmed();
 
 impl Console {
-    pub(crate) fn new(global: &GlobalArgs) -> Console {
+    /// `can_skip` is true if messages about damaged records name `--damage skip`.
+    pub(crate) fn new(global: GlobalArgs, can_skip: bool) -> Console {
         let live = io::stdout().is_terminal();
         Console {
             out: BufWriter::with_capacity(1 << 16, Box::new(io::stdout().lock())),
             live,
-            color: global.color.on(live),
-            color_err: global.color.on(io::stderr().is_terminal()),
-            quiet: global.quiet,
-            can_skip: false,
+            color: has_color(global.color, live),
+            color_err: has_color(global.color, io::stderr().is_terminal()),
+            global,
+            can_skip,
             exit_code: 0,
         }
-    }
-
-    /// Sets whether messages about damaged records name `--damage skip`. Default: no.
-    pub(crate) fn set_can_skip(&mut self, can_skip: bool) {
-        self.can_skip = can_skip;
     }
 
     /// Prints data to standard error from now on if an output of the run is standard output, such as
@@ -69,7 +68,7 @@ impl Console {
 
     /// Prints the summary of what a verb wrote as data, unless the run is quiet.
     pub(crate) fn summary(&mut self, text: impl Display) -> Outcome {
-        if self.quiet { Ok(()) } else { self.print(text) }
+        if self.global.quiet { Ok(()) } else { self.print(text) }
     }
 
     /// Ends a record: flushes standard output if it is a terminal.
@@ -91,6 +90,11 @@ impl Console {
         None
     }
 
+    /// Returns a number of bytes as it is printed: rounded, or exact with `--bytes`.
+    pub(crate) fn size(&self, bytes: u64) -> Size {
+        Size { bytes, exact: self.global.bytes }
+    }
+
     /// Returns `style` if colours are on, otherwise the plain style.
     pub(crate) fn style(&self, style: Style) -> Style {
         if self.color { style } else { Style::new() }
@@ -103,7 +107,7 @@ impl Console {
 
     /// Prints a message, unless the run is quiet.
     pub(crate) fn note(&mut self, message: impl Display) {
-        if !self.quiet {
+        if !self.global.quiet {
             let _ = writeln!(io::stderr(), "{}", lines(&message.to_string()));
         }
     }
@@ -118,7 +122,7 @@ impl Console {
             Style::new()
         };
         let _ = writeln!(io::stderr(), "{red}tfseek:{red:#} {}", lines(&failure.explained(self.can_skip)));
-        self.exit_code = self.exit_code.max(failure.code());
+        self.set_exit_code(failure.code());
     }
 
     /// Records an exit code without a message; the run ends with the highest code.
@@ -129,15 +133,12 @@ impl Console {
     /// Reports the failure of one of several files and continues with the next. An error of standard output
     /// or of the condition is returned.
     pub(crate) fn report_and_continue(&mut self, outcome: Outcome) -> Outcome {
-        match outcome {
-            Err(failure @ Failure::Stdout(_)) => Err(failure),
-            Err(failure) if failure.is_of_condition() => Err(failure),
-            Err(failure) => {
-                self.report(&failure);
-                Ok(())
-            }
-            Ok(()) => Ok(()),
+        let Err(failure) = outcome else { return Ok(()) };
+        if matches!(failure, Failure::Stdout(_)) || failure.is_of_condition() {
+            return Err(failure);
         }
+        self.report(&failure);
+        Ok(())
     }
 
     /// Flushes standard output and returns the exit code.
@@ -163,17 +164,16 @@ fn lines(message: &str) -> String {
     message.split('\n').map(|line| printable(line).to_string()).collect::<Vec<_>>().join("\n")
 }
 
-impl ColorChoice {
-    fn on(self, terminal: bool) -> bool {
-        match self {
-            ColorChoice::Always => true,
-            ColorChoice::Never => false,
-            // https://no-color.org: NO_COLOR counts if it is present and not empty.
-            ColorChoice::Auto => {
-                terminal
-                    && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty())
-                    && std::env::var_os("TERM").is_none_or(|t| t != "dumb")
-            }
+/// Returns true if the output on a terminal, or elsewhere, has colours.
+fn has_color(choice: ColorChoice, terminal: bool) -> bool {
+    match choice {
+        ColorChoice::Always => true,
+        ColorChoice::Never => false,
+        // https://no-color.org: NO_COLOR counts if it is present and not empty.
+        ColorChoice::Auto => {
+            terminal
+                && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty())
+                && std::env::var_os("TERM").is_none_or(|t| t != "dumb")
         }
     }
 }

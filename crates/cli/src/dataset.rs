@@ -1,25 +1,24 @@
 //! Datasets for the verbs that access records by number.
 
-use crate::args::{AccessArgs, GlobalArgs, IoMode, PathsArgs, PayloadArgs, PayloadKind, ReadArgs};
+use crate::args::{AccessArgs, IoMode, PathsArgs, PayloadArgs, PayloadKind, ReadArgs};
 use crate::console::Console;
 use crate::damage::SkippedErrors;
 use crate::exit::{Failure, Outcome};
 use crate::features;
-use crate::output::NumberedRecord;
+use crate::output::{NumberedRecord, StepNumber};
 use crate::progress;
-use crate::split::SplitPath;
-use crate::steps::StepDataset;
+use crate::split::{self, SplitPath};
+use crate::steps;
 use crate::store;
 use crate::warnings;
-use indicatif::ProgressBar;
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use tfseek::column::{ColumnOptions, DatasetColumn};
 use tfseek::example::MessageKind;
 use tfseek::order::Subset;
 use tfseek::{Dataset, DatasetOptions, Filter};
-use tfseek_tfds::{Features, FoundFeatures};
+use tfseek_tfds::{EpisodeWindows, Features, FoundFeatures};
 
 /// A dataset, and the message kinds of the shards that were accessed.
 pub(crate) struct Numbered {
@@ -28,22 +27,10 @@ pub(crate) struct Numbered {
     kinds: HashMap<usize, MessageKind>,
     buf: Vec<u8>,
     /// Set if the records are the steps of episodes.
-    steps: Option<StepDataset>,
+    steps: Option<EpisodeWindows>,
 }
 
 impl Numbered {
-    /// Opens the dataset that the arguments specify.
-    pub(crate) fn open(
-        paths: &PathsArgs,
-        access: &AccessArgs,
-        payloads: PayloadArgs,
-        global: &GlobalArgs,
-        console: &mut Console,
-    ) -> Outcome<Numbered> {
-        let dataset = open(paths, access, payloads.read, global, console)?;
-        Ok(Numbered::new(dataset, payloads.kind))
-    }
-
     pub(crate) fn new(dataset: Dataset, choice: PayloadKind) -> Numbered {
         Numbered { dataset, choice, kinds: HashMap::new(), buf: Vec::new(), steps: None }
     }
@@ -54,12 +41,12 @@ impl Numbered {
         self,
         features: &Features,
         feature: Option<&str>,
-        global: &GlobalArgs,
         console: &mut Console,
     ) -> Outcome<(Numbered, FoundFeatures)> {
-        let steps = StepDataset::open(&self.dataset, features, feature, global, console)?;
+        let episodes = steps::open(&self.dataset, features, feature, console)?;
+        let steps = episodes.step_records().map_err(split::failure)?;
         let dataset = steps.windows().dataset().clone();
-        let features = steps.features();
+        let features = steps::features(&steps);
         let numbered = Numbered::new(dataset, PayloadKind::Example);
         Ok((Numbered { steps: Some(steps), ..numbered }, features))
     }
@@ -70,7 +57,8 @@ impl Numbered {
             Some(kind) => kind,
             None => self.guess(i)?,
         };
-        let step = self.steps.as_ref().map(|steps| steps.locate(i)).transpose()?;
+        let step = self.steps.as_ref().map(|steps| steps.windows().locate(i)).transpose()?;
+        let step = step.map(|(episode, step)| StepNumber { episode: Some(episode), step });
         let record = self.dataset.read(i, &mut self.buf)?;
         Ok(NumberedRecord { record, index: Some(i), kind, strict: self.choice != PayloadKind::Auto, step })
     }
@@ -89,44 +77,20 @@ impl Numbered {
     }
 }
 
-/// Maps record numbers over all files to a file and a number in it.
-pub(crate) struct RecordLocations<'a> {
-    dataset: &'a Dataset,
-    paths: Vec<&'a Path>,
-}
-
-impl RecordLocations<'_> {
-    pub(crate) fn of(dataset: &Dataset) -> RecordLocations<'_> {
-        RecordLocations { dataset, paths: dataset.shards().map(|shard| shard.path).collect() }
-    }
-
-    /// Returns true if there are several files.
-    pub(crate) fn has_many_files(&self) -> bool {
-        self.paths.len() > 1
-    }
-
-    /// Returns the file of record `i`, and the record's number in it.
-    pub(crate) fn locate(&self, i: u64) -> tfseek::Result<(&Path, u64)> {
-        let (s, record) = self.dataset.shard_of(i)?;
-        Ok((self.paths.get(s).copied().unwrap_or(Path::new("")), record))
-    }
-}
-
 /// Opens the dataset that the arguments specify. Missing indexes are built, with a progress bar.
 pub(crate) fn open(
     paths: &PathsArgs,
     access: &AccessArgs,
     read: ReadArgs,
-    global: &GlobalArgs,
     console: &mut Console,
 ) -> Outcome<Dataset> {
     let split = SplitPath::among(&paths.paths)?;
     let bar = match split {
-        Some(_) => progress::byte_count(global, "indexing"),
+        Some(_) => progress::bytes(console, "indexing", None),
         None => {
             let (resolved, _) =
                 tfseek::paths::resolve_in_store(store::store(), &paths.paths, paths.allow_missing)?;
-            progress::bytes(global, "indexing", progress::total_size(&resolved))
+            progress::bytes(console, "indexing", progress::total_size(&resolved))
         }
     };
     let mut index = read.index().threads(access.threads.threads);
@@ -158,14 +122,9 @@ pub(crate) fn files(paths: &[PathBuf], allow_missing: bool) -> Outcome<Vec<PathB
 
 /// Returns the records that meet a filter. Missing columns are built and records are read with a progress
 /// bar.
-pub(crate) fn select(
-    dataset: &Dataset,
-    filter: &Filter,
-    global: &GlobalArgs,
-    console: &mut Console,
-) -> Outcome<Subset> {
+pub(crate) fn select(dataset: &Dataset, filter: &Filter, console: &mut Console) -> Outcome<Subset> {
     let filter = &named(dataset, filter, console)?;
-    let (selected, found) = with_column_bar(dataset, global, |columns| dataset.select(filter, columns))?;
+    let (selected, found) = with_column_bar(dataset, console, |columns| dataset.select(filter, columns))?;
     warnings::print(&found, console);
     Ok(selected)
 }
@@ -177,7 +136,6 @@ pub(crate) fn subset(
     (filter, decode): (Option<&Filter>, bool),
     payload: PayloadArgs,
     skipped: &mut SkippedErrors,
-    global: &GlobalArgs,
     console: &mut Console,
 ) -> Outcome<Option<Subset>> {
     match filter {
@@ -188,7 +146,7 @@ pub(crate) fn subset(
                 tfseek_tools::decodable(dataset, kind, decode, filter.as_ref(), None, |e| skipped.add(e));
             Ok(Some(found?))
         }
-        Some(filter) => Ok(Some(select(dataset, filter, global, console)?)),
+        Some(filter) => Ok(Some(select(dataset, filter, console)?)),
         None => Ok(None),
     }
 }
@@ -200,26 +158,18 @@ fn named(dataset: &Dataset, filter: &Filter, console: &mut Console) -> Outcome<F
 }
 
 /// Returns the column of a feature. Missing column files are built, with a progress bar.
-pub(crate) fn column(
-    dataset: &Dataset,
-    feature: &str,
-    global: &GlobalArgs,
-    console: &mut Console,
-) -> Outcome<DatasetColumn> {
-    let column = with_column_bar(dataset, global, |columns| dataset.column(feature, columns))?;
+pub(crate) fn column(dataset: &Dataset, feature: &str, console: &mut Console) -> Outcome<DatasetColumn> {
+    let column = with_column_bar(dataset, console, |columns| dataset.column(feature, columns))?;
     warnings::print_of_columns(std::slice::from_ref(&column), console);
     Ok(column)
 }
 
 fn with_column_bar<T>(
     dataset: &Dataset,
-    global: &GlobalArgs,
+    console: &Console,
     build: impl FnOnce(&ColumnOptions) -> tfseek::Result<T>,
 ) -> tfseek::Result<T> {
-    let bar: ProgressBar = match dataset.known_bytes() {
-        Some(bytes) => progress::bytes(global, "columns", bytes),
-        None => progress::byte_count(global, "columns"),
-    };
+    let bar = progress::bytes(console, "columns", dataset.known_bytes());
     let built = build(&ColumnOptions {
         progress: Some(Arc::new(progress::callback(&bar))),
         ..ColumnOptions::default()

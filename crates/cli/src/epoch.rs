@@ -19,6 +19,7 @@ const STALL: Duration = Duration::from_millis(1);
 const MAX_LISTED: u64 = 10;
 
 /// Measurements of a run.
+#[derive(Default)]
 pub(crate) struct RunStats {
     pub(crate) steps: u64,
     pub(crate) examples: u64,
@@ -43,24 +44,6 @@ pub(crate) struct RunStats {
 }
 
 impl RunStats {
-    pub(crate) fn new() -> RunStats {
-        RunStats {
-            steps: 0,
-            examples: 0,
-            padding: 0,
-            payload: 0,
-            sum: 0,
-            time: Duration::ZERO,
-            cpu: None,
-            first: None,
-            step_times: TimeHistogram::new(),
-            stalls: 0,
-            stalled: Duration::ZERO,
-            memory: MemoryMonitor::new(),
-            skipped: SkippedRecords::default(),
-        }
-    }
-
     /// Runs at most `max_steps` steps, or until the loader reports the end of the epoch, after which it is at
     /// the next epoch.
     pub(crate) fn run(&mut self, loader: &mut Loader, max_steps: Option<u64>, bar: &ProgressBar) -> Outcome {

@@ -4,12 +4,11 @@ use crate::args::StepsArgs;
 use crate::console::Console;
 use crate::exit::{Failure, Outcome};
 use crate::records::STDIN;
-use crate::split::InputFile;
-use crate::steps::StepSplitter;
-use crate::store;
+use crate::split::{self, InputFile};
+use crate::{steps, store};
 use std::path::Path;
 use std::sync::Arc;
-use tfseek_tfds::{Features, FoundFeatures};
+use tfseek_tfds::{EpisodeWindows, Episodes, Features, FoundFeatures};
 
 /// Finds the features of a verb's files, and prints warnings about them.
 pub(crate) fn find<'p>(paths: impl IntoIterator<Item = &'p Path>, console: &mut Console) -> FoundFeatures {
@@ -56,15 +55,16 @@ pub(crate) fn of_episodes(
 /// Returns the maker of steps, if a user requests steps, and the features of what is printed. `found` are the
 /// records' features.
 pub(crate) fn splitter(
-    steps: &StepsArgs,
+    args: &StepsArgs,
     found: FoundFeatures,
     paths: &[InputFile],
-) -> Outcome<(Option<StepSplitter>, FoundFeatures)> {
-    if !steps.is_set() {
+) -> Outcome<(Option<EpisodeWindows>, FoundFeatures)> {
+    if !args.is_set() {
         return Ok((None, found));
     }
-    let features = of_episodes(&found, paths.first().map(InputFile::path), steps.feature())?;
-    let splitter = StepSplitter::new(&features, steps.feature())?;
-    let found = splitter.features();
+    let features = of_episodes(&found, paths.first().map(InputFile::path), args.feature())?;
+    let none = Episodes::without_records(&features, args.feature()).map_err(split::failure)?;
+    let splitter = none.step_records().map_err(split::failure)?;
+    let found = steps::features(&splitter);
     Ok((Some(splitter), found))
 }

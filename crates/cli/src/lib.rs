@@ -20,7 +20,6 @@ mod output;
 mod outputs;
 mod process;
 mod progress;
-mod random;
 mod records;
 mod share;
 mod split;
@@ -72,36 +71,35 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
             return ExitCode::from(if requested { 0 } else { exit::USAGE });
         }
     };
-    let mut console = Console::new(&global);
-    console.set_can_skip(damage == Some(DamageChoice::Raise));
+    let mut console = Console::new(global, damage == Some(DamageChoice::Raise));
     let console_ref = &mut console;
     store::allow(verb.reads_objects());
     let outcome = match verb {
-        Verb::Demo(args) => verbs::demo::run(&args, &global, Path::new(&program), console_ref),
-        Verb::Index(args) => verbs::index::run(&args, &global, console_ref),
-        Verb::Info(args) => verbs::info::run(&args, &global, console_ref),
-        Verb::Head(args) => verbs::head::run(&args, &global, console_ref),
-        Verb::Tail(args) => verbs::tail::run(&args, &global, console_ref),
-        Verb::Cat(args) => verbs::cat::run(&args, &global, console_ref),
-        Verb::Get(args) => verbs::get::run(&args, &global, console_ref),
-        Verb::Sample(args) => verbs::sample::run(&args, &global, console_ref),
-        Verb::Grep(args) => verbs::grep::run(&args, &global, console_ref),
-        Verb::Schema(args) => verbs::schema::run(&args, &global, console_ref),
-        Verb::Stats(args) => verbs::stats::run(&args, &global, console_ref),
-        Verb::Parse(args) => verbs::parse::run(&args, &global, console_ref),
-        Verb::Epoch(args) => verbs::epoch::run(&args, &global, console_ref),
-        Verb::Order(args) => verbs::order::run(&args, &global, console_ref),
+        Verb::Demo(args) => verbs::demo::run(&args, Path::new(&program), console_ref),
+        Verb::Index(args) => verbs::index::run(&args, console_ref),
+        Verb::Info(args) => verbs::info::run(&args, console_ref),
+        Verb::Head(args) => verbs::head::run(&args, console_ref),
+        Verb::Tail(args) => verbs::tail::run(&args, console_ref),
+        Verb::Cat(args) => verbs::cat::run(&args, console_ref),
+        Verb::Get(args) => verbs::get::run(&args, console_ref),
+        Verb::Sample(args) => verbs::sample::run(&args, console_ref),
+        Verb::Grep(args) => verbs::grep::run(&args, console_ref),
+        Verb::Schema(args) => verbs::schema::run(&args, console_ref),
+        Verb::Stats(args) => verbs::stats::run(&args, console_ref),
+        Verb::Parse(args) => verbs::parse::run(&args, console_ref),
+        Verb::Epoch(args) => verbs::epoch::run(&args, console_ref),
+        Verb::Order(args) => verbs::order::run(&args, console_ref),
         Verb::Digest(args) => verbs::digest::run(&args, console_ref),
-        Verb::Validate(args) => verbs::validate::run(&args, &global, console_ref),
-        Verb::Verify(args) => verbs::verify::run(&args, &global, console_ref),
-        Verb::Reshard(args) => verbs::reshard::run(&args, &global, console_ref),
-        Verb::Salvage(args) => verbs::salvage::run(&args, &global, console_ref),
-        Verb::Convert(args) => verbs::convert::run(&args, &global, console_ref),
-        Verb::Unpack(args) => verbs::unpack::run(&args, &global, console_ref),
+        Verb::Validate(args) => verbs::validate::run(&args, console_ref),
+        Verb::Verify(args) => verbs::verify::run(&args, console_ref),
+        Verb::Reshard(args) => verbs::reshard::run(&args, console_ref),
+        Verb::Salvage(args) => verbs::salvage::run(&args, console_ref),
+        Verb::Convert(args) => verbs::convert::run(&args, console_ref),
+        Verb::Unpack(args) => verbs::unpack::run(&args, console_ref),
         #[cfg(feature = "remote")]
-        Verb::Fetch(args) => verbs::fetch::run(&args, &global, console_ref),
+        Verb::Fetch(args) => verbs::fetch::run(&args, console_ref),
         #[cfg(feature = "view")]
-        Verb::View(args) => verbs::view::run(&args, &global, console_ref),
+        Verb::View(args) => verbs::view::run(&args, console_ref),
         Verb::Completions(args) => verbs::completions::run(&args, command(), console_ref),
     };
     warnings::print_kept(&mut console);

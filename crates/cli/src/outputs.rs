@@ -2,7 +2,9 @@
 
 use crate::exit::{Failure, Outcome};
 use crate::records::STDIN;
+use std::io::Write;
 use std::path::Path;
+use tfseek::io::{Existing, Output};
 use tfseek_tools::outputs;
 
 /// Refuses `-`, which is no file: an output gets its name when it is complete. Refuses URLs, which are read
@@ -32,4 +34,14 @@ pub(crate) fn check_distinct<'a>(
     inputs: impl IntoIterator<Item = &'a Path>,
 ) -> Outcome {
     outputs::check_distinct(outputs, inputs).map_err(|e| Failure::usage(e.to_string()))
+}
+
+/// Creates a file, which gets its name when it is complete.
+pub(crate) fn create(path: &Path, existing: Existing) -> Outcome<Output> {
+    Output::open(path, existing).map_err(|e| Failure::io(path, e))
+}
+
+/// Writes a created file and gives it its name.
+pub(crate) fn write(path: &Path, mut output: Output, bytes: &[u8]) -> Outcome {
+    output.write_all(bytes).and_then(|()| output.commit()).map_err(|e| Failure::io(path, e))
 }

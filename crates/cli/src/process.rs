@@ -27,7 +27,7 @@ pub(crate) struct PeakMemory {
 }
 
 /// Samples the memory of the process at intervals. Without `/proc` there are no samples.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct MemoryMonitor {
     pub(crate) peak: PeakMemory,
     sampled: Option<Instant>,
@@ -36,10 +36,6 @@ pub(crate) struct MemoryMonitor {
 impl MemoryMonitor {
     /// Interval between samples. One sample takes about 30 us.
     pub(crate) const INTERVAL: Duration = Duration::from_millis(20);
-
-    pub(crate) fn new() -> MemoryMonitor {
-        MemoryMonitor { peak: PeakMemory::default(), sampled: None }
-    }
 
     /// Takes a sample if the interval since the last one has passed.
     pub(crate) fn sample_if_due(&mut self, now: Instant) {

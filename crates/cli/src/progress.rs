@@ -1,33 +1,42 @@
 //! Progress bars on standard error, drawn on a terminal or with `--progress`.
 
-use crate::args::GlobalArgs;
+use crate::console::Console;
 use crate::store;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
+use tfseek::Compression;
 use tfseek_tools::WriteProgress;
 
-/// Returns a bar of `bytes` bytes, or a hidden one.
-pub(crate) fn bytes(global: &GlobalArgs, label: &'static str, bytes: u64) -> ProgressBar {
-    let template = "{msg} {wide_bar} {decimal_bytes}/{decimal_total_bytes} {decimal_bytes_per_sec} {eta}";
-    bar(global, label, bytes, template)
+/// Returns a bar of bytes, a count of them without a known total, or a hidden bar.
+pub(crate) fn bytes(console: &Console, label: &'static str, bytes: impl Into<Option<u64>>) -> ProgressBar {
+    let bar_of = "{msg} {wide_bar} {decimal_bytes}/{decimal_total_bytes} {decimal_bytes_per_sec} {eta}";
+    let count_of = "{spinner} {msg} {decimal_bytes} {decimal_bytes_per_sec}";
+    bar(console, label, bytes.into(), [bar_of, count_of])
 }
 
-/// Returns a bar of `steps` steps, or a hidden one.
-pub(crate) fn steps(global: &GlobalArgs, label: &'static str, steps: u64) -> ProgressBar {
-    bar(global, label, steps, "{msg} {wide_bar} {pos}/{len} steps {eta}")
+/// Returns a bar of steps, a count of them without a known total, or a hidden bar.
+pub(crate) fn steps(console: &Console, label: &'static str, steps: Option<u64>) -> ProgressBar {
+    let bar_of = "{msg} {wide_bar} {pos}/{len} steps {eta}";
+    bar(console, label, steps, [bar_of, "{spinner} {msg} {pos} steps {per_sec}"])
 }
 
 /// Returns a bar of records, or a hidden one.
-pub(crate) fn records(global: &GlobalArgs, label: &'static str, records: u64) -> ProgressBar {
-    bar(global, label, records, "{msg} {wide_bar} {pos}/{len} records {eta}")
+pub(crate) fn records(console: &Console, label: &'static str, records: u64) -> ProgressBar {
+    bar(console, label, Some(records), ["{msg} {wide_bar} {pos}/{len} records {eta}"; 2])
 }
 
-fn bar(global: &GlobalArgs, label: &'static str, len: u64, template: &str) -> ProgressBar {
-    let visible = !global.quiet && (global.progress || std::io::stderr().is_terminal());
-    if !visible || len == 0 {
+/// The templates are of a bar, and of a count without a known total.
+fn bar(
+    console: &Console,
+    label: &'static str,
+    len: Option<u64>,
+    [bar_of, count_of]: [&str; 2],
+) -> ProgressBar {
+    let visible = !console.global.quiet && (console.global.progress || std::io::stderr().is_terminal());
+    if !visible || len == Some(0) {
         return ProgressBar::hidden();
     }
     // With `--progress` and no terminal, four plain lines per second are printed.
@@ -36,27 +45,13 @@ fn bar(global: &GlobalArgs, label: &'static str, len: u64, template: &str) -> Pr
     } else {
         ProgressDrawTarget::term_like_with_hz(Box::new(PlainLines), 4)
     };
-    let bar = ProgressBar::with_draw_target(Some(len), target).with_message(label);
-    if let Ok(style) = ProgressStyle::with_template(template) {
+    let bar = ProgressBar::with_draw_target(len, target).with_message(label);
+    if let Ok(style) = ProgressStyle::with_template(if len.is_some() { bar_of } else { count_of }) {
         bar.set_style(style);
     }
-    bar
-}
-
-/// Returns a count of steps without a known total, or a hidden one.
-pub(crate) fn step_count(global: &GlobalArgs, label: &'static str) -> ProgressBar {
-    let bar = bar(global, label, 1, "{spinner} {msg} {pos} steps {per_sec}");
-    bar.unset_length();
-    bar
-}
-
-/// Returns a count of bytes without a known total, or a hidden one.
-pub(crate) fn byte_count(global: &GlobalArgs, label: &'static str) -> ProgressBar {
-    let bar = bytes(global, label, 1);
-    bar.unset_length();
-    if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {decimal_bytes} {decimal_bytes_per_sec}")
-    {
-        bar.set_style(style);
+    if len.is_none() {
+        // Draws the count, which a short run may never advance.
+        bar.unset_length();
     }
     bar
 }
@@ -88,27 +83,29 @@ pub(crate) struct FileProgress<'a> {
     size: u64,
     /// Bytes by which the bar was advanced.
     reported: u64,
-    is_plain: bool,
+    compression: Compression,
 }
 
 impl FileProgress<'_> {
-    /// `is_plain` is true for an uncompressed file. The bar advances by a compressed file at its end.
-    pub(crate) fn new<'a>(bar: &'a ProgressBar, path: &Path, is_plain: bool) -> FileProgress<'a> {
+    /// The bar advances by a compressed file at its end.
+    pub(crate) fn new<'a>(bar: &'a ProgressBar, path: &Path, compression: Compression) -> FileProgress<'a> {
         let size = store::size(path).unwrap_or(0);
-        FileProgress { bar, size, reported: 0, is_plain }
+        FileProgress { bar, size, reported: 0, compression }
     }
 
     /// Advances the bar to this offset in the record stream, once per MiB.
     pub(crate) fn read_to(&mut self, offset: u64) {
         let more = offset.saturating_sub(self.reported);
-        if self.is_plain && more > 1 << 20 {
+        if self.compression == Compression::None && more > 1 << 20 {
             self.bar.inc(more);
             self.reported = offset;
         }
     }
+}
 
+impl Drop for FileProgress<'_> {
     /// Advances the bar to the end of the file.
-    pub(crate) fn finish(self) {
+    fn drop(&mut self) {
         self.bar.inc(self.size.saturating_sub(self.reported));
     }
 }

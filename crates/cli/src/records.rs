@@ -5,7 +5,7 @@ use crate::console::Console;
 use crate::exit::{Failure, Outcome};
 use crate::output::{NumberedRecord, StepNumber};
 use crate::split::{InputFile, SplitPath};
-use crate::steps::{EpisodeReader, StepSplitter};
+use crate::steps::EpisodeReader;
 use crate::store;
 use crate::warnings;
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -16,7 +16,8 @@ use tfseek::example::MessageKind;
 use tfseek::index;
 use tfseek::paths::{IntoPaths, is_pack, set_of};
 use tfseek::stream::Stream;
-use tfseek::{At, Compression, ErrorKind, IndexMode, Record, Tail, Warning};
+use tfseek::{At, ErrorKind, IndexMode, Record, Tail};
+use tfseek_tfds::EpisodeWindows;
 use tfseek_tools::KindedStream;
 
 /// The path that means standard input.
@@ -27,7 +28,7 @@ pub(crate) const STDIN_NAME: &str = "<stdin>";
 
 /// The records of a stream, with their numbers over all files.
 pub(crate) struct Records {
-    reader: KindedStream,
+    pub(crate) reader: KindedStream,
     /// Number of records in the preceding files, if it is known.
     before: Option<u64>,
     /// The ordinal of the first record of a part of a file.
@@ -36,8 +37,8 @@ pub(crate) struct Records {
     pub(crate) strict: bool,
     /// Set if the records are the steps of episodes.
     steps: Option<EpisodeReader>,
-    /// The last error is an episode's, and the next episode can be read.
-    goes_on: bool,
+    /// `next` returned the error of an episode that has no steps, and the next episode can be read.
+    pub(crate) goes_on: bool,
     /// Records that were read ahead, and the error after them.
     ahead: VecDeque<KeptRecord>,
     failed: Option<tfseek::Error>,
@@ -67,7 +68,7 @@ impl Records {
     pub(crate) fn open_steps(
         input: &InputFile,
         payloads: PayloadArgs,
-        splitter: Option<&StepSplitter>,
+        splitter: Option<&EpisodeWindows>,
     ) -> tfseek::Result<Records> {
         let Some(splitter) = splitter else { return Records::open(input, payloads) };
         // The kind is not guessed, which would read more episodes than are printed.
@@ -76,34 +77,9 @@ impl Records {
         Ok(Records { steps: Some(EpisodeReader::new(splitter.clone())), ..records })
     }
 
-    /// Returns true if `next` returned the error of an episode that has no steps, and the next episode can be
-    /// read.
-    pub(crate) fn goes_on(&self) -> bool {
-        self.goes_on
-    }
-
     /// Sets the number of records in the preceding files.
     pub(crate) fn numbered(self, before: Option<u64>) -> Records {
         Records { before, ..self }
-    }
-
-    /// Returns the name of the file in messages.
-    pub(crate) fn name(&self) -> PathBuf {
-        self.reader.path().to_path_buf()
-    }
-
-    /// Returns what was left out at the end of the file.
-    pub(crate) fn warnings(&self) -> &[Warning] {
-        self.reader.stream().warnings()
-    }
-
-    pub(crate) fn compression(&self) -> Compression {
-        self.reader.stream().compression()
-    }
-
-    /// Returns the number of records if the file was read to its end, by `next` or to guess the kind.
-    pub(crate) fn total(&self) -> Option<u64> {
-        self.reader.total()
     }
 
     /// Reads the first records, which [`next`](Records::next) then returns.
@@ -157,20 +133,11 @@ impl Records {
         *goes_on = false;
         while steps.is_at_end() {
             let Some(record) = reader.next()? else { return Ok(None) };
-            if let Err(e) = steps.begin(record) {
-                *goes_on = true;
-                return Err(e);
-            }
+            steps.begin(record).inspect_err(|_| *goes_on = true)?;
         }
-        let (name, (record, offset)) = (reader.path(), steps.place());
-        let at = At::new(name, record, offset);
-        let made = match steps.next() {
-            Ok(made) => made,
-            Err(e) => {
-                *goes_on = true;
-                return Err(e.at(at));
-            }
-        };
+        let (record, offset) = steps.place;
+        let at = At::new(reader.path(), record, offset);
+        let made = steps.next().inspect_err(|_| *goes_on = true).map_err(|e| e.at(at))?;
         let Some(made) = made else { return Ok(None) };
         let episode = record.checked_sub(*first).zip(*before).and_then(|(i, before)| before.checked_add(i));
         let step = Some(StepNumber { episode, step: made.step });
@@ -225,10 +192,7 @@ impl KeptRecord {
 
 /// Returns a stream of the kind that the user specified, or of the guessed kind.
 pub(crate) fn kinded(stream: Stream, kind: PayloadKind) -> KindedStream {
-    match kind.specified() {
-        Some(kind) => KindedStream::new(stream, kind),
-        None => KindedStream::guess(stream),
-    }
+    KindedStream::new(stream, kind.specified())
 }
 
 /// The number of records in the files before the current one, for verbs that read file by file.
@@ -293,7 +257,7 @@ pub(crate) fn type_is_regular(path: &Path) -> io::Result<bool> {
 
 /// Opens a file, a part of one, or standard input.
 pub(crate) fn stream(input: &InputFile, read: ReadArgs) -> tfseek::Result<Stream> {
-    match input.part() {
+    match &input.part {
         Some(part) => read.stream().part(part),
         None if input.path() == Path::new(STDIN) => read.stream().read(std::io::stdin(), STDIN_NAME),
         None => read.stream().open(input.path()),
@@ -331,6 +295,16 @@ pub(crate) fn resolve(paths: &PathsArgs, read: ReadArgs, console: &mut Console) 
         1 if paths.paths.len() == 1 => Ok(paths.paths.iter().cloned().map(InputFile::from).collect()),
         _ => Err(Failure::usage("`-` (standard input) cannot be combined with other paths")),
     }
+}
+
+/// Returns the paths of files that were resolved, for opening them by number. Warnings about them have been
+/// printed.
+pub(crate) fn resolved(paths: &PathsArgs, files: &[InputFile]) -> Outcome<PathsArgs> {
+    let paths = match SplitPath::among(&paths.paths)? {
+        Some(_) => paths.paths.clone(),
+        None => files.iter().map(|file| file.path().to_path_buf()).collect(),
+    };
+    Ok(PathsArgs { paths, allow_missing: true })
 }
 
 /// Resolves paths and prints warnings.

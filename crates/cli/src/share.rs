@@ -1,6 +1,6 @@
 //! The order and the rank's share that the arguments specify, for the verbs `epoch` and `order`.
 
-use crate::args::{self, GlobalArgs};
+use crate::args::{LastBatchChoice, ShareArgs, ShuffleChoice};
 use crate::console::Console;
 use crate::dataset;
 use crate::exit::{Failure, Outcome};
@@ -9,16 +9,15 @@ use tfseek::Dataset;
 use tfseek::loader::{Loader, LoaderOptions, Shuffle};
 use tfseek::order::{Cursor, LastBatch, State};
 
-impl args::ShareArgs {
+impl ShareArgs {
     /// Builds a loader, at its start position.
     pub(crate) fn loader(
         &self,
         dataset: &Dataset,
         options: LoaderOptions,
-        global: &GlobalArgs,
         console: &mut Console,
     ) -> Outcome<Loader> {
-        let mut loader = self.configure(dataset, options, global, console)?.build()?;
+        let mut loader = self.configure(dataset, options, console)?.build()?;
         if let Some(state) = self.state()? {
             loader.seek(&state)?;
         }
@@ -26,13 +25,8 @@ impl args::ShareArgs {
     }
 
     /// Returns the start position of that loader, with its order and its share, without building a loader.
-    pub(crate) fn cursor(
-        &self,
-        dataset: &Dataset,
-        global: &GlobalArgs,
-        console: &mut Console,
-    ) -> Outcome<Cursor> {
-        let options = self.configure(dataset, dataset.record_loader(), global, console)?;
+    pub(crate) fn cursor(&self, dataset: &Dataset, console: &mut Console) -> Outcome<Cursor> {
+        let options = self.configure(dataset, dataset.record_loader(), console)?;
         let mut cursor = options.to_cursor()?;
         if let Some(state) = self.state()? {
             cursor.seek(&state, &dataset.fingerprint()?)?;
@@ -44,12 +38,16 @@ impl args::ShareArgs {
         &self,
         dataset: &Dataset,
         options: LoaderOptions,
-        global: &GlobalArgs,
         console: &mut Console,
     ) -> Outcome<LoaderOptions> {
+        let shuffle = match self.shuffle {
+            ShuffleChoice::Global => Shuffle::Global,
+            ShuffleChoice::Block => Shuffle::Block,
+            ShuffleChoice::None => Shuffle::None,
+        };
         let mut options = options
             .global_batch_size(self.global_batch()?)
-            .shuffle(self.shuffle.into())
+            .shuffle(shuffle)
             .seed(self.seed)
             .epoch(self.epoch)
             .rank(self.rank, self.world_size.get())
@@ -58,13 +56,13 @@ impl args::ShareArgs {
             options = options.block_bytes(bytes);
         }
         if let Some(filter) = &self.select.condition {
-            options = options.select(dataset::select(dataset, filter, global, console)?);
+            options = options.select(dataset::select(dataset, filter, console)?);
         }
         if let Some(feature) = &self.balance {
-            if Shuffle::from(self.shuffle) == Shuffle::None {
+            if self.shuffle == ShuffleChoice::None {
                 return Err(Failure::usage("--balance: expected --shuffle global or block, found none"));
             }
-            options = options.balance(&dataset::column(dataset, feature, global, console)?)?;
+            options = options.balance(&dataset::column(dataset, feature, console)?)?;
         }
         Ok(options)
     }
@@ -85,12 +83,18 @@ impl args::ShareArgs {
 
     /// Returns the treatment of an incomplete last batch.
     pub(crate) fn last_batch(&self) -> LastBatch {
-        let default = if self.world_size.get() == 1 { LastBatch::Short } else { LastBatch::Pad };
-        self.last_batch.map_or(default, LastBatch::from)
+        match self.last_batch {
+            Some(LastBatchChoice::Drop) => LastBatch::Drop,
+            Some(LastBatchChoice::Pad) => LastBatch::Pad,
+            Some(LastBatchChoice::Short) => LastBatch::Short,
+            Some(LastBatchChoice::Continuous) => LastBatch::Continuous,
+            None if self.world_size.get() == 1 => LastBatch::Short,
+            None => LastBatch::Pad,
+        }
     }
 
     fn state(&self) -> Outcome<Option<State>> {
         let Some(path) = &self.resume else { return Ok(None) };
-        text::parse_file(path, "a saved state", State::from_json).map(Some)
+        text::parsed(path, State::from_json(&text::read_file(path, "a saved state")?)).map(Some)
     }
 }

@@ -12,23 +12,28 @@ use tfseek_tfds::{Builder, BuilderOptions, Opener, TfdsError, TfdsErrorKind, is_
 /// A split of a data set, as a user specified it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SplitPath<'a> {
-    folder: &'a Path,
-    spec: &'a str,
+    /// The folder of the data set.
+    pub(crate) folder: &'a Path,
+    /// The specification of the records.
+    pub(crate) spec: &'a str,
 }
 
 /// A file, or the records of one that a split selects.
 #[derive(Clone, Debug)]
 pub(crate) struct InputFile {
     path: PathBuf,
-    part: Option<Part>,
-    packed: Option<PackedShard>,
+    /// The part of the file that is read. `None` for all of it.
+    pub(crate) part: Option<Part>,
+    /// The shard, if it was found by a pack.
+    pub(crate) packed: Option<PackedShard>,
 }
 
 /// A shard of a pack.
 #[derive(Clone, Debug)]
 pub(crate) struct PackedShard {
     dataset: Dataset,
-    pack: Arc<Path>,
+    /// The path of the pack.
+    pub(crate) pack: Arc<Path>,
     records: Range<u64>,
 }
 
@@ -40,18 +45,6 @@ impl<'a> SplitPath<'a> {
         let folder = Path::new(folder);
         let spec = rest.strip_suffix(']')?;
         (!path.exists() && is_prepared(folder, store::store().as_ref())).then_some(SplitPath { folder, spec })
-    }
-
-    /// Returns the folder of the data set.
-    #[cfg(feature = "remote")]
-    pub(crate) fn folder(self) -> &'a Path {
-        self.folder
-    }
-
-    /// Returns the specification of the records.
-    #[cfg(feature = "remote")]
-    pub(crate) fn spec(self) -> &'a str {
-        self.spec
     }
 
     /// Returns the split among the paths of a verb. `None` if there is none.
@@ -74,13 +67,9 @@ impl<'a> SplitPath<'a> {
 
     /// Refuses splits, for the verbs that work on files.
     pub(crate) fn refuse(paths: &[PathBuf]) -> Outcome {
-        match paths.iter().find(|path| SplitPath::parse(path).is_some()) {
-            Some(path) => {
-                let path = tfseek::error::printable(path);
-                Err(Failure::usage(format!("expected files, found `{path}` (a split)")))
-            }
-            None => Ok(()),
-        }
+        let Some(path) = paths.iter().find(|path| SplitPath::parse(path).is_some()) else { return Ok(()) };
+        let path = tfseek::error::printable(path);
+        Err(Failure::usage(format!("expected files, found `{path}` (a split)")))
     }
 
     /// Opens the selected records as one dataset. `opener` opens shards, with `options`.
@@ -136,11 +125,6 @@ fn at_bracket(path: &str) -> Option<(&str, &str)> {
 }
 
 impl InputFile {
-    /// Returns the part of the file that is read. `None` for all of it.
-    pub(crate) fn part(&self) -> Option<&Part> {
-        self.part.as_ref()
-    }
-
     /// Returns the ordinal of the first record that is read.
     pub(crate) fn first(&self) -> u64 {
         self.part.as_ref().map_or(0, |part| part.ordinal)
@@ -153,11 +137,6 @@ impl InputFile {
 
     pub(crate) fn path(&self) -> &Path {
         &self.path
-    }
-
-    /// Returns the shard, if it was found by a pack.
-    pub(crate) fn packed(&self) -> Option<&PackedShard> {
-        self.packed.as_ref()
     }
 
     /// Returns the shards of a pack, in its order.
@@ -176,11 +155,6 @@ impl InputFile {
 }
 
 impl PackedShard {
-    /// Returns the path of the pack.
-    pub(crate) fn pack(&self) -> &Path {
-        &self.pack
-    }
-
     /// Compares the shard with its index in the pack, and returns the number of its records.
     pub(crate) fn check(&self) -> tfseek::Result<u64> {
         // The first access to a shard compares it.

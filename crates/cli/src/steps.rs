@@ -1,52 +1,34 @@
 //! The steps of episodes as records of their own.
 
-use crate::args::GlobalArgs;
 use crate::console::Console;
 use crate::exit::{Failure, Outcome, USAGE};
-use crate::output::StepNumber;
 use crate::split::failure;
 use crate::{progress, warnings};
 use std::sync::Arc;
 use tfseek::error::IndexError;
 use tfseek::{Dataset, ErrorKind, Record};
-use tfseek_rlds::{EpisodeOptions, EpisodeTable, Windows};
+use tfseek_rlds::{EpisodeOptions, EpisodeTable};
 use tfseek_tfds::{EpisodeWindows, Episodes, Features, FoundFeatures};
 use tfseek_tools::hints::index_command;
 
-/// Makes records of the steps of records that are read one after the other. Only these are read: no index, no
-/// tables. Tables would need the whole file, also where two steps of an object are wanted.
-#[derive(Clone)]
-pub(crate) struct StepSplitter(EpisodeWindows);
-
-impl StepSplitter {
-    /// `feature` is the one with the steps, if there are several.
-    pub(crate) fn new(features: &Features, feature: Option<&str>) -> Outcome<StepSplitter> {
-        let none = Episodes::without_records(features, feature).map_err(failure)?;
-        Ok(StepSplitter(none.step_records().map_err(failure)?))
-    }
-
-    /// Returns the features of a step.
-    pub(crate) fn features(&self) -> FoundFeatures {
-        of_steps(&self.0)
-    }
-}
-
-fn of_steps(steps: &EpisodeWindows) -> FoundFeatures {
+/// Returns the features of a step.
+pub(crate) fn features(steps: &EpisodeWindows) -> FoundFeatures {
     let mut found = FoundFeatures::default();
     found.features = Some(Arc::new(steps.features().clone()));
     found
 }
 
-/// The steps of the episode that was read last.
+/// The steps of the episode that was read last. Records are read one after the other, and only these: no
+/// index, no tables. Tables would need the whole file, also where two steps of an object are wanted.
 pub(crate) struct EpisodeReader {
-    splitter: StepSplitter,
+    splitter: EpisodeWindows,
     episode: Vec<u8>,
     table: Option<EpisodeTable>,
     /// The number of the next step in its episode, and among all steps that were read.
     next: u64,
     number: u64,
-    /// Ordinal and offset of the record.
-    place: (u64, u64),
+    /// Ordinal and offset of the episode's record.
+    pub(crate) place: (u64, u64),
     step: Vec<u8>,
 }
 
@@ -59,14 +41,10 @@ pub(crate) struct StepRead<'a> {
 }
 
 impl EpisodeReader {
-    pub(crate) fn new(splitter: StepSplitter) -> EpisodeReader {
+    pub(crate) fn new(splitter: EpisodeWindows) -> EpisodeReader {
         let episode = Vec::new();
         let step = Vec::new();
         EpisodeReader { splitter, episode, table: None, next: 0, number: 0, place: (0, 0), step }
-    }
-
-    fn windows(&self) -> &Windows {
-        self.splitter.0.windows()
     }
 
     /// Begins the episode of a record.
@@ -77,7 +55,8 @@ impl EpisodeReader {
         let at = record.at();
         let payload = record.payload();
         self.table = None;
-        let table = EpisodeTable::of(payload, self.windows().episodes().keys()).map_err(|e| e.at(at))?;
+        let keys = self.splitter.windows().episodes().keys();
+        let table = EpisodeTable::of(payload, keys).map_err(|e| e.at(at))?;
         self.episode.clear();
         self.episode.try_reserve(payload.len()).map_err(|e| tfseek::Error::from(e).at(at))?;
         self.episode.extend_from_slice(payload);
@@ -91,11 +70,6 @@ impl EpisodeReader {
         self.table.as_ref().is_none_or(|table| self.next >= u64::from(table.steps()))
     }
 
-    /// Returns the ordinal and the offset of the episode's record.
-    pub(crate) fn place(&self) -> (u64, u64) {
-        self.place
-    }
-
     /// Makes the next step of the episode. `None` at its end.
     ///
     /// # Errors
@@ -105,7 +79,7 @@ impl EpisodeReader {
         let step = self.next;
         let number = self.number;
         self.step.clear();
-        let made = self.splitter.0.windows().append_of(&self.episode, table, (0, step), &mut self.step);
+        let made = self.splitter.windows().append_of(&self.episode, table, (0, step), &mut self.step);
         if let Err(e) = made {
             self.table = None;
             return Err(e);
@@ -115,51 +89,15 @@ impl EpisodeReader {
     }
 }
 
-/// All steps of a dataset, by number.
-pub(crate) struct StepDataset {
-    windows: EpisodeWindows,
-}
-
-impl StepDataset {
-    /// Finds the steps of a dataset. Missing tables are built as missing indexes are.
-    pub(crate) fn open(
-        dataset: &Dataset,
-        features: &Features,
-        feature: Option<&str>,
-        global: &GlobalArgs,
-        console: &mut Console,
-    ) -> Outcome<StepDataset> {
-        let episodes = open(dataset, features, feature, global, console)?;
-        Ok(StepDataset { windows: episodes.step_records().map_err(failure)? })
-    }
-
-    /// Returns the features of a step.
-    pub(crate) fn features(&self) -> FoundFeatures {
-        of_steps(&self.windows)
-    }
-
-    /// Returns the windows of one step each.
-    pub(crate) fn windows(&self) -> &Windows {
-        self.windows.windows()
-    }
-
-    /// Returns the episode and the step in it of step `i`.
-    pub(crate) fn locate(&self, i: u64) -> tfseek::Result<StepNumber> {
-        let (episode, step) = self.windows().locate(i)?;
-        Ok(StepNumber { episode: Some(episode), step })
-    }
-}
-
 /// Finds the episodes of a dataset, and their steps, with progress and warnings. Missing tables are built as
 /// missing indexes are.
 pub(crate) fn open(
     dataset: &Dataset,
     features: &Features,
     feature: Option<&str>,
-    global: &GlobalArgs,
     console: &mut Console,
 ) -> Outcome<Episodes> {
-    let bar = progress::byte_count(global, "steps");
+    let bar = progress::bytes(console, "steps", None);
     let options =
         EpisodeOptions { progress: Some(Arc::new(progress::callback(&bar))), ..EpisodeOptions::default() };
     let episodes = Episodes::new(dataset, features, feature, &options);

@@ -57,11 +57,10 @@ pub(crate) fn folders_in(path: &Path) -> Vec<OsString> {
     match (path.to_str(), store()) {
         (Some(url), Some(store)) if is_object(path) => {
             let folder = format!("{}/", url.trim_end_matches('/'));
-            let found = if is_folder(path) {
-                store.list(&folder, false).unwrap_or_default()
-            } else {
-                Default::default()
-            };
+            if !is_folder(path) {
+                return Vec::new();
+            }
+            let found = store.list(&folder, false).unwrap_or_default();
             let names = found.folders.iter().filter_map(|url| url.strip_prefix(&*folder));
             names.map(|name| name.trim_end_matches('/').into()).collect()
         }

@@ -19,35 +19,20 @@ const MAX_BYTES: u64 = 64 << 20;
 /// Bytes in which [`read_object`] searches for the first character.
 const START: u64 = 4096;
 
-/// Reads a file, a pipe or a device to its end and parses it. An error of the parser is a usage error, not a
-/// problem in the data.
-pub(crate) fn parse_file<T>(
-    path: &Path,
-    what: &str,
-    parse: impl FnOnce(&str) -> tfseek::Result<T>,
-) -> Outcome<T> {
-    parsed(path, parse(&read_file(path, what)?))
-}
-
-/// Returns what was parsed from the text of a file, or the usage error of a text that is not right.
+/// Returns what was parsed from the text of a file. An error of the parser is a usage error, not a problem in
+/// the data.
 pub(crate) fn parsed<T>(path: &Path, result: tfseek::Result<T>) -> Outcome<T> {
     result.map_err(|e| Failure::Message(USAGE, e.in_file(path).to_string()))
 }
 
 /// Refuses a URL where a local file is read.
 pub(crate) fn check_local(path: &Path) -> Outcome {
-    match path.to_str().filter(|_| store::is_object(path)) {
-        Some(url) => {
-            let url = tfseek::io::bare_url(url);
-            Err(Failure::usage(format!(
-                "{url}: expected a local file, found a URL: only TFRecords are read there"
-            )))
-        }
-        None => Ok(()),
-    }
+    let Some(url) = path.to_str().filter(|_| store::is_object(path)) else { return Ok(()) };
+    let url = tfseek::io::bare_url(url);
+    Err(Failure::usage(format!("{url}: expected a local file, found a URL: only TFRecords are read there")))
 }
 
-/// Reads a small file of text.
+/// Reads a small file of text, a pipe or a device to its end.
 pub(crate) fn read_file(path: &Path, what: &str) -> Outcome<String> {
     check_local(path)?;
     read_text(path, open(path, what)?, what, MAX_BYTES)
@@ -90,10 +75,9 @@ fn read_text(path: &Path, file: impl Read, what: &str, max: u64) -> Outcome<Stri
             path.display()
         )));
     }
-    let not_text = || {
+    String::from_utf8(bytes).map_err(|_| {
         Failure::Message(IO, format!("{}: expected {what}, found bytes that are not UTF-8", path.display()))
-    };
-    String::from_utf8(bytes).map_err(|_| not_text())
+    })
 }
 
 /// Returns a duration with two or three digits and a unit: `413 us`, `1.2 ms`, `3.4 s`.
@@ -109,6 +93,17 @@ pub(crate) fn duration(time: Duration) -> String {
         (value, name) = (value / 1e3, larger);
     }
     if value < 99.95 && name != "ns" { format!("{value:.1} {name}") } else { format!("{value:.0} {name}") }
+}
+
+/// Returns the greatest width of each column of a table.
+pub(crate) fn widths<const N: usize>(rows: impl IntoIterator<Item = [usize; N]>) -> [usize; N] {
+    let mut widths = [0; N];
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = cell.max(*width);
+        }
+    }
+    widths
 }
 
 /// Returns the end of a message about a misspelt name.

@@ -6,10 +6,10 @@ use crate::console::{BOLD, Console, DIM};
 use crate::exit::Outcome;
 use crate::records;
 use crate::store;
-use crate::text::count;
+use crate::text::{count, widths};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use tfseek_tfds::{CheckedInfo, FileSplit, FoundFeatures, LeafClass, SplitCheck, StoredFeature};
+use tfseek_tfds::{FileSplit, FoundFeatures, LeafClass, SplitCheck, StoredFeature};
 
 /// Number of names of a label's classes that are printed.
 const FIRST_NAMES: usize = 5;
@@ -84,11 +84,7 @@ impl Splits {
                     Key(&split.name).to_string(),
                 ]);
             }
-            let width =
-                |k: usize| rows.iter().filter_map(|row| row.get(k)).map(String::len).max().unwrap_or(0);
-            let a = width(0);
-            let b = width(1);
-            let c = width(2);
+            let [a, b, c, _] = widths(rows.iter().map(|row| row.each_ref().map(String::len)));
             for (k, [records, expected, shards, split]) in rows.iter().enumerate() {
                 let style = if k == 0 { dim } else { anstyle::Style::new() };
                 let row = format!("{records:>a$}  {expected:>b$}  {shards:>c$}  {split}");
@@ -102,11 +98,18 @@ impl Splits {
         Ok(())
     }
 
-    /// Prints one line for each dataset without a difference.
+    /// Prints one line for each dataset of whose files all records were compared, and none differs.
     pub(crate) fn print_agreement(&self, console: &mut Console) -> Outcome {
-        for checked in self.check.infos.iter().filter(|checked| agrees(checked)) {
-            let all = checked.info.splits.iter().zip(&checked.splits).filter(|(_, found)| found.shards > 0);
+        for checked in &self.check.infos {
+            let all = checked.info.splits.iter().zip(&checked.splits);
+            let all: Vec<_> = all.filter(|(_, found)| found.shards > 0).collect();
+            let is_compared =
+                all.iter().all(|(split, found)| split.shard_lengths.is_some() && found.records.is_some());
+            if all.is_empty() || !is_compared || checked.differences > 0 {
+                continue;
+            }
             let counts: Vec<_> = all
+                .iter()
                 .map(|(split, found)| format!("{} {}", Key(&split.name), found.records.unwrap_or(0)))
                 .collect();
             let path = checked.path();
@@ -115,14 +118,6 @@ impl Splits {
         }
         Ok(())
     }
-}
-
-/// Returns true if all records of the files of a dataset were compared, and none differs.
-fn agrees(checked: &CheckedInfo) -> bool {
-    let mut all = checked.info.splits.iter().zip(&checked.splits).filter(|(_, found)| found.shards > 0);
-    checked.differences == 0
-        && checked.splits.iter().any(|found| found.shards > 0)
-        && all.all(|(split, found)| split.shard_lengths.is_some() && found.records.is_some())
 }
 
 /// Prints the features of a `features.json`, one per line.

@@ -16,11 +16,13 @@ pub(crate) struct TimeHistogram {
     max: u64,
 }
 
-impl TimeHistogram {
-    pub(crate) fn new() -> TimeHistogram {
+impl Default for TimeHistogram {
+    fn default() -> TimeHistogram {
         TimeHistogram { counts: vec![0; BUCKETS].into(), count: 0, max: 0 }
     }
+}
 
+impl TimeHistogram {
     pub(crate) fn add(&mut self, time: Duration) {
         let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         if let Some(bucket) = self.counts.get_mut(bucket(nanos)) {
@@ -76,7 +78,7 @@ mod tests {
 
     #[test]
     fn quantiles_agree_with_a_sorted_list() {
-        let mut times = TimeHistogram::new();
+        let mut times = TimeHistogram::default();
         assert_eq!((times.quantile(0.5), times.max()), (None, None));
         let mut all: Vec<u64> = (0..1000u64).map(|k| k * k * 997 % 1_000_003).collect();
         all.iter().for_each(|&nanos| times.add(Duration::from_nanos(nanos)));

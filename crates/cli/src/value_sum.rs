@@ -4,7 +4,7 @@
 //! depend on the order of its terms.
 
 use std::hint::black_box;
-use tfseek::batch::{ArrayBits, Batch, BytesColumn, Column, RowSplits, Values};
+use tfseek::batch::{ArrayBits, Batch, Column, RowSplits, Values};
 
 /// Returns the sum over all columns. Presence, indices and row splits are read but not added, because they
 /// depend on the batch.
@@ -34,7 +34,7 @@ fn values(values: &Values) -> u64 {
     match values {
         Values::Int64(values) => integers(values),
         Values::Float32(values) => values.iter().fold(0, |sum: u64, x| sum.wrapping_add(x.to_bits().into())),
-        Values::Bytes(values) => strings(values),
+        Values::Bytes(values) => values.iter().fold(0, |sum: u64, value| sum.wrapping_add(bytes(value))),
         Values::Array(values) => match values.bits() {
             ArrayBits::Bits8(bits) => bytes(bits),
             ArrayBits::Bits16(bits) => bits.iter().fold(0, |sum: u64, &x| sum.wrapping_add(x.into())),
@@ -46,10 +46,6 @@ fn values(values: &Values) -> u64 {
 
 fn integers(values: &[i64]) -> u64 {
     values.iter().fold(0, |sum: u64, &x| sum.wrapping_add(x as u64))
-}
-
-fn strings(values: &BytesColumn) -> u64 {
-    values.iter().fold(0, |sum: u64, value| sum.wrapping_add(bytes(value)))
 }
 
 /// Returns the sum of the 8-byte words of a byte string. The last word is padded with zeros.

@@ -6,7 +6,7 @@ use crate::kept::{OF_STREAMS, WarningList};
 use serde_json::{Value, json};
 use tfseek::column::DatasetColumn;
 use tfseek::{Gap, Warning};
-use tfseek_tools::warnings::{Field, fields};
+use tfseek_tools::warnings::fields;
 
 /// The warnings that were printed in this run.
 static PRINTED: WarningList = WarningList::new();
@@ -50,15 +50,7 @@ fn object(warning: &Warning) -> Value {
     let path = warning.path().map(|path| path.to_string_lossy());
     let common =
         [("kind", json!(warning.kind())), ("path", json!(path)), ("message", json!(warning.to_string()))];
-    let own = fields(warning).into_iter().map(|(name, field)| {
-        let value: Value = match field {
-            Field::Number(n) => n.into(),
-            Field::Text(text) => text.into(),
-            Field::Texts(texts) => texts.into(),
-            Field::Gaps(gaps) => gaps.iter().map(gap).collect(),
-        };
-        (name, value)
-    });
+    let own = fields(warning).into_iter().map(|(name, value)| (name, json!(value)));
     common.into_iter().chain(own).collect()
 }
 

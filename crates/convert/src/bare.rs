@@ -1,8 +1,7 @@
 //! Payloads that each follow their length.
 
 use crate::error::ConvertError;
-use crate::input::{ImportInput, ImportTarget};
-use crate::options::ImportOptions;
+use crate::input::{Import, ImportInput};
 use std::io::BufReader;
 use tfseek_tools::ToolsError;
 use tfseek_tools::bare::BareReader;
@@ -11,12 +10,7 @@ use tfseek_tools::damage::MAX_RECORD;
 const BUFFER: usize = 256 << 10;
 
 /// Writes the payloads of the inputs.
-pub(crate) fn import(
-    inputs: Vec<ImportInput>,
-    target: &mut ImportTarget<'_>,
-    options: &ImportOptions,
-    progress: &dyn Fn(u64),
-) -> Result<(), ConvertError> {
+pub(crate) fn import(inputs: Vec<ImportInput>, import: &mut Import<'_>) -> Result<(), ConvertError> {
     for input in inputs {
         let path = input.path().to_path_buf();
         let failed = |e| match e {
@@ -27,11 +21,11 @@ pub(crate) fn import(
             e => ConvertError::data(&path, e.to_string()),
         };
         let bytes = BufReader::with_capacity(BUFFER, input.open()?);
-        let mut reader = BareReader::new(bytes, options.max_record.unwrap_or(MAX_RECORD));
+        let mut reader = BareReader::new(bytes, import.options.max_record.unwrap_or(MAX_RECORD));
         let mut reported = 0;
         while let Some(payload) = reader.next().map_err(failed)? {
-            target.write(payload)?;
-            progress(reader.offset() - reported);
+            import.target.write(payload)?;
+            (import.progress)(reader.offset() - reported);
             reported = reader.offset();
         }
     }

@@ -63,6 +63,11 @@ impl ConvertError {
         ConvertError::Error(tfseek::Error::from(e).in_file(path))
     }
 
+    /// Returns the error of a request that a file does not fit.
+    pub(crate) fn refused(path: &Path, reason: impl fmt::Display) -> ConvertError {
+        ConvertError::Options(format!("{}: {reason}", path.display()))
+    }
+
     /// Returns the error of a pattern that matches none of the features.
     pub(crate) fn no_feature<'n>(pattern: &str, names: impl IntoIterator<Item = &'n str>) -> ConvertError {
         let near = nearest(pattern, names)

@@ -61,24 +61,18 @@ impl FileFormat {
     /// [`ConvertError::Options`] names the suffixes, if the name has none of them.
     pub fn of_output(path: &Path) -> Result<FileFormat, ConvertError> {
         FileFormat::of(path).ok_or_else(|| {
-            let suffixes: Vec<_> = SUFFIXES.iter().map(|(suffix, _)| *suffix).collect();
-            let suffixes = suffixes.join(", ");
-            let path = path.display();
-            ConvertError::Options(format!(
-                "{path}: expected a name that ends in {suffixes}, or .tfrecord (also with .gz or .zz)"
-            ))
+            let suffixes = SUFFIXES.map(|(suffix, _)| suffix).join(", ");
+            let reason =
+                format!("expected a name that ends in {suffixes}, or .tfrecord (also with .gz or .zz)");
+            ConvertError::refused(path, reason)
         })
     }
-}
 
-impl FileFormat {
     /// Returns the error of a table in a build without them.
     #[cfg(not(feature = "tables"))]
     pub(crate) fn missing(self, path: &Path) -> ConvertError {
-        let path = path.display();
-        ConvertError::Options(format!(
-            "{path}: expected another format, because this build has no tables, found {self}"
-        ))
+        let reason = format!("expected another format, because this build has no tables, found {self}");
+        ConvertError::refused(path, reason)
     }
 }
 

@@ -2,48 +2,30 @@
 
 use crate::error::ConvertError;
 use crate::format::FileFormat;
-use crate::input::{ImportInput, ImportTarget};
-use crate::options::ImportOptions;
+use crate::input::{Import, ImportInput};
 #[cfg(feature = "tables")]
-use crate::rows;
+use crate::tables;
 use crate::{bare, json_lines};
 
-/// Writes the records of inputs.
-pub(crate) fn import_to(
-    inputs: Vec<ImportInput>,
-    from: FileFormat,
-    target: &mut ImportTarget<'_>,
-    options: &ImportOptions,
-    progress: &dyn Fn(u64),
-) -> Result<(), ConvertError> {
-    match from {
-        FileFormat::Bare => bare::import(inputs, target, options, progress),
-        FileFormat::JsonLines | FileFormat::TfRecord(_) => {
-            json_lines::import(inputs, target, options, progress)
-        }
-        FileFormat::Parquet | FileFormat::ArrowFile | FileFormat::ArrowStream => {
-            inputs.iter().try_for_each(|input| match from {
-                #[cfg(feature = "tables")]
-                FileFormat::Parquet => rows::import_parquet(input.path(), target, options, progress),
-                #[cfg(feature = "tables")]
-                _ => rows::import_ipc(input.path(), target, options, progress),
-                #[cfg(not(feature = "tables"))]
-                _ => Err(from.missing(input.path())),
-            })
+impl Import<'_> {
+    /// Writes the records of inputs.
+    pub(crate) fn run(mut self, inputs: Vec<ImportInput>, from: FileFormat) -> Result<(), ConvertError> {
+        match from {
+            FileFormat::Bare => bare::import(inputs, &mut self),
+            FileFormat::JsonLines | FileFormat::TfRecord(_) => json_lines::import(inputs, &mut self),
+            #[cfg(feature = "tables")]
+            _ => inputs.iter().try_for_each(|input| tables::import(input.path(), from, &mut self)),
+            #[cfg(not(feature = "tables"))]
+            _ => inputs.iter().try_for_each(|input| Err(from.missing(input.path()))),
         }
     }
 }
 
 /// Returns the number of records, if the files state it.
-#[cfg(feature = "tables")]
 pub(crate) fn record_count(inputs: &[ImportInput], from: FileFormat) -> Result<Option<u64>, ConvertError> {
-    match from {
-        FileFormat::Parquet => rows::count_parquet(inputs.iter().map(ImportInput::path)).map(Some),
+    match (from, inputs) {
+        #[cfg(feature = "tables")]
+        (FileFormat::Parquet, files) => tables::count_parquet(files.iter().map(ImportInput::path)).map(Some),
         _ => Ok(None),
     }
-}
-
-#[cfg(not(feature = "tables"))]
-pub(crate) fn record_count(_: &[ImportInput], _: FileFormat) -> Result<Option<u64>, ConvertError> {
-    Ok(None)
 }

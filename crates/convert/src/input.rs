@@ -72,17 +72,25 @@ pub(crate) fn format(inputs: &[ImportInput], options: &ImportOptions) -> Result<
                 Some(found) if !matches!(found, FileFormat::TfRecord(_)) => found,
                 _ => {
                     let reason = "expected a file of another format than TFRecord";
-                    return Err(ConvertError::Options(format!("{}: {reason}", path.display())));
+                    return Err(ConvertError::refused(path, reason));
                 }
             },
         };
         let expected = *from.get_or_insert(found);
         if found != expected {
             let reason = format!("expected the format of the other inputs, {expected}, found {found}");
-            return Err(ConvertError::Options(format!("{}: {reason}", path.display())));
+            return Err(ConvertError::refused(path, reason));
         }
     }
     from.ok_or_else(|| ConvertError::Options("expected at least one input, found none".into()))
+}
+
+/// An import: the target of its records, its options and its progress.
+pub(crate) struct Import<'a> {
+    pub(crate) target: ImportTarget<'a>,
+    pub(crate) options: &'a ImportOptions,
+    /// It is called with numbers of bytes of the inputs.
+    pub(crate) progress: &'a dyn Fn(u64),
 }
 
 /// The target of the records of an import.

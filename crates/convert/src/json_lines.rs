@@ -1,7 +1,7 @@
 //! JSON lines: one object per record and line.
 
 use crate::error::ConvertError;
-use crate::input::{ImportInput, ImportTarget};
+use crate::input::{Import, ImportInput};
 use crate::options::{ExportOptions, ImportOptions};
 use crate::out::{self, Written};
 use crate::records::SelectedRecords;
@@ -60,12 +60,8 @@ pub(crate) fn export(
 }
 
 /// Writes the records of JSON lines.
-pub(crate) fn import(
-    inputs: Vec<ImportInput>,
-    target: &mut ImportTarget<'_>,
-    options: &ImportOptions,
-    progress: &dyn Fn(u64),
-) -> Result<(), ConvertError> {
+pub(crate) fn import(inputs: Vec<ImportInput>, import: &mut Import<'_>) -> Result<(), ConvertError> {
+    let options = import.options;
     let kinds = kinds(&inputs, options)?;
     let max_record = options.max_record.unwrap_or(MAX_RECORD);
     let mut payload = Vec::new();
@@ -74,8 +70,8 @@ pub(crate) fn import(
         let mut reader = JsonRecords::new(input.open()?, kinds.clone(), options.form, max_record);
         let mut reported = 0;
         while reader.next(&mut payload).map_err(|e| ConvertError::json(&path, e))? {
-            target.write(&payload)?;
-            progress(reader.offset() - reported);
+            import.target.write(&payload)?;
+            (import.progress)(reader.offset() - reported);
             reported = reader.offset();
         }
     }
@@ -99,7 +95,7 @@ fn kinds(inputs: &[ImportInput], options: &ImportOptions) -> Result<Option<Featu
             return Ok(None);
         }
         let reason = "expected a schema, or a file, which is read twice, found neither";
-        return Err(ConvertError::Options(format!("{}: {reason}", once.path().display())));
+        return Err(ConvertError::refused(once.path(), reason));
     }
     let mut seen = ObservedKinds::default();
     let mut last = Path::new("");

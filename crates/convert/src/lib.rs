@@ -46,38 +46,18 @@
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
 
 mod bare;
-#[cfg(feature = "tables")]
-mod data_set;
 mod error;
-#[cfg(feature = "tables")]
-mod exact;
 mod format;
-#[cfg(feature = "tables")]
-mod guard;
 mod import;
 mod input;
-#[cfg(feature = "tables")]
-mod ipc;
-#[cfg(feature = "tables")]
-mod ipc_lengths;
-#[cfg(feature = "tables")]
-mod ipc_rows;
 mod json_lines;
-#[cfg(feature = "tables")]
-mod observed;
 mod options;
 mod out;
-#[cfg(feature = "tables")]
-mod parquet_file;
-#[cfg(feature = "tables")]
-mod progress;
 mod records;
-#[cfg(feature = "tables")]
-mod rows;
 #[cfg(feature = "tables")]
 mod splits;
 #[cfg(feature = "tables")]
-mod table;
+mod tables;
 
 pub use error::ConvertError;
 pub use format::FileFormat;
@@ -85,19 +65,17 @@ pub use input::ImportInput;
 pub use options::{ConvertReport, ExportOptions, ImportOptions};
 #[cfg(feature = "tables")]
 pub use splits::import_data_set;
+#[cfg(feature = "tables")]
+pub use tables::stream;
 
-use import::{import_to, record_count};
-use input::ImportTarget;
+use import::record_count;
+use input::{Import, ImportTarget};
 use options::TableNotes;
 use out::Written;
-#[cfg(feature = "tables")]
-use progress::PassProgress;
 use records::SelectedRecords;
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::Path;
-#[cfg(feature = "tables")]
-use table::Table;
 use tfseek::Dataset;
 use tfseek_tools::outputs;
 use tfseek_tools::set::{SetOptions, SetWriter};
@@ -122,87 +100,16 @@ pub fn export(
         FileFormat::JsonLines => {
             (json_lines::export(records, out, options, progress)?, TableNotes::default())
         }
-        FileFormat::Parquet | FileFormat::ArrowFile | FileFormat::ArrowStream => {
-            export_table(records, (out, format), options, progress)?
-        }
         FileFormat::TfRecord(_) | FileFormat::Bare => {
-            return Err(ConvertError::Options(format!(
-                "{}: expected another format than that of the inputs, found {format}",
-                out.display()
-            )));
+            let reason = format!("expected another format than that of the inputs, found {format}");
+            return Err(ConvertError::refused(out, reason));
         }
+        #[cfg(feature = "tables")]
+        _ => tables::export(records, (out, format), options, progress)?,
+        #[cfg(not(feature = "tables"))]
+        _ => return Err(format.missing(out)),
     };
-    Ok(ConvertReport { shards: vec![out.into()], ..report(out, format, written, notes) })
-}
-
-/// Returns the report of a file without its shards.
-fn report(path: &Path, format: FileFormat, written: Written, notes: TableNotes) -> ConvertReport {
-    let Written { records, bytes } = written;
-    let TableNotes { kindless: (kindless, kindless_names), warnings } = notes;
-    let path = path.into();
-    let shards = Vec::new();
-    ConvertReport { path, shards, format, records, bytes, kindless, kindless_names, warnings }
-}
-
-/// Writes records as a table. Also returns what is to be said about it.
-#[cfg(feature = "tables")]
-fn export_table(
-    records: SelectedRecords<'_>,
-    (out, format): (&Path, FileFormat),
-    options: &ExportOptions,
-    progress: &dyn Fn(u64),
-) -> Result<(Written, TableNotes), ConvertError> {
-    let [first, second] = passes(records, options, progress);
-    let table = Table::new(records, options, &first)?;
-    let target = (out, options.force);
-    let progress = &|records| second.add(records);
-    let written = match format {
-        FileFormat::Parquet => parquet_file::write(&table, target, options.row_group_bytes, progress)?,
-        FileFormat::ArrowFile => ipc::write_file(&table, target, progress)?,
-        _ => ipc::write_stream(&table, target, progress)?,
-    };
-    Ok((written, table.into_notes()))
-}
-
-/// Returns the progress of reading a schema, and the progress of writing a table.
-#[cfg(feature = "tables")]
-fn passes<'a>(
-    records: SelectedRecords<'_>,
-    options: &ExportOptions,
-    progress: &'a dyn Fn(u64),
-) -> [PassProgress<'a>; 2] {
-    let first = if Table::reads_twice(options) { PassProgress::FIRST } else { 0 };
-    PassProgress::two(progress, records.len(), first)
-}
-
-#[cfg(not(feature = "tables"))]
-fn export_table(
-    _: SelectedRecords<'_>,
-    (out, format): (&Path, FileFormat),
-    _: &ExportOptions,
-    _: &dyn Fn(u64),
-) -> Result<(Written, TableNotes), ConvertError> {
-    Err(format.missing(out))
-}
-
-/// Writes the records of a dataset as an Arrow IPC stream. The report has the path `-`, and no shards and
-/// bytes.
-///
-/// # Errors
-/// [`ConvertError`]; [`ConvertError::Sink`] for errors of `out`.
-#[cfg(feature = "tables")]
-pub fn stream(
-    ds: &Dataset,
-    options: &ExportOptions,
-    out: &mut impl Write,
-    progress: &dyn Fn(u64),
-) -> Result<ConvertReport, ConvertError> {
-    let records = SelectedRecords { ds, only: options.records.as_ref(), kind: options.kind };
-    let [first, second] = passes(records, options, progress);
-    let table = Table::new(records, options, &first)?;
-    let records = ipc::stream(&table, out, &|records| second.add(records))?;
-    let written = Written { records, bytes: 0 };
-    Ok(report(Path::new("-"), FileFormat::ArrowStream, written, table.into_notes()))
+    Ok(ConvertReport { shards: vec![out.into()], ..ConvertReport::of(out, format, written, notes) })
 }
 
 /// Makes a TFRecord file, or a set of shards such as `train@8.tfrecord`, of inputs in another format, in
@@ -219,10 +126,8 @@ pub fn import(
     let format = FileFormat::of_output(out)?;
     // OUT needs the suffix of a TFRecord file, so that a misspelt `.parquet` is an error.
     let FileFormat::TfRecord(_) = format else {
-        return Err(ConvertError::Options(format!(
-            "{}: expected a TFRecord file for these inputs, found {format}",
-            out.display()
-        )));
+        let reason = format!("expected a TFRecord file for these inputs, found {format}");
+        return Err(ConvertError::refused(out, reason));
     };
     let inputs: Vec<ImportInput> = inputs.into_iter().map(Into::into).collect();
     let from = input::format(&inputs, options)?;
@@ -231,10 +136,11 @@ pub fn import(
     set.force = options.force;
     set.records = record_count(&inputs, from)?;
     let mut writer = SetWriter::new(&set)?;
-    import_to(inputs, from, &mut ImportTarget::Set(&mut writer), options, progress)?;
+    Import { target: ImportTarget::Set(&mut writer), options, progress }.run(inputs, from)?;
     let set = writer.close(&|_| ControlFlow::Continue(()))?;
     let written = Written { records: set.records, bytes: set.bytes };
-    Ok(ConvertReport { shards: set.shards, ..report(&set.path, format, written, TableNotes::default()) })
+    let report = ConvertReport::of(&set.path, format, written, TableNotes::default());
+    Ok(ConvertReport { shards: set.shards, ..report })
 }
 
 /// Writes inputs of another format as an uncompressed TFRecord stream. The records before an error remain in
@@ -250,5 +156,5 @@ pub fn import_stream(
 ) -> Result<(), ConvertError> {
     let inputs: Vec<ImportInput> = inputs.into_iter().map(Into::into).collect();
     let from = input::format(&inputs, options)?;
-    import_to(inputs, from, &mut ImportTarget::Stream(out), options, progress)
+    Import { target: ImportTarget::Stream(out), options, progress }.run(inputs, from)
 }

@@ -1,7 +1,8 @@
 //! Options of conversions, and their reports.
 
 use crate::format::FileFormat;
-use std::path::PathBuf;
+use crate::out::Written;
+use std::path::{Path, PathBuf};
 #[cfg(feature = "tables")]
 use std::sync::Arc;
 use tfseek::Warning;
@@ -108,9 +109,21 @@ pub struct ConvertReport {
     pub warnings: Vec<Warning>,
 }
 
-/// Features that a table lacks, and warnings about its schema.
+/// Features that a table lacks, and warnings about its schema, as a [`ConvertReport`] has them.
 #[derive(Default)]
 pub(crate) struct TableNotes {
-    pub(crate) kindless: (u64, Vec<String>),
+    pub(crate) kindless: u64,
+    pub(crate) kindless_names: Vec<String>,
     pub(crate) warnings: Vec<Warning>,
+}
+
+impl ConvertReport {
+    /// Returns the report of a file without its shards.
+    pub(crate) fn of(path: &Path, format: FileFormat, written: Written, notes: TableNotes) -> ConvertReport {
+        let Written { records, bytes } = written;
+        let TableNotes { kindless, kindless_names, warnings } = notes;
+        let path = path.into();
+        let shards = Vec::new();
+        ConvertReport { path, shards, format, records, bytes, kindless, kindless_names, warnings }
+    }
 }

@@ -28,10 +28,15 @@ impl SelectedRecords<'_> {
         &self,
         mut f: impl FnMut(u64, Record<'_>, MessageKind) -> Result<()>,
     ) -> Result<()> {
-        match self.only {
-            Some(only) => self.in_chunks(only.iter(), &mut f),
-            None => self.in_chunks(0..self.ds.len(), &mut f),
+        let mut kinds = ShardKinds { records: *self, shard: 0..0, kind: MessageKind::Other };
+        for chunk in self.chunks(CHUNK) {
+            let mut numbers = chunk.iter();
+            self.ds.read_many(&chunk, |record| match numbers.next() {
+                Some(&i) => f(i, record, kinds.of(i)?),
+                None => Ok(()),
+            })?;
         }
+        Ok(())
     }
 
     /// Returns the number of the records.
@@ -49,7 +54,6 @@ impl SelectedRecords<'_> {
     }
 
     /// Returns the record numbers, this number of them at a time.
-    #[cfg(feature = "tables")]
     pub(crate) fn chunks(&self, records: u64) -> impl Iterator<Item = Vec<u64>> + Send + use<'_> {
         let mut ids: Box<dyn Iterator<Item = u64> + Send + '_> = match self.only {
             Some(only) => Box::new(only.iter()),
@@ -82,25 +86,6 @@ impl SelectedRecords<'_> {
             }
         }
         Ok(())
-    }
-
-    fn in_chunks(
-        &self,
-        mut ids: impl Iterator<Item = u64>,
-        f: &mut impl FnMut(u64, Record<'_>, MessageKind) -> Result<()>,
-    ) -> Result<()> {
-        let mut kinds = ShardKinds { records: *self, shard: 0..0, kind: MessageKind::Other };
-        loop {
-            let chunk: Vec<u64> = ids.by_ref().take(CHUNK as usize).collect();
-            if chunk.is_empty() {
-                return Ok(());
-            }
-            let mut numbers = chunk.iter();
-            self.ds.read_many(&chunk, |record| match numbers.next() {
-                Some(&i) => f(i, record, kinds.of(i)?),
-                None => Ok(()),
-            })?;
-        }
     }
 }
 

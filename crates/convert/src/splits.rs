@@ -2,8 +2,8 @@
 
 use crate::error::ConvertError;
 use crate::format::FileFormat;
-use crate::import::{import_to, record_count};
-use crate::input::{self, ImportInput, ImportTarget};
+use crate::import::record_count;
+use crate::input::{self, Import, ImportInput, ImportTarget};
 use crate::options::ImportOptions;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ pub fn import_data_set(
         if !matches!(from, Some(FileFormat::Parquet | FileFormat::ArrowFile | FileFormat::ArrowStream)) {
             let found = from.map_or("another name".to_owned(), |from| from.to_string());
             let reason = format!("expected Parquet or Arrow for a data set, found {found}");
-            return Err(ConvertError::Options(format!("{}: {reason}", input.display())));
+            return Err(ConvertError::refused(input, reason));
         }
     }
     let mut set = SetOptions::new(out);
@@ -47,7 +47,7 @@ pub fn import_data_set(
         let from = input::format(&files, &options)?;
         let records = record_count(&files, from)?;
         writer.split(&name, records, &|_| ControlFlow::Continue(()), |split| {
-            import_to(files, from, &mut ImportTarget::Set(split), &options, progress)
+            Import { target: ImportTarget::Set(split), options: &options, progress }.run(files, from)
         })?;
     }
     Ok(writer.close()?)

@@ -1,17 +1,17 @@
 //! BMP of 8, 24 and 32 bits without compression.
 
-use crate::error::PictureFault;
-use crate::sample::Sample;
+use crate::error::{ImageError, PictureFault};
+use crate::format::{DecodeJob, PictureFile, PictureFormat};
 
-/// The name of the format in errors.
-pub(crate) const FORMAT: &str = "BMP";
+pub(crate) const FORMAT: PictureFormat =
+    PictureFormat { name: "BMP", word: "bmp", has_crops: false, read: |data| Ok(Box::new(Bmp::read(data)?)) };
 
 /// A file whose pixels are complete.
-pub(crate) struct Bmp<'a> {
-    pub(crate) height: usize,
-    pub(crate) width: usize,
+struct Bmp<'a> {
+    height: usize,
+    width: usize,
     /// Bytes per pixel: 1, 3 or 4.
-    pub(crate) channels: usize,
+    channels: usize,
     /// True if the first row is the one at the top.
     top_down: bool,
     /// The rows. Each has a multiple of four bytes.
@@ -24,7 +24,7 @@ const MASKS: [u32; 3] = [0x00ff_0000, 0x0000_ff00, 0x0000_00ff];
 
 impl<'a> Bmp<'a> {
     /// Reads the header.
-    pub(crate) fn read(data: &'a [u8]) -> Result<Bmp<'a>, PictureFault> {
+    fn read(data: &'a [u8]) -> Result<Bmp<'a>, PictureFault> {
         let number = |at: usize| match data.get(at..at + 4) {
             Some(&[a, b, c, d]) => Ok(u32::from_le_bytes([a, b, c, d])),
             _ => Err(PictureFault::Truncated),
@@ -68,9 +68,23 @@ impl<'a> Bmp<'a> {
         let (Some(stride), Some(rows)) = (stride, rows) else { return Err(PictureFault::Truncated) };
         Ok(Bmp { height, width, channels, top_down, rows, stride })
     }
+}
 
-    /// Writes the pixels to `out`, with 3 or 4 channels or the file's.
-    pub(crate) fn decode<T: Sample>(&self, channels: usize, out: &mut [T]) {
+impl PictureFile for Bmp<'_> {
+    fn size(&self) -> [usize; 2] {
+        [self.height, self.width]
+    }
+
+    fn channels(&self) -> usize {
+        self.channels
+    }
+
+    fn unsupported(&self, channels: usize) -> Option<&'static str> {
+        (channels == 1).then_some("1 channel of a BMP")
+    }
+
+    fn decode(self: Box<Self>, job: DecodeJob<'_>, out: &mut [u8]) -> Result<(), ImageError> {
+        let channels = job.channels;
         for (y, out) in out.chunks_exact_mut(self.width * channels).enumerate() {
             let row = if self.top_down { y } else { self.height - 1 - y };
             let row = &self.rows[row * self.stride..][..self.width * self.channels];
@@ -80,8 +94,9 @@ impl<'a> Bmp<'a> {
                     [b, g, r] => [r, g, b, u8::MAX],
                     _ => [pixel[0], pixel[0], pixel[0], u8::MAX],
                 };
-                T::of_bytes(&colour[..channels], 256, out);
+                out.copy_from_slice(&colour[..channels]);
             }
         }
+        Ok(())
     }
 }

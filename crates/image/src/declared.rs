@@ -1,27 +1,12 @@
 //! Pictures of a declared form: their shapes and pixels.
 
-use crate::bmp::{self, Bmp};
 use crate::crop::Rect;
 use crate::decoder::{self, Decoder};
 use crate::error::{ImageError, MOST_PIXELS};
 use crate::form::{PictureForm, PictureShape};
-use crate::gif::{self, Gif};
-use crate::memory::resize;
-use crate::sample::Sample;
-use crate::sample::sealed::Sealed;
-use tfseek::filter::image_format;
+use crate::format::PictureFile;
+use crate::sample::PixelsMut;
 use tfseek::tensor::TensorDType;
-
-/// Memory for decoded pixels, of the type that the form declares.
-#[derive(Debug)]
-pub enum PixelsMut<'a> {
-    /// Values of 8 bits.
-    U8(&'a mut [u8]),
-    /// Values of 16 bits.
-    U16(&'a mut [u16]),
-    /// The bits of floats, which may be any.
-    F32(&'a mut [u32]),
-}
 
 impl PixelsMut<'_> {
     /// Returns the number of values, and their type.
@@ -32,13 +17,6 @@ impl PixelsMut<'_> {
             PixelsMut::F32(values) => (values.len(), TensorDType::Float32),
         }
     }
-}
-
-/// A file whose header was read.
-enum DeclaredFile<'a> {
-    Single(decoder::Opened),
-    Bmp(Bmp<'a>),
-    Gif(Gif<'a>),
 }
 
 impl PictureForm {
@@ -69,45 +47,23 @@ impl PictureForm {
         }
     }
 
-    fn open<'a>(&self, file: &'a [u8]) -> Result<(DeclaredFile<'a>, PictureShape), ImageError> {
+    fn open<'a>(&self, file: &'a [u8]) -> Result<(Box<dyn PictureFile + 'a>, PictureShape), ImageError> {
         let declared = self.decoded_channels()?;
-        let (opened, frames, [height, width], channels) = match image_format(file) {
-            Some("bmp") => {
-                let bmp = Bmp::read(file).map_err(|fault| fault.of(bmp::FORMAT))?;
-                if declared == Some(1) {
-                    return Err(ImageError::Unsupported { what: "1 channel of a BMP" });
-                }
-                let size = [bmp.height, bmp.width];
-                let channels = bmp.channels;
-                (DeclaredFile::Bmp(bmp), None, size, channels)
-            }
-            Some("gif") => {
-                let gif = Gif::read(file).map_err(|fault| fault.of(gif::FORMAT))?;
-                if declared.is_some_and(|channels| channels != 3) {
-                    return Err(ImageError::Unsupported { what: "other than 3 channels of a GIF" });
-                }
-                let frames = gif.frames;
-                let size = [gif.height, gif.width];
-                (DeclaredFile::Gif(gif), Some(frames), size, 3)
-            }
-            _ => {
-                let opened = decoder::open(file, "a JPEG, PNG, BMP or GIF picture")?;
-                opened.check_channels(declared.unwrap_or(3))?;
-                let size = opened.size();
-                let channels = opened.channels(file);
-                (DeclaredFile::Single(opened), None, size, channels)
-            }
-        };
+        let picture = decoder::open(file, false)?;
+        // Every format has 3 channels.
+        decoder::check_channels(&*picture, declared.unwrap_or(3))?;
+        let frames = picture.frames();
+        let [height, width] = picture.size();
         let pixels = frames.unwrap_or(1).saturating_mul(height).saturating_mul(width);
         if pixels > MOST_PIXELS {
             return Err(ImageError::TooLarge { frames, height, width });
         }
-        let channels = self.channels.map_or(channels, usize::from);
+        let channels = self.channels.map_or_else(|| picture.channels(), usize::from);
         let shape = PictureShape { frames, height, width, channels };
         if !self.allows(&shape) {
             return Err(ImageError::Shape { found: shape, expected: *self });
         }
-        Ok((opened, shape))
+        Ok((picture, shape))
     }
 }
 
@@ -123,7 +79,7 @@ impl Decoder {
         form: &PictureForm,
         out: PixelsMut<'_>,
     ) -> Result<(), ImageError> {
-        let (opened, shape) = form.open(file)?;
+        let (picture, shape) = form.open(file)?;
         let values = shape.values();
         let dtype = form.dtype;
         if out.kind() != (values, dtype) {
@@ -132,45 +88,8 @@ impl Decoder {
                 "expected memory for {values} values of {dtype}, found {found} of {other}"
             )));
         }
-        match out {
-            PixelsMut::U8(out) => self.whole(file, opened, &shape, out),
-            PixelsMut::U16(out) => self.whole(file, opened, &shape, out),
-            PixelsMut::F32(out) => {
-                let shape = PictureShape { channels: 4, ..shape };
-                // The scratch memory is moved out, because the decoder is used meanwhile.
-                let mut bytes = std::mem::take(u8::scratch(&mut self.scratch));
-                let result = resize(&mut bytes, shape.values())
-                    .map_err(|fault| fault.of(""))
-                    .and_then(|()| self.whole(file, opened, &shape, &mut bytes[..shape.values()]));
-                for (out, bytes) in out.iter_mut().zip(bytes.as_chunks().0) {
-                    *out = u32::from_le_bytes(*bytes);
-                }
-                *u8::scratch(&mut self.scratch) = bytes;
-                result
-            }
-        }
-    }
-
-    /// Decodes all pixels.
-    fn whole<T: Sample>(
-        &mut self,
-        file: &[u8],
-        opened: DeclaredFile<'_>,
-        shape: &PictureShape,
-        out: &mut [T],
-    ) -> Result<(), ImageError> {
-        let height = shape.height;
-        let width = shape.width;
-        let channels = shape.channels;
-        match opened {
-            DeclaredFile::Single(opened) => {
-                self.pixels(file, opened, Rect { top: 0, left: 0, height, width }, channels, out)
-            }
-            DeclaredFile::Bmp(bmp) => {
-                bmp.decode(channels, out);
-                Ok(())
-            }
-            DeclaredFile::Gif(gif) => gif.decode(&mut self.frame, out).map_err(|fault| fault.of(gif::FORMAT)),
-        }
+        let PictureShape { height, width, channels, .. } = shape;
+        let channels = if dtype == TensorDType::Float32 { 4 } else { channels };
+        self.pixels(picture, Rect { top: 0, left: 0, height, width }, channels, out)
     }
 }

@@ -2,16 +2,18 @@
 
 use crate::crop::Rect;
 use crate::error::{ImageError, MOST_PIXELS};
-use crate::jpeg::{Header, Jpeg};
+use crate::format::{DecodeJob, FormatMemory, PictureFile, PictureFormat};
 use crate::memory::resize;
-use crate::png;
 use crate::resize::Resizer;
-use crate::sample::Sample;
-use crate::sample::sealed::Scratch;
+use crate::sample::{PixelsMut, Sample};
+use crate::{bmp, gif, jpeg, png};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use tfseek::filter::image_format;
 use tfseek::schema::ImageSpec;
+
+/// The formats that are decoded, in the order of messages.
+static FORMATS: [PictureFormat; 4] = [jpeg::FORMAT, png::FORMAT, bmp::FORMAT, gif::FORMAT];
 
 /// Pixels of a picture: `height * width * channels` values, row by row.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +36,7 @@ pub struct Image<T> {
 /// let spec = ImageSpec { size: Some([8, 8]), ..ImageSpec::default() };
 /// let mut pixels = [0_u8; 8 * 8 * 3];
 /// let e = Decoder::new().decode_into(b"GIF89a", &spec, 0, &mut pixels).unwrap_err();
-/// assert_eq!(e, ImageError::Format { expected: "a JPEG or PNG picture", found: "a GIF" });
+/// assert!(matches!(e, ImageError::Format { found, .. } if found == "a GIF"));
 /// ```
 #[derive(Default)]
 pub struct Decoder {
@@ -44,18 +46,10 @@ pub struct Decoder {
     /// Also refuses a JPEG or a PNG that does not end after its pixels: with data that no pixel has, or
     /// without the mark of its end. That finds most cut and overwritten files. Default: false.
     pub strict: bool,
-    jpeg: Jpeg,
-    /// Pixels as they are in a file.
-    pub(crate) frame: Vec<u8>,
-    /// Pixels before a resize, or the bytes of floats.
-    pub(crate) scratch: Scratch,
+    memory: FormatMemory,
+    /// Pixels of 16 bits that are resized.
+    words: Vec<u16>,
     resizer: Resizer,
-}
-
-/// The header of a JPEG or a PNG.
-pub(crate) enum Opened {
-    Jpeg(Box<Header>),
-    Png([usize; 2]),
 }
 
 impl Decoder {
@@ -85,9 +79,9 @@ impl Decoder {
                 out.len()
             )));
         }
-        let opened = open_for(file, spec)?;
-        let rect = crate::spec::rect(spec, opened.size(), draw)?;
-        self.finish(file, opened, rect, spec, [h, w], out)
+        let picture = open_for(file, spec)?;
+        let rect = crate::spec::rect(spec, picture.size(), draw)?;
+        self.finish(picture, rect, spec, [h, w], out)
     }
 
     /// Decodes a picture to new memory. Without a size in the spec the picture has the file's.
@@ -98,108 +92,64 @@ impl Decoder {
         draw: u64,
     ) -> Result<Image<T>, ImageError> {
         spec.check().map_err(ImageError::of_spec)?;
-        let opened = open_for(file, spec)?;
-        let rect = crate::spec::rect(spec, opened.size(), draw)?;
+        let picture = open_for(file, spec)?;
+        let rect = crate::spec::rect(spec, picture.size(), draw)?;
         let [height, width] =
             spec.size.map_or([rect.height, rect.width], |size| size.map(|side| side as usize));
         let channels = usize::from(spec.channels);
         let mut pixels = Vec::new();
         resize(&mut pixels, height * width * channels).map_err(|fault| fault.of(""))?;
-        self.finish(file, opened, rect, spec, [height, width], &mut pixels)?;
+        self.finish(picture, rect, spec, [height, width], &mut pixels)?;
         Ok(Image { height, width, channels, pixels })
     }
 
     /// Decodes the pixels of a rectangle, and resizes them to `size` if it differs.
     fn finish<T: Sample>(
         &mut self,
-        file: &[u8],
-        opened: Opened,
+        picture: Box<dyn PictureFile + '_>,
         rect: Rect,
         spec: &ImageSpec,
         size: [usize; 2],
         out: &mut [T],
     ) -> Result<(), ImageError> {
         let channels = usize::from(spec.channels);
-        let format = opened.format();
         let found = [rect.height, rect.width];
         let Some(filter) = spec.resize.filter(|_| found != size) else {
-            return self.pixels(file, opened, rect, channels, out);
+            return self.pixels(picture, rect, channels, T::pixels(out));
         };
         // The scratch memory is moved out, because the decoder is used meanwhile.
-        let mut pixels = std::mem::take(T::scratch(&mut self.scratch));
+        let mut pixels = std::mem::take(T::scratch(&mut self.memory.bytes, &mut self.words));
         let result = resize(&mut pixels, rect.height * rect.width * channels)
-            .map_err(|fault| fault.of(format))
-            .and_then(|()| self.pixels(file, opened, rect, channels, &mut pixels))
+            .map_err(|fault| fault.of(""))
+            .and_then(|()| self.pixels(picture, rect, channels, T::pixels(&mut pixels)))
             .and_then(|()| {
                 let resized = self.resizer.resize(&pixels, found, out, size, channels, filter);
-                resized.map_err(|fault| fault.of(format))
+                resized.map_err(|fault| fault.of(""))
             });
-        *T::scratch(&mut self.scratch) = pixels;
+        *T::scratch(&mut self.memory.bytes, &mut self.words) = pixels;
         result
     }
 
-    /// Decodes the pixels of a rectangle.
-    pub(crate) fn pixels<T: Sample>(
+    /// Decodes the pixels of a rectangle. Floats have the bytes of four channels.
+    pub(crate) fn pixels(
         &mut self,
-        file: &[u8],
-        opened: Opened,
+        picture: Box<dyn PictureFile + '_>,
         rect: Rect,
         channels: usize,
-        out: &mut [T],
+        out: PixelsMut<'_>,
     ) -> Result<(), ImageError> {
-        let format = opened.format();
-        self.jpeg.cancelled.clone_from(&self.cancelled);
-        self.jpeg.strict = self.strict;
-        match opened {
-            Opened::Png(_) => png::decode(file, rect, channels, &mut self.frame, out, self.strict),
-            Opened::Jpeg(header) => {
-                let decoded = match T::as_bytes(out) {
-                    Some(out) => self.jpeg.decode(file, *header, rect, channels, out),
-                    None => resize(&mut self.frame, out.len()).and_then(|()| {
-                        self.jpeg.decode(file, *header, rect, channels, &mut self.frame)?;
-                        T::of_bytes(&self.frame[..out.len()], 256, out);
-                        Ok(())
-                    }),
-                };
-                decoded.map_err(|fault| fault.of(format))
+        let cancelled = self.cancelled.as_deref();
+        let job = DecodeJob { rect, channels, strict: self.strict, cancelled, memory: &mut self.memory };
+        match out {
+            PixelsMut::U8(out) => picture.decode(job, out),
+            PixelsMut::U16(out) => picture.decode_words(job, out),
+            PixelsMut::F32(out) => {
+                let bytes = job.filled(out.len() * 4, |job, bytes| picture.decode(job, bytes))?;
+                for (out, bytes) in out.iter_mut().zip(bytes.as_chunks().0) {
+                    *out = u32::from_le_bytes(*bytes);
+                }
+                Ok(())
             }
-        }
-    }
-}
-
-impl Opened {
-    fn format(&self) -> &'static str {
-        match self {
-            Opened::Jpeg(_) => "JPEG",
-            Opened::Png(_) => "PNG",
-        }
-    }
-
-    pub(crate) fn size(&self) -> [usize; 2] {
-        match self {
-            Opened::Jpeg(header) => header.size(),
-            Opened::Png(size) => *size,
-        }
-    }
-
-    /// Returns the channels of `file`: those that TensorFlow decodes without a wish.
-    pub(crate) fn channels(&self, file: &[u8]) -> usize {
-        match self {
-            Opened::Jpeg(header) => header.channels(),
-            Opened::Png(_) => png::channels(file),
-        }
-    }
-
-    /// Refuses channels that a file does not have.
-    pub(crate) fn check_channels(&self, channels: usize) -> Result<(), ImageError> {
-        match self {
-            Opened::Jpeg(_) if channels == 4 => {
-                Err(ImageError::Unsupported { what: "4 channels of a JPEG, which has no alpha" })
-            }
-            Opened::Jpeg(header) if header.is_cmyk() && channels == 1 => {
-                Err(ImageError::Unsupported { what: "1 channel of a JPEG in CMYK" })
-            }
-            _ => Ok(()),
         }
     }
 }
@@ -210,46 +160,58 @@ pub(crate) fn size(file: &[u8], spec: &ImageSpec) -> Result<[usize; 2], ImageErr
 }
 
 /// Reads the header of a file, and refuses what the spec cannot have.
-fn open_for(file: &[u8], spec: &ImageSpec) -> Result<Opened, ImageError> {
-    let opened = open(file, "a JPEG or PNG picture")?;
-    let [height, width] = opened.size();
+fn open_for<'a>(file: &'a [u8], spec: &ImageSpec) -> Result<Box<dyn PictureFile + 'a>, ImageError> {
+    let picture = open(file, true)?;
+    let [height, width] = picture.size();
     if height.checked_mul(width).is_none_or(|pixels| pixels > MOST_PIXELS) {
         return Err(ImageError::TooLarge { frames: None, height, width });
     }
-    opened.check_channels(spec.channels.into())?;
-    Ok(opened)
+    check_channels(&*picture, spec.channels.into())?;
+    Ok(picture)
 }
 
-/// Reads the header of a JPEG or a PNG. Its first bytes tell the format. `expected` is for the error of
-/// another one.
-pub(crate) fn open(file: &[u8], expected: &'static str) -> Result<Opened, ImageError> {
-    match image_format(file) {
-        Some("jpeg") => Ok(Opened::Jpeg(Box::new(Header::read(file).map_err(|fault| fault.of("JPEG"))?))),
-        Some("png") => Ok(Opened::Png(png::size(file).map_err(|fault| fault.of(png::FORMAT))?)),
-        format => Err(ImageError::Format { expected, found: other_format(file, format) }),
+/// Refuses channels to which a file is not decoded.
+pub(crate) fn check_channels(picture: &dyn PictureFile, channels: usize) -> Result<(), ImageError> {
+    picture.unsupported(channels).map_or(Ok(()), |what| Err(ImageError::Unsupported { what }))
+}
+
+/// Reads the header of a file of any format, or of one that has crops.
+pub(crate) fn open(file: &[u8], crops: bool) -> Result<Box<dyn PictureFile + '_>, ImageError> {
+    let word = image_format(file);
+    match formats(crops).find(|format| word == Some(format.word)) {
+        Some(format) => (format.read)(file).map_err(|fault| fault.of(format.name)),
+        None => Err(other_format(file, word, crops)),
     }
 }
 
-/// Returns what bytes are that are no JPEG and no PNG.
+/// Returns all formats, or those that have crops.
+fn formats(crops: bool) -> impl Iterator<Item = &'static PictureFormat> {
+    FORMATS.iter().filter(move |format| format.has_crops || !crops)
+}
+
+/// Returns the error of a file of another format, whose word is the result of [`image_format`].
 #[cold]
-fn other_format(file: &[u8], format: Option<&str>) -> &'static str {
-    match format {
-        Some("gif") => "a GIF",
-        Some("bmp") => "a BMP",
-        Some("webp") => "a WebP",
-        Some("tiff") => "a TIFF",
-        Some("heif") => "a HEIC",
-        Some("avif") => "an AVIF",
-        Some("jxl") => "a JPEG XL",
-        Some("qoi") => "a QOI",
-        _ if file.is_empty() => "no bytes",
-        _ if file.iter().all(|byte| *byte == 0) => "zeros",
-        _ => other_text(file),
-    }
+fn other_format(file: &[u8], word: Option<&str>, crops: bool) -> ImageError {
+    let names: Vec<&str> = formats(crops).map(|format| format.name).collect();
+    let expected = match names.as_slice() {
+        [others @ .., last] => format!("a {} or {last} picture", others.join(", ")),
+        [] => String::new(),
+    };
+    let found = match word {
+        Some("webp") => "a WebP".to_owned(),
+        Some("heif") => "a HEIC".to_owned(),
+        Some("jxl") => "a JPEG XL".to_owned(),
+        Some(word) => {
+            let article = if word.starts_with('a') { "an" } else { "a" };
+            format!("{article} {}", word.to_uppercase())
+        }
+        None => other_bytes(file).to_owned(),
+    };
+    ImageError::Format { expected, found }
 }
 
-/// Returns what a text is that is in place of a picture.
-fn other_text(file: &[u8]) -> &'static str {
+/// Returns the kind of bytes that are in place of a picture.
+fn other_bytes(file: &[u8]) -> &'static str {
     /// Bytes of a file that are looked at.
     const HEAD: usize = 4096;
     /// The first characters of JPEG, PNG, GIF and WebP in base64.
@@ -259,10 +221,13 @@ fn other_text(file: &[u8]) -> &'static str {
     let begins = |word: &[u8]| head.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word));
     let ends =
         |word: &&[u8]| text.len() > word.len() && text[text.len() - word.len()..].eq_ignore_ascii_case(word);
-    if !head.iter().all(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace()) {
-        return "other bytes";
-    }
-    if begins(b"<!doctype") || begins(b"<html") {
+    if file.is_empty() {
+        "no bytes"
+    } else if file.iter().all(|byte| *byte == 0) {
+        "zeros"
+    } else if !head.iter().all(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace()) {
+        "other bytes"
+    } else if begins(b"<!doctype") || begins(b"<html") {
         "an HTML page"
     } else if begins(b"b'") || begins(b"b\"") {
         "the text of a Python bytes object, as str() writes it"

@@ -15,9 +15,9 @@ pub enum ImageError {
     /// The bytes are no picture of a known format.
     Format {
         /// The formats that are read.
-        expected: &'static str,
+        expected: String,
         /// The kind of the bytes.
-        found: &'static str,
+        found: String,
     },
     /// The file ends before all pixels.
     Truncated {

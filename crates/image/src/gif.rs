@@ -4,29 +4,29 @@
 //! is painted over the one before, whatever is to happen with that. The size of the screen and times are not
 //! used.
 
-use crate::error::{MOST_PIXELS, PictureFault};
+use crate::error::{ImageError, MOST_PIXELS, PictureFault};
+use crate::format::{DecodeJob, PictureFile, PictureFormat};
 use crate::memory::resize;
-use crate::sample::Sample;
 use weezl::{BitOrder, LzwStatus, decode::Decoder};
 
-/// The name of the format in errors.
-pub(crate) const FORMAT: &str = "GIF";
+pub(crate) const FORMAT: PictureFormat =
+    PictureFormat { name: "GIF", word: "gif", has_crops: false, read: |data| Ok(Box::new(Gif::read(data)?)) };
 
 /// The most pixels that a byte of codes has. A code of 12 bits, the longest, has at most 4096.
 const MOST_PER_BYTE: usize = 4096 * 8 / 12 + 1;
 
 /// A file whose blocks are complete.
-pub(crate) struct Gif<'a> {
-    pub(crate) frames: usize,
-    pub(crate) height: usize,
-    pub(crate) width: usize,
+struct Gif<'a> {
+    frames: usize,
+    height: usize,
+    width: usize,
     blocks: GifBlocks<'a>,
 }
 
 impl<'a> Gif<'a> {
     /// Reads the blocks without the pixels. Frames that have too few bytes for their pixels are an error here
     /// already.
-    pub(crate) fn read(data: &'a [u8]) -> Result<Gif<'a>, PictureFault> {
+    fn read(data: &'a [u8]) -> Result<Gif<'a>, PictureFault> {
         let mut blocks = GifBlocks::read(data)?;
         let mut gif = Gif { frames: 0, height: 0, width: 0, blocks };
         while let Some(frame) = blocks.next()? {
@@ -43,7 +43,7 @@ impl<'a> Gif<'a> {
     }
 
     /// Writes the RGB pixels of all frames to `out`. `scratch` is for the colour numbers of a frame.
-    pub(crate) fn decode<T: Sample>(&self, scratch: &mut Vec<u8>, out: &mut [T]) -> Result<(), PictureFault> {
+    fn paint(&self, scratch: &mut Vec<u8>, out: &mut [u8]) -> Result<(), PictureFault> {
         let canvas = self.height * self.width * 3;
         let mut blocks = self.blocks;
         let mut start = 0;
@@ -52,7 +52,7 @@ impl<'a> Gif<'a> {
             let canvas = &mut rest[..canvas];
             match before.len().checked_sub(canvas.len()) {
                 Some(last) => canvas.copy_from_slice(&before[last..]),
-                None => canvas.fill(T::default()),
+                None => canvas.fill(0),
             }
             let pixels = frame.height * frame.width;
             resize(scratch, pixels)?;
@@ -61,6 +61,28 @@ impl<'a> Gif<'a> {
             start += canvas.len();
         }
         Ok(())
+    }
+}
+
+impl PictureFile for Gif<'_> {
+    fn frames(&self) -> Option<usize> {
+        Some(self.frames)
+    }
+
+    fn size(&self) -> [usize; 2] {
+        [self.height, self.width]
+    }
+
+    fn channels(&self) -> usize {
+        3
+    }
+
+    fn unsupported(&self, channels: usize) -> Option<&'static str> {
+        (channels != 3).then_some("other than 3 channels of a GIF")
+    }
+
+    fn decode(self: Box<Self>, job: DecodeJob<'_>, out: &mut [u8]) -> Result<(), ImageError> {
+        self.paint(&mut job.memory.frame, out).map_err(|fault| fault.of(FORMAT.name))
     }
 }
 
@@ -113,7 +135,7 @@ impl<'a> GifFrame<'a> {
     }
 
     /// Paints the part that is on the canvas.
-    fn paint<T: Sample>(&self, numbers: &[u8], width: usize, canvas: &mut [T]) -> Result<(), PictureFault> {
+    fn paint(&self, numbers: &[u8], width: usize, canvas: &mut [u8]) -> Result<(), PictureFault> {
         // The first row and the distance of the next ones, for each pass.
         let passes: &[(usize, usize)] =
             if self.interlaced { &[(0, 8), (4, 8), (2, 4), (1, 2)] } else { &[(0, 1)] };
@@ -126,7 +148,7 @@ impl<'a> GifFrame<'a> {
                     continue;
                 }
                 let colour = self.palette.chunks_exact(3).nth(usize::from(number));
-                T::of_bytes(colour.ok_or(PictureFault::Corrupt("number of a colour"))?, 256, pixel);
+                pixel.copy_from_slice(colour.ok_or(PictureFault::Corrupt("number of a colour"))?);
             }
         }
         Ok(())

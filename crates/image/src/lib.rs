@@ -1,24 +1,11 @@
 //! Internal crate of tfseek: pictures in byte strings as arrays of pixels, decoded, cropped and resized.
 //!
-//! [`Decoder`] reads JPEG and PNG, which it tells apart by their first bytes. An [`ImageSpec`] states the
-//! size, the channels, the crop and the resize; the values have the memory's type: `u8` or `u16`. A
-//! [`PictureForm`] is what a data set declares: pictures are decoded as they are, also BMP, and the frames of
-//! a GIF.
+//! A [`Decoder`] recognizes files by their first bytes. An [`ImageSpec`] states the size, the channels, the
+//! crop and the resize; the values have the memory's type: `u8` or `u16`. A [`PictureForm`] is what a data
+//! set declares: pictures are decoded as they are, in more formats, and with several frames.
 //!
-//! | File | 3 channels | 1 channel | 4 channels | None declared |
-//! | --- | --- | --- | --- | --- |
-//! | PNG, grey | repeated | as it is | repeated, and alpha | 1 |
-//! | PNG, RGB or palette | as it is | (9797 r + 19234 g + 3737 b) >> 15 | RGB and alpha | 3, or 4 for a palette with alpha |
-//! | PNG with alpha | alpha is dropped | alpha is dropped, then as above | as it is | 2 or 4 |
-//! | JPEG, grey or YCbCr | grey is repeated | brightness | error | 1 or 3 |
-//! | JPEG, CMYK or YCCK | the inks on white | error | error | 3 |
-//! | BMP of 8 bits, without its palette | repeated | error | repeated, and alpha | 1 |
-//! | BMP of 24 or 32 bits | alpha is dropped | error | RGB and alpha | 3 or 4 |
-//! | GIF | all frames | error | error | 3 |
-//!
-//! Alpha comes from the file, from its transparent colour, or is full. 16 bits become 8 by `>> 8`. 8 bits
-//! become 16 by `* 257`, or `* 256` if they do not come from a PNG. The orientation in EXIF data is ignored.
-//! These are the rules of TensorFlow, except that full alpha is 255 also in a PNG of fewer than 8 bits.
+//! The formats, and the rules of TensorFlow for their channels and depths, are in tfseek's `docs/tfds.md`.
+//! Full alpha is 255 also in a PNG of fewer than 8 bits, unlike there.
 //!
 //! **Frames of a GIF** are as large as the largest of them, and black at first. Each is painted over the one
 //! before, whatever is to happen with that.
@@ -45,12 +32,12 @@
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod bmp;
-mod cpu;
 mod crop;
 mod declared;
 mod decoder;
 mod error;
 mod form;
+mod format;
 mod gif;
 mod jpeg;
 mod memory;
@@ -60,10 +47,9 @@ mod resize;
 mod sample;
 mod spec;
 
-pub use declared::PixelsMut;
 pub use decoder::{Decoder, Image};
 pub use error::ImageError;
 pub use form::{PictureForm, PictureShape};
 pub use pool::DecoderPool;
-pub use sample::Sample;
+pub use sample::{PixelsMut, Sample};
 pub use tfseek::schema::{Crop, ImageSpec, Resize};

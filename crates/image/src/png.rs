@@ -1,14 +1,18 @@
 //! PNG, by the crate `png`, and its conversions of channels and depth.
 
-use crate::crop::Rect;
 use crate::error::{ImageError, MOST_PIXELS, PictureFault};
+use crate::format::{DecodeJob, PictureFile, PictureFormat};
 use crate::memory::resize;
 use crate::sample::Sample;
 use png::{BitDepth, DecodingError, Limits, Transformations};
 use std::io::{Cursor, ErrorKind};
 
-/// The name of the format in errors.
-pub(crate) const FORMAT: &str = "PNG";
+pub(crate) const FORMAT: PictureFormat = PictureFormat {
+    name: "PNG",
+    word: "png",
+    has_crops: true,
+    read: |data| Ok(Box::new(Png { data, size: size(data)? })),
+};
 
 /// The bytes before the size: the signature, and the beginning of the first chunk.
 const BEFORE_SIZE: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR";
@@ -19,8 +23,14 @@ const FIRST_CHUNK: usize = 8;
 /// Memory for the rows and the texts of a PNG, in addition to the memory of its pixels.
 const LIMIT: usize = 64 << 20;
 
+/// A file whose size was read.
+struct Png<'a> {
+    data: &'a [u8],
+    size: [usize; 2],
+}
+
 /// Returns height and width. Files that are too short for their pixels are an error here already.
-pub(crate) fn size(data: &[u8]) -> Result<[usize; 2], PictureFault> {
+fn size(data: &[u8]) -> Result<[usize; 2], PictureFault> {
     let header = data.get(FIRST_CHUNK..33).ok_or(PictureFault::Truncated)?;
     if !data.starts_with(BEFORE_SIZE) {
         return Err(PictureFault::Corrupt("header"));
@@ -47,25 +57,45 @@ pub(crate) fn size(data: &[u8]) -> Result<[usize; 2], PictureFault> {
     Ok([height, width])
 }
 
-/// Decodes the pixels in `rect` to `out`. `frame` is scratch memory.
-pub(crate) fn decode<T: Sample>(
-    data: &[u8],
-    rect: Rect,
-    channels: usize,
-    frame: &mut Vec<u8>,
-    out: &mut [T],
-    strict: bool,
-) -> Result<(), ImageError> {
-    if strict && !chunks(data).any(|chunk| chunk.tag == b"IEND" && chunk.end <= data.len()) {
-        return Err(PictureFault::Truncated.of(FORMAT));
+impl PictureFile for Png<'_> {
+    fn size(&self) -> [usize; 2] {
+        self.size
     }
-    let result = decode_chunks(data, rect, channels, frame, out);
-    if result != Err(PictureFault::Truncated.of(FORMAT)) {
+
+    /// A transparent colour is a channel only in a palette.
+    fn channels(&self) -> usize {
+        let mut before = chunks(self.data).take_while(|chunk| chunk.tag != b"IDAT");
+        match self.data.get(25) {
+            Some(2) => 3,
+            Some(3) if before.any(|chunk| chunk.tag == b"tRNS") => 4,
+            Some(3) => 3,
+            Some(4) => 2,
+            Some(6) => 4,
+            _ => 1,
+        }
+    }
+
+    fn decode(self: Box<Self>, job: DecodeJob<'_>, out: &mut [u8]) -> Result<(), ImageError> {
+        decode(self.data, job, out)
+    }
+
+    fn decode_words(self: Box<Self>, job: DecodeJob<'_>, out: &mut [u16]) -> Result<(), ImageError> {
+        decode(self.data, job, out)
+    }
+}
+
+/// Decodes the pixels of a job to `out`.
+fn decode<T: Sample>(data: &[u8], mut job: DecodeJob<'_>, out: &mut [T]) -> Result<(), ImageError> {
+    if job.strict && !chunks(data).any(|chunk| chunk.tag == b"IEND" && chunk.end <= data.len()) {
+        return Err(PictureFault::Truncated.of(FORMAT.name));
+    }
+    let result = decode_chunks(data, &mut job, out);
+    if result != Err(PictureFault::Truncated.of(FORMAT.name)) {
         return result;
     }
     // The crate reads on behind the data of the pixels. Without what follows they are complete all the same.
     let Some(chunks) = pixel_chunks(data) else { return result };
-    decode_chunks(&[chunks, END].concat(), rect, channels, frame, out)
+    decode_chunks(&[chunks, END].concat(), &mut job, out)
 }
 
 /// The chunk that ends a PNG.
@@ -96,27 +126,11 @@ fn pixel_chunks(data: &[u8]) -> Option<&[u8]> {
     data.get(..complete.last()?.end)
 }
 
-/// Returns the channels of a file whose size was read. A transparent colour is one only in a palette.
-pub(crate) fn channels(data: &[u8]) -> usize {
-    let mut before = chunks(data).take_while(|chunk| chunk.tag != b"IDAT");
-    match data.get(25) {
-        Some(2) => 3,
-        Some(3) if before.any(|chunk| chunk.tag == b"tRNS") => 4,
-        Some(3) => 3,
-        Some(4) => 2,
-        Some(6) => 4,
-        _ => 1,
-    }
-}
-
-fn decode_chunks<T: Sample>(
-    data: &[u8],
-    rect: Rect,
-    channels: usize,
-    frame: &mut Vec<u8>,
-    out: &mut [T],
-) -> Result<(), ImageError> {
-    let [height, width] = size(data).map_err(|fault| fault.of(FORMAT))?;
+fn decode_chunks<T: Sample>(data: &[u8], job: &mut DecodeJob<'_>, out: &mut [T]) -> Result<(), ImageError> {
+    let rect = job.rect;
+    let channels = job.channels;
+    let frame = &mut job.memory.frame;
+    let [height, width] = size(data).map_err(|fault| fault.of(FORMAT.name))?;
     // A row of the file has at most 8 bytes per pixel.
     let limits = Limits { bytes: LIMIT + width * 8 };
     let mut decoder = png::Decoder::new_with_limits(Cursor::new(data), limits);
@@ -127,10 +141,10 @@ fn decode_chunks<T: Sample>(
     decoder.set_transformations(Transformations::EXPAND);
     let mut reader = decoder.read_info().map_err(fault)?;
     let bytes = reader.output_buffer_size().ok_or(ImageError::Memory)?;
-    resize(frame, bytes).map_err(|fault| fault.of(FORMAT))?;
+    resize(frame, bytes).map_err(|fault| fault.of(FORMAT.name))?;
     let info = reader.next_frame(frame).map_err(fault)?;
     if [info.height as usize, info.width as usize] != [height, width] {
-        return Err(PictureFault::Corrupt("size of the first frame").of(FORMAT));
+        return Err(PictureFault::Corrupt("size of the first frame").of(FORMAT.name));
     }
     let stored = info.color_type.samples();
     let wide = info.bit_depth == BitDepth::Sixteen;
@@ -139,7 +153,7 @@ fn decode_chunks<T: Sample>(
         let from = (rect.top + row) * info.line_size + rect.left * bytes;
         let row = &frame[from..from + rect.width * bytes];
         match (wide, stored == channels) {
-            (false, true) => T::of_bytes(row, 257, out),
+            (false, true) => T::of_bytes(row, out),
             (false, false) => {
                 convert(row.chunks_exact(stored), channels, out, |bytes, k| u32::from(bytes[k]), false)
             }
@@ -188,11 +202,11 @@ fn convert<'a, T: Sample>(
 fn fault(e: DecodingError) -> ImageError {
     match e {
         DecodingError::IoError(e) if e.kind() == ErrorKind::UnexpectedEof => {
-            PictureFault::Truncated.of(FORMAT)
+            PictureFault::Truncated.of(FORMAT.name)
         }
         DecodingError::LimitsExceeded => {
-            PictureFault::Unsupported("PNG with more than 64 MiB beside its pixels").of(FORMAT)
+            PictureFault::Unsupported("PNG with more than 64 MiB beside its pixels").of(FORMAT.name)
         }
-        e => ImageError::Corrupt { format: FORMAT, what: e.to_string() },
+        e => ImageError::Corrupt { format: FORMAT.name, what: e.to_string() },
     }
 }

@@ -3,12 +3,12 @@
 //! Pixels are rounded once, at the end, so that they are within 0.52 of exact weights. Sums are added in one
 //! order, without fused operations, so that all machines agree.
 
-use crate::cpu::{Work, with_vectors};
 use crate::error::PictureFault;
 use crate::memory;
 use crate::sample::Sample;
 use std::ops::{AddAssign, Mul};
 use tfseek::schema::Resize;
+use tfseek_wire::VectorWork;
 
 /// Scratch memory of a resize, and the weights of the last one.
 #[derive(Default)]
@@ -85,9 +85,9 @@ impl Resizer {
         // Four values are read at each pixel.
         memory::resize(&mut self.sums, row + 4)?;
         match channels {
-            1 => with_vectors(ResizeRows::<T, 1> { resizer: self, source, row, out, width: to[1] }),
-            3 => with_vectors(ResizeRows::<T, 3> { resizer: self, source, row, out, width: to[1] }),
-            _ => with_vectors(ResizeRows::<T, 4> { resizer: self, source, row, out, width: to[1] }),
+            1 => ResizeRows::<T, 1> { resizer: self, source, row, out, width: to[1] }.run_vectors(),
+            3 => ResizeRows::<T, 3> { resizer: self, source, row, out, width: to[1] }.run_vectors(),
+            _ => ResizeRows::<T, 4> { resizer: self, source, row, out, width: to[1] }.run_vectors(),
         }
         Ok(())
     }
@@ -103,7 +103,7 @@ struct ResizeRows<'a, T, const C: usize> {
     width: usize,
 }
 
-impl<T: Sample, const C: usize> Work for ResizeRows<'_, T, C> {
+impl<T: Sample, const C: usize> VectorWork for ResizeRows<'_, T, C> {
     type Output = ();
 
     #[inline(always)]

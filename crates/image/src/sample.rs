@@ -1,4 +1,4 @@
-//! `Sample`: the types of a channel of a pixel.
+//! `Sample`: the types of a channel of a pixel. `PixelsMut`: memory for pixels.
 
 use std::fmt::Debug;
 
@@ -8,15 +8,28 @@ pub trait Sample: Debug + Default + Copy + PartialEq + Send + Sync + 'static + s
 impl Sample for u8 {}
 impl Sample for u16 {}
 
+/// Memory for decoded pixels, of the type that the form declares.
+#[derive(Debug)]
+pub enum PixelsMut<'a> {
+    /// Values of 8 bits.
+    U8(&'a mut [u8]),
+    /// Values of 16 bits.
+    U16(&'a mut [u16]),
+    /// The bits of floats, which may be any.
+    F32(&'a mut [u32]),
+}
+
 pub(crate) mod sealed {
+    use crate::sample::PixelsMut;
+
     /// The parts of a sample that decoders use.
     pub trait Sealed: Sized {
         /// The largest value.
         const MOST: Self;
-        /// Returns samples of 8 bits as such.
-        fn as_bytes(samples: &mut [Self]) -> Option<&mut [u8]>;
-        /// Makes samples from samples of 8 bits. In 16 bits they are multiplied by `factor`.
-        fn of_bytes(row: &[u8], factor: u16, out: &mut [Self]);
+        /// Returns samples by their type.
+        fn pixels(samples: &mut [Self]) -> PixelsMut<'_>;
+        /// Makes samples from samples of 8 bits in a PNG.
+        fn of_bytes(row: &[u8], out: &mut [Self]);
         /// Makes a sample of one of 8 bits in a PNG.
         fn of_byte(value: u32) -> Self;
         /// Makes a sample of one of 16 bits.
@@ -25,7 +38,7 @@ pub(crate) mod sealed {
         /// Rounds a number that is not negative. Halves become even.
         fn of_f32(value: f32) -> Self;
         /// Returns the scratch pixels of this type.
-        fn scratch(scratch: &mut Scratch) -> &mut Vec<Self>;
+        fn scratch<'a>(bytes: &'a mut Vec<u8>, words: &'a mut Vec<u16>) -> &'a mut Vec<Self>;
     }
 
     /// Rounds a number below 2^22, unlike `as` with the same instructions for several: the last bits of 2^23
@@ -35,22 +48,15 @@ pub(crate) mod sealed {
         (value + 8_388_608.0).to_bits()
     }
 
-    /// Pixels before the resize, of either type.
-    #[derive(Default)]
-    pub struct Scratch {
-        bytes: Vec<u8>,
-        words: Vec<u16>,
-    }
-
     impl Sealed for u8 {
         const MOST: u8 = u8::MAX;
 
-        fn as_bytes(samples: &mut [u8]) -> Option<&mut [u8]> {
-            Some(samples)
+        fn pixels(samples: &mut [u8]) -> PixelsMut<'_> {
+            PixelsMut::U8(samples)
         }
 
         #[inline(always)]
-        fn of_bytes(row: &[u8], _: u16, out: &mut [u8]) {
+        fn of_bytes(row: &[u8], out: &mut [u8]) {
             out.copy_from_slice(row);
         }
 
@@ -74,21 +80,21 @@ pub(crate) mod sealed {
             round(value.min(255.0)) as u8
         }
 
-        fn scratch(scratch: &mut Scratch) -> &mut Vec<u8> {
-            &mut scratch.bytes
+        fn scratch<'a>(bytes: &'a mut Vec<u8>, _: &'a mut Vec<u16>) -> &'a mut Vec<u8> {
+            bytes
         }
     }
 
     impl Sealed for u16 {
         const MOST: u16 = u16::MAX;
 
-        fn as_bytes(_: &mut [u16]) -> Option<&mut [u8]> {
-            None
+        fn pixels(samples: &mut [u16]) -> PixelsMut<'_> {
+            PixelsMut::U16(samples)
         }
 
-        fn of_bytes(row: &[u8], factor: u16, out: &mut [u16]) {
+        fn of_bytes(row: &[u8], out: &mut [u16]) {
             for (out, &value) in out.iter_mut().zip(row) {
-                *out = u16::from(value) * factor;
+                *out = u16::of_byte(value.into());
             }
         }
 
@@ -112,8 +118,8 @@ pub(crate) mod sealed {
             round(value.min(65535.0)) as u16
         }
 
-        fn scratch(scratch: &mut Scratch) -> &mut Vec<u16> {
-            &mut scratch.words
+        fn scratch<'a>(_: &'a mut Vec<u8>, words: &'a mut Vec<u16>) -> &'a mut Vec<u16> {
+            words
         }
     }
 }

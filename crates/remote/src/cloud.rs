@@ -7,9 +7,9 @@ use crate::listing::{BucketListing, PAGE, Pages, changed, stamp};
 use crate::settings::{PATIENCE, Settings};
 use futures_util::{StreamExt, future};
 use http::{HeaderValue, StatusCode};
-use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
-use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
-use object_store::gcp::{GcpCredential, GoogleCloudStorageBuilder, GoogleConfigKey};
+use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey};
+use object_store::azure::{AzureConfigKey, MicrosoftAzure, MicrosoftAzureBuilder};
+use object_store::gcp::{GcpCredential, GoogleCloudStorage, GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::list::{PaginatedListOptions, PaginatedListStore};
 use object_store::path::Path;
 use object_store::{
@@ -20,6 +20,7 @@ use std::cmp::Ordering;
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::ops::Range;
+use std::pin::Pin;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -588,7 +589,7 @@ impl Cloud {
     }
 
     /// Opens the bucket, without a request, and returns a future that is true if it has a login.
-    fn open(&self, login: Login) -> Result<(OpenedBucket, Has), RequestFailure> {
+    fn open(&self, login: Login) -> Result<(OpenedBucket, LoginCheck), RequestFailure> {
         let (objects, lists, has_login) = match self.kind {
             Kind::S3 => self.open_s3(login)?,
             Kind::Google => self.open_google(login)?,
@@ -611,9 +612,7 @@ impl Cloud {
             builder = builder.with_skip_signature(true);
         }
         let builder = builder.with_retry(self.retry()).with_http_connector(self.connector(None));
-        let built = builder.with_bucket_name(&self.bucket).build().map_err(|_| invalid("S3"))?;
-        let has_login = has_login(built.credentials());
-        Ok(opened_store(built, has_login))
+        opened_store(builder.with_bucket_name(&self.bucket).build(), AmazonS3::credentials, "S3")
     }
 
     fn open_google(&self, login: Login) -> Result<OpenedStore, RequestFailure> {
@@ -639,9 +638,8 @@ impl Cloud {
         }
         let connector = self.connector(host.zip(project));
         let builder = builder.with_retry(self.retry()).with_http_connector(connector);
-        let built = builder.with_bucket_name(&self.bucket).build().map_err(|_| invalid("Google"))?;
-        let has_login = has_login(built.credentials());
-        Ok(opened_store(built, has_login))
+        let built = builder.with_bucket_name(&self.bucket).build();
+        opened_store(built, GoogleCloudStorage::credentials, "Google")
     }
 
     fn open_azure(&self, login: Login) -> Result<OpenedStore, RequestFailure> {
@@ -660,9 +658,7 @@ impl Cloud {
             return Err(RequestFailure::new(Cause::Invalid, text));
         }
         let builder = builder.with_retry(self.retry()).with_http_connector(self.connector(None));
-        let built = builder.with_url(&self.root).build().map_err(|_| invalid("Azure"))?;
-        let has_login = has_login(built.credentials());
-        Ok(opened_store(built, has_login))
+        opened_store(builder.with_url(&self.root).build(), MicrosoftAzure::credentials, "Azure")
     }
 
     fn retry(&self) -> RetryConfig {
@@ -674,16 +670,6 @@ impl Cloud {
         let client = self.client.clone();
         Connector { client, payer, answers: self.answers.clone(), settings: self.settings.clone() }
     }
-}
-
-/// Returns the failure of a builder, whose errors repeat values.
-fn invalid(what: &str) -> RequestFailure {
-    RequestFailure::new(Cause::Invalid, format!("the settings of {what} are invalid"))
-}
-
-fn opened_store<S: ObjectStore + PaginatedListStore>(store: S, has_login: Has) -> OpenedStore {
-    let store = Arc::new(store);
-    (store.clone(), store, has_login)
 }
 
 /// Reads the body of an answer that should have `len` bytes. It ends after the first chunk beyond them.
@@ -702,16 +688,25 @@ async fn body(answer: GetResult, len: usize) -> object_store::Result<Result<Vec<
 }
 
 /// A future that is true if there is a login.
-type Has = std::pin::Pin<Box<dyn Future<Output = bool> + Send>>;
+type LoginCheck = Pin<Box<dyn Future<Output = bool> + Send>>;
 
 /// A bucket behind both interfaces of object_store, and whether it has a login.
-type OpenedStore = (Arc<dyn ObjectStore>, Arc<dyn PaginatedListStore>, Has);
+type OpenedStore = (Arc<dyn ObjectStore>, Arc<dyn PaginatedListStore>, LoginCheck);
 
-fn has_login<C: fmt::Debug + Send + Sync + 'static>(
-    provider: &Arc<dyn CredentialProvider<Credential = C>>,
-) -> Has {
-    let provider = provider.clone();
-    Box::pin(async move { provider.get_credential().await.is_ok() })
+/// Returns the bucket that a builder made.
+///
+/// # Errors
+/// The settings are invalid. Errors of builders repeat values, so the text has only the service, `what`.
+fn opened_store<S: ObjectStore + PaginatedListStore, C: fmt::Debug + Send + Sync + 'static>(
+    built: object_store::Result<S>,
+    credentials: impl Fn(&S) -> &Arc<dyn CredentialProvider<Credential = C>>,
+    what: &str,
+) -> Result<OpenedStore, RequestFailure> {
+    let invalid = |_| RequestFailure::new(Cause::Invalid, format!("the settings of {what} are invalid"));
+    let store = Arc::new(built.map_err(invalid)?);
+    let provider = credentials(&store).clone();
+    let has_login = Box::pin(async move { provider.get_credential().await.is_ok() });
+    Ok((store.clone(), store, has_login))
 }
 
 /// Gives a builder the settings of its names. Settings of other names are left out.

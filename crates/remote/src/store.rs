@@ -7,7 +7,7 @@ use crate::cloud::is_option;
 use crate::disk::{self, CachedPiece, DiskCache, Lease};
 use crate::doubts::Doubts;
 use crate::failure::{Cause, RequestFailure};
-use crate::pieces::{Answer, From, Held, PiecePart, Pieces, Request};
+use crate::pieces::{Answer, Origin, PieceBytes, PiecePart, Pieces, Request};
 use crate::place::Places;
 use crate::ready::{HasPieces, ReadyPieces};
 use crate::runtime::{ATTENTION, IoThread, NoResult};
@@ -188,7 +188,7 @@ impl Live {
                 && !again
                 && let Some(piece) = cache.find_checked(folder, &request.range)
             {
-                pieces.done(&request, Ok(Held::Disk(piece)), self.start.elapsed(), From::Cache);
+                pieces.done(&request, Ok(PieceBytes::Disk(piece)), self.start.elapsed(), Origin::Cache);
                 self.changed.notify_all();
                 continue;
             }
@@ -314,19 +314,19 @@ struct Running {
     /// Its bytes are in doubt.
     again: bool,
     from_cache: bool,
-    result: Option<Result<Held, RequestFailure>>,
+    result: Option<Result<PieceBytes, RequestFailure>>,
 }
 
 impl Running {
     fn end(mut self, result: Result<Region, RequestFailure>) {
-        self.result = Some(result.map(Held::Memory));
+        self.result = Some(result.map(PieceBytes::Memory));
     }
 
     fn end_from_cache(mut self, piece: CachedPiece) {
         self.from_cache = true;
         self.result = Some(Ok(match piece {
-            CachedPiece::Open(piece) => Held::Disk(piece),
-            CachedPiece::Read(bytes) => Held::Memory(bytes.into()),
+            CachedPiece::Open(piece) => PieceBytes::Disk(piece),
+            CachedPiece::Read(bytes) => PieceBytes::Memory(bytes.into()),
         }));
     }
 }
@@ -347,14 +347,14 @@ impl Drop for Running {
             Err(RequestFailure::new(Cause::Other, "the request ended without an answer"))
         };
         let result = self.result.take().unwrap_or_else(ended);
-        let from = if self.from_cache {
-            From::Cache
+        let origin = if self.from_cache {
+            Origin::Cache
         } else if self.object.backend.refusals() > self.refusals {
-            From::RefusingServer
+            Origin::RefusingServer
         } else {
-            From::Server
+            Origin::Server
         };
-        pieces.done(&self.request, result, live.start.elapsed(), from);
+        pieces.done(&self.request, result, live.start.elapsed(), origin);
         live.advance(&mut pieces);
         drop(pieces);
         live.changed.notify_all();
@@ -678,20 +678,20 @@ impl RemoteObject {
         let before = buf.len();
         'tries: for _ in 0..DISK_TRIES {
             let parts = self.parts(&live, &remote, range).map_err(|failure| failure.error())?;
-            if parts.iter().all(|part| matches!(part.held, Held::Memory(_))) {
-                let shared = parts.into_iter().filter_map(|part| match part.held {
-                    Held::Memory(region) => Some((region, part.range)),
-                    Held::Disk(_) => None,
+            if parts.iter().all(|part| matches!(part.bytes, PieceBytes::Memory(_))) {
+                let shared = parts.into_iter().filter_map(|part| match part.bytes {
+                    PieceBytes::Memory(region) => Some((region, part.range)),
+                    PieceBytes::Disk(_) => None,
                 });
                 return Fetched::from_parts(&shared.collect::<Vec<_>>(), buf);
             }
             for part in &parts {
                 buf.try_reserve(part.range.len())?;
-                match &part.held {
-                    Held::Memory(region) => {
+                match &part.bytes {
+                    PieceBytes::Memory(region) => {
                         buf.extend_from_slice(region.get(part.range.clone()).unwrap_or_default());
                     }
-                    Held::Disk(piece) => {
+                    PieceBytes::Disk(piece) => {
                         if piece.append(range, buf).is_err() {
                             self.lost(&live, &remote, piece.range());
                             buf.truncate(before);

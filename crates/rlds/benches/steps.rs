@@ -85,7 +85,7 @@ fn steps(c: &mut Criterion) {
             .rows("steps/language_instruction", "text", &[0], Default::default())
             .build()
             .unwrap();
-        let (ds, n) = (windows.dataset(), windows.len());
+        let (ds, n) = (windows.dataset(), windows.dataset().len());
         let mut buf = Vec::new();
         for i in (0..n).step_by(97) {
             let (e, t) = windows.locate(i).unwrap();

@@ -16,6 +16,19 @@ pub(crate) fn episode_of(starts: &[u64], number: u64) -> Option<(u64, u64)> {
     Some((k as u64, number - start))
 }
 
+/// Returns the numbers of an episode's steps among all. `starts` are as in [`episode_of`].
+///
+/// # Errors
+/// [`ErrorKind::OutOfRange`].
+pub(crate) fn steps_of(starts: &[u64], episode: u64) -> Result<Range<u64>> {
+    let ends = usize::try_from(episode).ok().and_then(|k| starts.get(k..)?.first_chunk::<2>());
+    let Some([from, to]) = ends else {
+        let len = starts.len() as u64 - 1;
+        return Err(ErrorKind::OutOfRange { what: "episode", i: episode.into(), len }.into());
+    };
+    Ok(*from..*to)
+}
+
 /// The steps that have a window.
 #[derive(Clone, Debug)]
 pub(crate) enum Anchors {
@@ -45,12 +58,8 @@ impl Anchors {
         let mut runs = Vec::new();
         let mut all = 0u64;
         for (episode, range) in ranges {
-            let ends = usize::try_from(episode).ok().and_then(|k| starts.get(k..)?.first_chunk::<2>());
-            let Some([from, to]) = ends else {
-                let len = (starts.len() as u64).saturating_sub(1);
-                return Err(ErrorKind::OutOfRange { what: "episode", i: episode.into(), len }.into());
-            };
-            let len = to - from;
+            let steps = steps_of(starts, episode)?;
+            let len = steps.end - steps.start;
             let mut from = range.start;
             let mut to = range.end.min(len);
             if let Some((least, greatest)) = inside {

@@ -1,12 +1,11 @@
 //! `Episodes`: the steps of a dataset whose records are episodes.
 
-use crate::anchors::episode_of;
+use crate::anchors::{episode_of, steps_of};
 use crate::cache::TableCache;
 use crate::keys::{EpisodeKeys, wrong};
 use crate::pool::{EpisodePool, WholeEpisode};
 use crate::table::EpisodeTable;
 use std::fmt;
-use std::path::PathBuf;
 use std::sync::Arc;
 use tfseek::Warning;
 use tfseek::dataset::{Dataset, StoredRecord};
@@ -15,8 +14,7 @@ use tfseek::io::PerProcess;
 use tfseek::policy::Verify;
 use tfseek::tables::{RecordTables, TableOptions as EpisodeOptions};
 
-/// The steps of a dataset whose records are episodes, as one array with access by number. A clone increments
-/// a counter.
+/// The steps of a dataset whose records are episodes, numbered as one array. A clone increments a counter.
 ///
 /// Each record has a table with the place of each step in its payload ([`EpisodeTable`]). The tables of a
 /// shard are in a file, which is built like an index: at the first use, if that scans at most the limit of
@@ -36,8 +34,7 @@ use tfseek::tables::{RecordTables, TableOptions as EpisodeOptions};
 /// let ds = tfseek::DatasetOptions::new().index(tfseek::IndexMode::Memory).open(&path)?;
 /// let action = EpisodeKey { name: "steps/action".into(), kind: tfseek::DType::Float32, values: EpisodeValues::Steps { width: 2 } };
 /// let robot = Episodes::open(&ds, &EpisodeKeys::new([action])?, &Default::default())?;
-/// assert_eq!((robot.len(), robot.steps(), robot.locate(4)?), (2, 5, (1, 1)));
-/// assert_eq!(robot.step(1, 1)?.floats("steps/action")?, [2.0, 3.0]);
+/// assert_eq!((robot.steps(), robot.length(1)?, robot.locate(4)?), (5, 2, (1, 1)));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
@@ -79,18 +76,6 @@ impl Episodes {
         Ok(Episodes(Arc::new(inner)))
     }
 
-    /// Searches for the files with the tables of a dataset's shards, one result for each shard:
-    /// [`RecordTables::files`].
-    ///
-    /// # Errors
-    /// Errors of reading the index of a shard.
-    pub fn files(
-        dataset: &Dataset,
-        keys: &EpisodeKeys,
-    ) -> Result<Vec<Result<PathBuf, Option<&'static str>>>> {
-        RecordTables::files(dataset, keys)
-    }
-
     /// Returns the dataset of the episodes.
     pub fn dataset(&self) -> &Dataset {
         &self.0.dataset
@@ -104,16 +89,6 @@ impl Episodes {
     /// Returns the warnings from finding and building tables.
     pub fn warnings(&self) -> &[Warning] {
         &self.0.warnings
-    }
-
-    /// Returns the number of episodes.
-    pub fn len(&self) -> u64 {
-        self.0.dataset.len()
-    }
-
-    /// Returns true if there are no episodes.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// Returns the number of steps of all episodes.
@@ -131,11 +106,7 @@ impl Episodes {
     /// # Errors
     /// [`ErrorKind::OutOfRange`].
     pub fn length(&self, episode: u64) -> Result<u64> {
-        let ends = usize::try_from(episode).ok().and_then(|k| self.0.starts.get(k..)?.first_chunk::<2>());
-        match ends {
-            Some([from, to]) => Ok(to - from),
-            None => Err(ErrorKind::OutOfRange { what: "episode", i: episode.into(), len: self.len() }.into()),
-        }
+        steps_of(&self.0.starts, episode).map(|steps| steps.end - steps.start)
     }
 
     /// Returns the episode and the step in it of step `number`. O(log n).
@@ -152,11 +123,12 @@ impl Episodes {
     /// # Errors
     /// [`ErrorKind::OutOfRange`].
     pub fn number(&self, episode: u64, step: u64) -> Result<u64> {
-        let len = self.length(episode)?;
-        match usize::try_from(episode).ok().and_then(|k| self.0.starts.get(k)) {
-            Some(start) if step < len => Ok(start + step),
-            _ => Err(ErrorKind::OutOfRange { what: "step", i: step.into(), len }.into()),
+        let steps = steps_of(&self.0.starts, episode)?;
+        let len = steps.end - steps.start;
+        if step >= len {
+            return Err(ErrorKind::OutOfRange { what: "step", i: step.into(), len }.into());
         }
+        Ok(steps.start + step)
     }
 
     /// Returns the table of an episode: from the cache, from its file, or made of its record.
@@ -263,7 +235,7 @@ fn starts(dataset: &Dataset, tables: &RecordTables<EpisodeKeys>) -> Result<Arc<[
 
 impl fmt::Debug for Episodes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Episodes({} episodes, {} steps)", self.len(), self.steps())
+        write!(f, "Episodes({} episodes, {} steps)", self.dataset().len(), self.steps())
     }
 }
 
@@ -313,8 +285,7 @@ mod tests {
         let robot = open();
         assert_eq!((robot.length(0).unwrap(), robot.length(1).unwrap()), (4, 1));
         assert_eq!((known(&robot, 0), known(&robot, 1)), (None, None));
-        assert!(
-            robot.step(0, 3).unwrap_err().to_string().contains("expected an episode of 4 steps, found 3")
-        );
+        let e = robot.table(0, &robot.dataset().stored(0).unwrap()).unwrap_err().to_string();
+        assert!(e.contains("expected an episode of 4 steps, found 3"), "{e}");
     }
 }

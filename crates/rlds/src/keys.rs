@@ -97,10 +97,8 @@ impl EpisodeKeys {
                 keys.len()
             ));
         }
-        if let Some(name) = keys.windows(2).find_map(|pair| match pair {
-            [a, b] if a.name == b.name => Some(&a.name),
-            _ => None,
-        }) {
+        let mut pairs = keys.iter().zip(keys.iter().skip(1));
+        if let Some((EpisodeKey { name, .. }, _)) = pairs.find(|(a, b)| a.name == b.name) {
             return refused(format!("expected one feature {name:?} of an episode, found two"));
         }
         let number = |name: &str| {

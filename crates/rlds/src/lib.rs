@@ -3,7 +3,7 @@
 //!
 //! * An [`EpisodeTable`] has the place of each step in the payload of its episode. It is made of one payload
 //!   by one function, and stored in files that are found, built and extended like columns (`docs/index.md`).
-//! * [`Episodes`] are all steps of a dataset, with access by number.
+//! * [`Episodes`] are all steps of a dataset, numbered as one array.
 //! * [`Windows`] are records made of several steps around an anchor, as a dataset for loaders.
 //!
 //! This crate is internal to `tfseek`: a version of it fits one version of the library, and its items change
@@ -25,13 +25,11 @@ mod lengths;
 mod payload;
 mod pool;
 mod rows;
-mod step;
 mod table;
 mod windows;
 
 pub use episodes::Episodes;
 pub use keys::{EpisodeKey, EpisodeKeys, EpisodeValues};
-pub use step::EpisodeStep;
 pub use table::EpisodeTable;
 pub use tfseek::tables::TableOptions as EpisodeOptions;
 pub use windows::{Pad, PadRow, Windows, WindowsBuilder};

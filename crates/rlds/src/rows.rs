@@ -2,7 +2,7 @@
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
-use crate::encode::put_string;
+use crate::encode::{count_strings, put_string};
 use crate::keys::{EpisodeKeys, ResolvedValues, wrong};
 use crate::payload::{PayloadParts, PayloadView};
 use crate::table::{EpisodeTable, ListForm};
@@ -190,7 +190,13 @@ impl<'t> StepRows<'t> {
             None => 0,
         };
         let to = *ends.get(step as usize)?;
-        self.part(view, key, made.as_deref(), from, to)
+        match made {
+            Some(made) => made.get(from as usize..to as usize),
+            None => {
+                let start = self.table.place(key).start;
+                view.get(start.checked_add(from)?..start.checked_add(to)?)
+            }
+        }
     }
 
     /// Returns a list, as it is stored. `None` if the record does not have the feature.
@@ -204,27 +210,10 @@ impl<'t> StepRows<'t> {
             _ => view.get(place.start..place.start.saturating_add(place.len)),
         }
     }
-
-    fn part<'s>(
-        &'s self,
-        view: PayloadView<'s>,
-        key: usize,
-        made: Option<&'s [u8]>,
-        from: u32,
-        to: u32,
-    ) -> Option<&'s [u8]> {
-        match made {
-            Some(made) => made.get(from as usize..to as usize),
-            None => {
-                let start = self.table.place(key).start;
-                view.get(start.checked_add(from)?..start.checked_add(to)?)
-            }
-        }
-    }
 }
 
-/// Returns the integers of a row.
-pub(crate) fn integers(row: &[u8]) -> Result<Vec<i64>> {
+/// Returns the integers of a list.
+fn integers(row: &[u8]) -> Result<Vec<i64>> {
     let mut values = vec![0; varint::count(row)?];
     let found = varint::decode(row, &mut values);
     values.truncate(found);
@@ -259,17 +248,15 @@ fn ends(kind: DType, bytes: &[u8], counts: &[u64]) -> Result<Vec<u32>> {
         }
         DType::Bytes => {
             let mut reader = WireReader::new(bytes);
-            let mut taken = 0u64;
             for count in counts {
                 for _ in 0..*count {
                     if reader.take_field(0x0a).is_none() {
                         break;
                     }
-                    taken = taken.saturating_add(1);
                 }
                 ends.push(bytes.len().saturating_sub(reader.rest().len()) as u32);
             }
-            std::iter::from_fn(|| reader.take_field(0x0a)).fold(taken, |taken, _| taken.saturating_add(1))
+            count_strings(bytes) as u64
         }
     };
     if found != all {

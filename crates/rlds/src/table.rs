@@ -45,6 +45,9 @@ pub(crate) const CONSTANT: u8 = 3;
 pub(crate) const WHOLE: u8 = 4;
 pub(crate) const IRREGULAR: u8 = 5;
 
+/// Why a table that ends too early is refused.
+const CUT: &str = "the table of an episode is too short";
+
 /// Bytes before the places, and bytes of a place.
 pub(crate) const HEAD: usize = 8;
 pub(crate) const PLACE: usize = 12;
@@ -128,7 +131,6 @@ impl EpisodeTable {
         keys: &EpisodeKeys,
         payload_len: u64,
     ) -> Result<EpisodeTable, &'static str> {
-        const CUT: &str = "the table of an episode is too short";
         let (stored, rest) = bytes.split_first_chunk().ok_or(CUT)?;
         if crc32c(rest) != u32::from_le_bytes(*stored) {
             return Err("the table of an episode: crc32c mismatch");
@@ -147,8 +149,9 @@ impl EpisodeTable {
             let ([[form, ..], start, len], _) = stored_place.as_chunks::<4>() else { return Err(CUT) };
             let start = u32::from_le_bytes(*start);
             let len = u32::from_le_bytes(*len);
-            if u64::from(start).saturating_add(len.into()) > payload_len {
-                return Err("a list ends after its payload");
+            // The ends of rows are u32, so the end of a list is one too.
+            if start.checked_add(len).is_none_or(|end| u64::from(end) > payload_len) {
+                return Err("a list ends after its payload, or after 4 GiB of it");
             }
             let (form, size) = EpisodeTable::form(&bytes, *form, steps, len, part)?;
             if !fits(key, form, steps, len) {
@@ -173,7 +176,7 @@ impl EpisodeTable {
         part: usize,
     ) -> Result<(ListForm, usize), &'static str> {
         const BAD: &str = "the rows of a list are not its bytes";
-        let first = || u32_at(bytes, part).ok_or("the table of an episode is too short");
+        let first = || u32_at(bytes, part).ok_or(CUT);
         let rows_fill = |row: u32| u64::from(row).checked_mul(steps.into()) == Some(len.into());
         Ok(match form {
             ABSENT => (ListForm::Absent, 0),
@@ -188,20 +191,10 @@ impl EpisodeTable {
             }
             TABLE => {
                 let size = (steps as usize).saturating_mul(8);
-                let ends = bytes
-                    .get(part..)
-                    .and_then(|rest| rest.get(..size))
-                    .ok_or("the table of an episode is too short")?;
-                let mut last = 0;
-                for entry in ends.as_chunks::<8>().0 {
-                    let [a, b, c, d, ..] = *entry;
-                    let end = u32::from_le_bytes([a, b, c, d]);
-                    if end < last {
-                        return Err(BAD);
-                    }
-                    last = end;
-                }
-                if last != len {
+                let rows = bytes.get(part..).and_then(|rest| rest.get(..size)).ok_or(CUT)?;
+                // The ends of the rows ascend to the end of the list.
+                let mut ends = rows.as_chunks::<4>().0.iter().step_by(2).map(|end| u32::from_le_bytes(*end));
+                if ends.try_fold(0, |last, end| (last <= end).then_some(end)) != Some(len) {
                     return Err(BAD);
                 }
                 (ListForm::Table, size)

@@ -208,14 +208,14 @@ impl WindowsBuilder {
         let anchors = match anchors {
             Some(ranges) => Anchors::of_ranges(starts, ranges, inside)?,
             None if inside.is_none() => Anchors::All(Arc::clone(&episodes.0.starts)),
-            None => Anchors::of_ranges(starts, (0..episodes.len()).map(|e| (e, 0..u64::MAX)), inside)?,
+            None => {
+                Anchors::of_ranges(starts, (0..episodes.dataset().len()).map(|e| (e, 0..u64::MAX)), inside)?
+            }
         };
         let mean = mean_bytes(&episodes, &features);
-        let dataset = episodes.dataset().clone();
         let records = WindowRecords { episodes, features, pad, anchors, mean, scratch: Mutex::default() };
         let records = Arc::new(records);
-        let windows: Arc<dyn DerivedRecords> = Arc::<WindowRecords>::clone(&records);
-        let dataset = Dataset::derived(windows, &dataset)?;
+        let dataset = Dataset::derived(Arc::<WindowRecords>::clone(&records), records.episodes.dataset())?;
         Ok(Windows { records, dataset })
     }
 }
@@ -289,7 +289,7 @@ fn mean_bytes(episodes: &Episodes, features: &[WindowFeature]) -> u64 {
 /// # let robot = Episodes::open(&ds, &EpisodeKeys::new([action])?, &Default::default())?;
 /// use tfseek::{DType, FeatureSpec, Schema, loader::Shuffle};
 /// let windows = robot.windows().rows("steps/action", "action", &[0, 1], Default::default()).build()?;
-/// assert_eq!((windows.len(), windows.locate(3)?), (5, (1, 0)));
+/// assert_eq!((windows.dataset().len(), windows.locate(3)?), (5, (1, 0)));
 ///
 /// let schema = Schema::example().feature("action", FeatureSpec::fixed_len(&[2, 2], DType::Float32)).build()?;
 /// let mut loader = windows.dataset().loader(&schema).batch_size(5).shuffle(Shuffle::None).build()?;
@@ -305,16 +305,6 @@ pub struct Windows {
 }
 
 impl Windows {
-    /// Returns the number of windows.
-    pub fn len(&self) -> u64 {
-        self.records.anchors.len()
-    }
-
-    /// Returns true if there are no windows.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// Returns the episode and the step in it of the anchor of window `i`. O(log n).
     ///
     /// # Errors
@@ -406,7 +396,7 @@ fn clipped(anchor: u64, offset: i64, steps: u32) -> (u32, bool) {
 /// A part of a list.
 enum ListPart<'a> {
     Bytes(&'a [u8]),
-    /// This number of the bytes that are not the payload's, which follow those of the part before.
+    /// This number of the bytes that are not the payload's, which follow the part before.
     Own(usize),
     /// The same bytes this number of times.
     Repeated(&'a [u8], usize),

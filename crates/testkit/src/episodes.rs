@@ -595,7 +595,7 @@ pub fn framed(payloads: &[Vec<u8>]) -> Vec<u8> {
 pub fn check(spec: &WindowSpec, keys: &[EpisodeKey], episodes: &Episodes, decoded: &[Decoded]) {
     let windows = spec.builder(episodes).build().unwrap();
     let want = spec.windows(keys, decoded);
-    assert_eq!(windows.len(), want.len() as u64, "{spec:?}");
+    assert_eq!(windows.dataset().len(), want.len() as u64, "{spec:?}");
     let mut buf = Vec::new();
     for (i, (episode, step, want)) in want.iter().enumerate() {
         assert_eq!(windows.locate(i as u64).unwrap(), (*episode, *step));

@@ -2,13 +2,13 @@
 
 use std::ops::Range;
 use tfseek::batch::{ArrayBits, ArrayValues, BytesColumn, RowSplits, SharedPool, Values};
-use tfseek::{Error, ErrorKind, Result, TensorDType};
+use tfseek::{Result, TensorDType};
 
 /// Numbers of one type, to which others are appended. Numbers of the types that lists have are of these, and
 /// all others by their bits.
 pub(crate) struct Numbers {
     dtype: TensorDType,
-    bits: NumberBits,
+    pub(crate) bits: NumberBits,
 }
 
 pub(crate) enum NumberBits {
@@ -83,12 +83,6 @@ impl NumberPools {
 }
 
 impl Numbers {
-    /// Returns the bits.
-    #[cfg(feature = "image")]
-    pub(crate) fn bits(&mut self) -> &mut NumberBits {
-        &mut self.bits
-    }
-
     /// Appends integers of a list: cut to the width of the type, and bools by whether they are 0. They are
     /// for a type of integers or bools.
     pub(crate) fn push_int64(&mut self, values: &[i64]) -> Result<()> {
@@ -142,10 +136,7 @@ fn copied<T: Copy, U>(to: &mut Vec<U>, values: &[T], of: impl Fn(T) -> U) -> Res
 
 /// Appends numbers of `N` bytes.
 fn chunks<const N: usize, U>(to: &mut Vec<U>, bytes: &[u8], of: impl Fn([u8; N]) -> U) -> Result<()> {
-    let (numbers, _) = bytes.as_chunks::<N>();
-    to.try_reserve(numbers.len())?;
-    to.extend(numbers.iter().map(|number| of(*number)));
-    Ok(())
+    copied(to, bytes.as_chunks::<N>().0, of)
 }
 
 /// Returns 64-bit row splits, which all specs of this crate request.
@@ -183,43 +174,15 @@ impl Array {
     }
 
     /// Returns the number of values.
+    #[allow(clippy::len_without_is_empty, reason = "no caller needs it")]
     pub fn len(&self) -> usize {
         self.shape.iter().product()
-    }
-
-    /// Returns true if there are no values.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// Returns the memory of the values, and the number of the first one in it. Arrays of steps share their
     /// memory.
     pub fn values(&self) -> (&Values, usize) {
         (&self.values, self.start)
-    }
-
-    /// Returns the values, row-major, of `i64`, `f32` or another type of the `dtype`'s width.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Tensor`] if they have another type.
-    pub fn as_slice<T: tfseek::tensor::Element>(&self) -> Result<&[T]> {
-        let all = match &self.values {
-            Values::Int64(values) => bytemuck::cast_slice::<i64, u8>(values),
-            Values::Float32(values) => bytemuck::cast_slice::<f32, u8>(values),
-            Values::Array(values) => return self.part(values.as_slice()?),
-            Values::Bytes(_) => &[],
-        };
-        let native = (self.dtype == T::DTYPE).then(|| T::native(all)).flatten();
-        let wrong = || {
-            let reason = format!("expected values of {}, found {}", T::DTYPE, self.dtype);
-            Error::from(ErrorKind::Value { reason: reason.into() })
-        };
-        self.part(native.ok_or_else(wrong)?)
-    }
-
-    fn part<'a, T>(&self, values: &'a [T]) -> Result<&'a [T]> {
-        let end = self.start + self.len();
-        Ok(values.get(self.start..end).unwrap_or_default())
     }
 
     /// Returns the byte strings. Empty for numbers.

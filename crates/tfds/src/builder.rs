@@ -1,7 +1,7 @@
 //! `Builder`: a prepared data set in its folder, and the records of its splits.
 
 use crate::check::{missing_shards, wrong_count};
-use crate::error::{Result, TfdsError, TfdsErrorKind};
+use crate::error::{Result, TfdsErrorKind, refused_folder};
 use crate::feature::Features;
 use crate::folder::version_folder;
 use crate::info::{DatasetInfo, SplitInfo, content};
@@ -13,7 +13,7 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use tfseek::index::open_shards;
 use tfseek::{Dataset, DatasetOptions, IndexMode, Warning};
 
@@ -94,25 +94,22 @@ pub struct Split {
 pub struct SplitSelection {
     /// The splits that the specification names, each once.
     pub dataset: Dataset,
-    /// Record numbers in the dataset, in order. Ranges may overlap, as in `train+train[:10]`.
+    /// Record numbers in the dataset, in order. Ranges may overlap, as in `train+train[:10]`. A range may end
+    /// before it begins; it is then empty.
     pub ranges: Vec<Range<u64>>,
 }
 
 impl SplitSelection {
-    /// Returns the number of selected records.
+    /// Returns the number of selected records. It is at most 2^64 - 1, even if ranges overlap to more.
+    #[allow(clippy::len_without_is_empty, reason = "no caller needs it")]
     pub fn len(&self) -> u64 {
-        self.ranges.iter().map(|range| range.end - range.start).sum()
-    }
-
-    /// Returns true if no record is selected.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.ranges.iter().map(length).fold(0, u64::saturating_add)
     }
 
     /// Returns the number in the dataset of selected record `i`. `None` if there are not as many.
     pub fn record(&self, mut i: u64) -> Option<u64> {
         for range in &self.ranges {
-            let len = range.end - range.start;
+            let len = length(range);
             if i < len {
                 return Some(range.start + i);
             }
@@ -120,6 +117,11 @@ impl SplitSelection {
         }
         None
     }
+}
+
+/// Returns the number of records of a range, which may end before it begins.
+fn length(range: &Range<u64>) -> u64 {
+    range.end.saturating_sub(range.start)
 }
 
 impl Builder {
@@ -261,18 +263,6 @@ impl Builder {
         Ok(parts.iter().map(|ranges| opened.selection(ranges)).collect())
     }
 
-    /// Returns all records of a split.
-    ///
-    /// # Errors
-    /// Errors of [`select`](Builder::select).
-    pub fn split_dataset(&self, name: &str) -> Result<Dataset> {
-        match self.splits.iter().position(|split| split.name == name) {
-            Some(split) => self.dataset(vec![split]),
-            // The error names the splits.
-            None => Ok(self.select(name)?.dataset),
-        }
-    }
-
     fn resolve(&self, spec: &str, rounding: Rounding) -> Result<(OpenedSplits, Vec<SplitRange>)> {
         let spec = Spec::parse(spec, self.splits.iter().map(|split| split.name.as_str()))?;
         let opened = OpenedSplits::new(self, spec.splits())?;
@@ -282,9 +272,9 @@ impl Builder {
 
     /// Returns the records of splits, one after the other.
     fn dataset(&self, splits: Vec<usize>) -> Result<Dataset> {
-        let known = |opened: &HashMap<_, Dataset>| opened.get(&splits).cloned();
-        if let Some(dataset) = known(&self.opened.lock().unwrap_or_else(|e| e.into_inner())) {
-            return Ok(dataset);
+        let opened = || self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(dataset) = opened().get(&splits) {
+            return Ok(dataset.clone());
         }
         let shards = splits.iter().filter_map(|split| self.splits.get(*split));
         let paths: Vec<PathBuf> = shards.flat_map(|split| &split.shards).cloned().collect();
@@ -301,8 +291,7 @@ impl Builder {
             self.check_counts(split, 0, found, dataset.warnings())?;
         }
         drop(entries);
-        let mut opened = self.opened.lock().unwrap_or_else(|e| e.into_inner());
-        Ok(opened.entry(splits).or_insert(dataset).clone())
+        Ok(opened().entry(splits).or_insert(dataset).clone())
     }
 
     /// Compares the numbers of records of the shards from `first` with the numbers in `dataset_info.json`. A
@@ -381,18 +370,18 @@ impl OpenedSplits {
     }
 
     fn selection(&self, ranges: &[SplitRange]) -> SplitSelection {
-        let range = |range: &SplitRange| {
-            let start = self.splits.get(&range.split).map_or(0, |(start, _)| *start);
-            start + range.records.start..start + range.records.end
+        let range = |(split, records): &SplitRange| {
+            let start = self.splits.get(split).map_or(0, |(start, _)| *start);
+            start + records.start..start + records.end
         };
         SplitSelection { dataset: self.dataset.clone(), ranges: ranges.iter().map(range).collect() }
     }
 }
 
 impl Split {
-    /// Returns the number of records. `None` if `dataset_info.json` does not have it.
+    /// Returns the number of records. `None` if `dataset_info.json` does not have it, or it exceeds 64 bits.
     pub fn records(&self) -> Option<u64> {
-        self.shard_lengths.as_ref().map(|lengths| lengths.iter().sum())
+        self.shard_lengths.as_ref()?.iter().try_fold(0u64, |sum, &n| sum.checked_add(n))
     }
 
     /// Finds the shards of split `k`, all of which must exist.
@@ -405,7 +394,7 @@ impl Split {
             let reason = format!("expected at most {MAX_SHARDS} shards, found {n}");
             return Err(content(format!("splits[{k}].numShards"), reason));
         }
-        if n > 1 && !info.template().is_numbered() {
+        if n > 1 && !info.template.is_numbered() {
             let field = format!("splits[{k}].filepathTemplate");
             let reason = format!("expected the number of a shard in the names of {n} shards, found none");
             return Err(content(field, reason));
@@ -417,8 +406,7 @@ impl Split {
         for shard in (0..n).map(|shard| info.shard_path(shard, n)) {
             let path = folder.join(&shard);
             if let Some(EntryKind::Folder) = folder.find(&shard)? {
-                let e = TfdsErrorKind::Folder { reason: "expected a shard, found a folder".to_owned() };
-                return Err(TfdsError::from(e).at(&path));
+                return Err(refused_folder(&path, "expected a shard, found a folder"));
             }
             shards.push(path);
         }
@@ -428,7 +416,7 @@ impl Split {
 
 /// Returns the number of shards of a split whose number is not in the file.
 fn count_shards(folder: &SetFolder, k: usize, info: &SplitInfo) -> Result<u64> {
-    let template = info.template();
+    let template = &info.template;
     if !template.is_numbered() {
         return Ok(1);
     }

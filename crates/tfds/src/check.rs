@@ -84,7 +84,7 @@ impl SplitCheck {
         let k = self.load(folder).or_else(|| {
             // In the folder above, only a template with folders names files in this one.
             let k = self.load(above?)?;
-            self.infos.get(k)?.info.splits.iter().any(|split| split.template().has_folders()).then_some(k)
+            self.infos.get(k)?.info.splits.iter().any(|split| split.template.has_folders()).then_some(k)
         })?;
         self.infos.get_mut(k)?.add(path, records)
     }
@@ -97,11 +97,8 @@ impl SplitCheck {
     /// Returns the shards that are missing in a folder, one message for each split that lacks some. Files
     /// that exist are not missing.
     pub fn missing(&self, folder: &Path) -> Vec<String> {
-        let Some(checked) = self.folders.get(folder).copied().flatten().and_then(|k| self.infos.get(k))
-        else {
-            return Vec::new();
-        };
-        checked.missing()
+        let known = self.folders.get(folder).copied().flatten();
+        known.and_then(|k| self.infos.get(k)).map_or(Vec::new(), CheckedInfo::missing)
     }
 
     /// Returns the number of the folder's file in `found`, if it has one that is used.
@@ -161,9 +158,9 @@ impl CheckedInfo {
         let name = path.strip_prefix(self.folder.path()).ok().and_then(Path::to_str);
         let matching = |name: &str| {
             let mut all = self.info.splits.iter().enumerate();
-            let first = all.find_map(|(k, split)| Some((k, split.template().shard(name)?)))?;
+            let first = all.find_map(|(k, split)| Some((k, split.template.shard(name)?)))?;
             // Splits whose shards have the same names cannot be compared.
-            all.all(|(_, split)| split.template().shard(name).is_none()).then_some(first)
+            all.all(|(_, split)| split.template.shard(name).is_none()).then_some(first)
         };
         let place = name.and_then(matching);
         let Some((name, (k, shard))) = name.zip(place) else {

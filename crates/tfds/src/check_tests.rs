@@ -81,14 +81,14 @@ fn the_names_of_shards_follow_the_template() {
         let read = DatasetInfo::parse(info(&text).as_bytes()).unwrap();
         let path = read.splits[0].shard_path(7, shards);
         // Each name is read back.
-        assert_eq!(read.splits[0].template().shard(path.to_str().unwrap()), Some(7));
+        assert_eq!(read.splits[0].template.shard(path.to_str().unwrap()), Some(7));
         path.display().to_string()
     };
     assert_eq!(path("", 10), "tiny-train.tfrecord-00007-of-00010");
     assert_eq!(path("{SPLIT}/d.{FILEFORMAT}-{SHARD_INDEX}", 10), "train/d.tfrecord-00007");
     assert_eq!(path("{SHARD_INDEX}.{NUM_SHARDS}.{DATASET}", 1_234_567), "0000007.1234567.tiny");
     let read = DatasetInfo::parse(info(TRAIN).as_bytes()).unwrap();
-    let number = |name| read.splits[0].template().shard(name);
+    let number = |name| read.splits[0].template.shard(name);
     assert_eq!(number("tiny-train.tfrecord-7-of-9"), Some(7));
     for name in [
         "tiny-train.tfrecord-7-of-",

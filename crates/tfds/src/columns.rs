@@ -258,10 +258,8 @@ fn check_lengths(leaf: &Leaf, splits: &[RowSplits]) -> Result<(), Refused> {
             [from, to] => level.check((to - from) as usize),
             _ => Ok(()),
         };
-        let pairs = splits_of(ends).windows(2).enumerate();
-        if let Some((element, e)) =
-            pairs.map(|(k, pair)| (k, check(pair))).find_map(|(k, done)| Some((k, done.err()?)))
-        {
+        let mut pairs = splits_of(ends).windows(2).enumerate();
+        if let Some((element, e)) = pairs.find_map(|(element, pair)| Some((element, check(pair).err()?))) {
             let row = row_of(splits, k, element);
             if lowest.as_ref().is_none_or(|(known, _)| row < *known) {
                 lowest = Some((row, e));
@@ -322,9 +320,7 @@ fn items(
 ) -> Result<Column, Refused> {
     let Values::Bytes(strings) = stored.values() else { return Ok(stored.clone()) };
     let arrangement = Arrangement::new(stored, batch.rows());
-    if let Column::Ragged(_) = stored {
-        check_lengths(leaf, &arrangement.splits)?;
-    }
+    check_lengths(leaf, &arrangement.splits)?;
     let shapes = stored_shapes(leaf, batch, &arrangement, strings)?;
     let rank = leaf.shape().len();
     let mut numbers = pools.take(leaf.feature.dtype);
@@ -408,15 +404,12 @@ fn stored_shapes<'a>(
 
 impl Arrangement {
     fn new(column: &Column, rows: usize) -> Arrangement {
-        match column {
-            Column::Ragged(ragged) => {
-                Arrangement { rows, dense: Vec::new(), splits: ragged.row_splits.clone() }
-            }
-            Column::Dense(dense) => {
-                Arrangement { rows, dense: dense.shape.iter().skip(1).copied().collect(), splits: Vec::new() }
-            }
-            _ => Arrangement { rows, dense: Vec::new(), splits: Vec::new() },
-        }
+        let (dense, splits) = match column {
+            Column::Ragged(ragged) => (Vec::new(), ragged.row_splits.clone()),
+            Column::Dense(dense) => (dense.shape.iter().skip(1).copied().collect(), Vec::new()),
+            _ => (Vec::new(), Vec::new()),
+        };
+        Arrangement { rows, dense, splits }
     }
 
     /// Returns the row of an item.

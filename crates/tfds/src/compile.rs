@@ -4,7 +4,7 @@ use crate::error::{Result, refused_option, wrong};
 use crate::feature::{Encoding, FeatureTree, Features, LeafClass, LeafFeature, StoredNames, joined};
 use crate::grammar::refused;
 use std::collections::{BTreeMap, BTreeSet};
-use tfseek::schema::{DType, FeatureSpec, Partition, Schema, SplitsDType};
+use tfseek::schema::{DType, FeatureSpec, ImageSpec, Partition, Schema, SplitsDType};
 use tfseek::{FeatureBuf, TensorDType};
 
 /// Maximum number of values of an optional feature. Its default is kept in memory.
@@ -25,7 +25,8 @@ pub struct DecodeOptions {
     /// If true, batches have the features of steps as features of a sequence, with an item for each step. If
     /// false, batches refuse them. An episode is not a sample of a training run; its windows are.
     pub batch_steps: bool,
-    /// Height and width of pictures that are resized with linear weights, by their paths.
+    /// Height and width of pictures that are resized with linear weights, by their paths. They have 1 to
+    /// [`MOST_PIXELS`](tfseek::schema::MOST_PIXELS) pixels.
     pub resized: Vec<(String, [u32; 2])>,
 }
 
@@ -217,10 +218,8 @@ impl DecodePlan {
         }
         let Compiler { mut plan, columns, .. } = compiler;
         plan.root = root.unwrap_or(Node::Dict(Vec::new()));
-        let mut schema = Schema::example();
-        for (name, spec) in columns {
-            schema = schema.feature(name, spec);
-        }
+        let schema =
+            columns.into_iter().fold(Schema::example(), |schema, (name, spec)| schema.feature(name, spec));
         plan.schema = schema.build().map_err(|e| refused("", e.to_string()))?;
         Ok(plan)
     }
@@ -351,6 +350,8 @@ impl<'a> Compiler<'a> {
             (Item::Picture, LeafClass::Image(_), [height, width, Some(1 | 3 | 4)])
                 if matches!(feature.dtype, TensorDType::UInt8 | TensorDType::UInt16) =>
             {
+                let spec = ImageSpec { size: Some(*size), ..ImageSpec::default() };
+                spec.check().map_err(|e| refused_option(format!("feature {path:?}: {e}")))?;
                 let [h, w] = size.map(|side| side as usize);
                 (*height, *width) = (Some(h), Some(w));
                 Ok(true)
@@ -405,9 +406,11 @@ impl<'a> Compiler<'a> {
 /// Returns the stored form of an array.
 fn item_of_array(feature: &LeafFeature, levels: &[SequenceLevel], path: &str) -> Result<Item> {
     let open = feature.shape.iter().filter(|size| size.is_none()).count();
+    // Arrays in these sequences have one dimension more, or none.
+    let is_dimension = matches!(levels, [] | [SequenceLevel { length: Some(_), steps: false }]);
     let zlib = feature.encoding == Encoding::Zlib;
     match feature.encoding {
-        Encoding::None if open > 1 || open == 1 && !is_dimension(levels) => {
+        Encoding::None if open > 1 || open == 1 && !is_dimension => {
             let reason = "expected an encoding for an array with several dimensions of any size, found none";
             Err(refused(path, reason))
         }
@@ -415,11 +418,6 @@ fn item_of_array(feature: &LeafFeature, levels: &[SequenceLevel], path: &str) ->
         _ if open > 1 => Ok(Item::Shaped { zlib, shape: StoredNames::shape_of(path).into() }),
         _ => Ok(Item::Packed { zlib }),
     }
-}
-
-/// Returns true if arrays in these sequences have one dimension more, or none.
-fn is_dimension(levels: &[SequenceLevel]) -> bool {
-    matches!(levels, [] | [SequenceLevel { length: Some(_), steps: false }])
 }
 
 /// Returns the spec of a column of items of this shape in sequences, and true if its rows have different
@@ -474,8 +472,7 @@ fn missing(feature: &LeafFeature) -> Option<FeatureBuf> {
     if !feature.optional {
         return None;
     }
-    let values: Option<usize> = feature.shape.iter().copied().product();
-    let values = values?;
+    let values = feature.shape.iter().copied().product::<Option<usize>>()?;
     let floats = |value: f32| FeatureBuf::Float(vec![value; values]);
     let integers = |value: i64| FeatureBuf::Int64(vec![value; values]);
     Some(match feature.dtype {

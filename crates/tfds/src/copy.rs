@@ -4,7 +4,7 @@ use crate::builder::Split;
 use crate::check::wrong_count;
 use crate::error::{Result, TfdsError, TfdsErrorKind};
 use crate::info::{DatasetInfo, content};
-use crate::json::field_name;
+use crate::json::{field_name, set_field};
 use crate::metadata::{SetMetadata, WrittenSplit, json_text};
 use crate::set_folder::{SetFolder, with_store};
 use crate::splits::{Rounding, Spec};
@@ -39,7 +39,7 @@ impl CopySource {
         let Some(metadata) = SetMetadata::open(folder)? else { return Ok(None) };
         let located = |e: TfdsError| e.at(&metadata.info_path());
         let splits = metadata.info.splits.iter().enumerate();
-        let splits = splits.map(|(k, split)| Split::find(metadata.set_folder(), k, split));
+        let splits = splits.map(|(k, split)| Split::find(&metadata.folder, k, split));
         let splits = splits.collect::<Result<Vec<Split>>>().map_err(located)?;
         if splits.iter().all(|split| split.shards.is_empty()) {
             return Err(located(content("splits", "expected at least one shard, found none")));
@@ -66,7 +66,7 @@ impl CopySource {
     /// have no number of a shard, and there are several.
     pub fn shard_paths(&self, split: usize, count: u64) -> Option<Vec<PathBuf>> {
         let split = self.metadata.info.splits.get(split)?;
-        let is_named = count <= 1 || split.template().is_numbered();
+        let is_named = count <= 1 || split.template.is_numbered();
         is_named.then(|| (0..count).map(|shard| split.shard_path(shard, count)).collect())
     }
 
@@ -87,10 +87,9 @@ impl CopySource {
                     return Err(TfdsErrorKind::Options { reason }.into());
                 };
                 let expected = split.shard_lengths.as_ref().and_then(|lengths| lengths.get(shard));
-                let may_lack = |expected| ds.damage() == Damage::Skip && found.len < expected;
                 if let Some(&expected) = expected
                     && found.len != expected
-                    && !may_lack(expected)
+                    && !(ds.damage() == Damage::Skip && found.len < expected)
                 {
                     let text = wrong_count(expected, found.len, shard as u64, &split.name);
                     let info = self.metadata.info_path();
@@ -120,8 +119,7 @@ impl CopySource {
             }
         }
         let lengths = |k: usize| self.splits.get(k).and_then(|split| split.shard_lengths.as_deref());
-        let ranges = spec.ranges(|k| lengths(k).unwrap_or_default(), Rounding::Closest)?;
-        Ok(ranges.into_iter().map(|range| (range.split, range.records)).collect())
+        spec.ranges(|k| lengths(k).unwrap_or_default(), Rounding::Closest)
     }
 
     /// Returns the text of a `dataset_info.json` for other shards, one entry per split in the order of the
@@ -135,13 +133,9 @@ impl CopySource {
         let objects = objects.filter_map(Value::as_object_mut);
         for ((entry, copied), info) in objects.zip(splits).zip(&self.metadata.info.splits) {
             let Some(copied) = copied else { continue };
-            let mut set = |name: &str, value: Value| {
-                let name = field_name(entry, name).unwrap_or_else(|| name.to_owned());
-                entry.insert(name, value);
-            };
             let lengths = copied.shard_lengths.iter().map(|n| Value::String(n.to_string()));
-            set("shardLengths", lengths.collect());
-            set("numBytes", Value::String(copied.num_bytes.to_string()));
+            set_field(entry, "shardLengths", lengths.collect());
+            set_field(entry, "numBytes", Value::String(copied.num_bytes.to_string()));
             let shards = copied.shard_lengths.len();
             if let Some(name) = field_name(entry, "numShards") {
                 entry.insert(name, Value::String(shards.to_string()));

@@ -156,14 +156,19 @@ fn stored(
     scalars: Scalars<'_>,
 ) -> tfseek::Result<Vec<(String, FeatureBuf)>> {
     let sequences = leaf.levels.len();
-    let lengths = expanded(leaf, lengths)?;
+    let lengths = expanded(leaf, lengths, scalars.len())?;
     let (outer, inner) = lengths.split_at(sequences);
     for (level, lengths) in leaf.levels.iter().zip(outer) {
         lengths.iter().try_for_each(|found| level.check(*found))?;
     }
-    let items: usize = outer.last().map_or(1, |lengths| lengths.iter().sum());
+    let items = outer.last().map_or(Some(1), |lengths| sum(lengths)).ok_or_else(|| {
+        wrong(format!("expected {}, found lists of more than {} items", leaf.feature, usize::MAX))
+    })?;
     let shapes = ItemShapes::new(leaf, inner, items)?;
-    let total = shapes.values().fold(0usize, usize::saturating_add);
+    let total = match shapes.rank {
+        0 => items,
+        _ => shapes.values().fold(0usize, usize::saturating_add),
+    };
     if total != scalars.len() {
         return Err(wrong(format!("expected {total} values of {}, found {}", leaf.feature, scalars.len())));
     }
@@ -190,9 +195,14 @@ fn stored(
     Ok(found)
 }
 
+/// Returns the sum of lengths. `None` if it exceeds a `usize`.
+fn sum(lengths: &[usize]) -> Option<usize> {
+    lengths.iter().try_fold(0usize, |sum, length| sum.checked_add(*length))
+}
+
 /// Returns the lengths of all lists. The last given ones may be of lists that have the scalars of several
 /// sequences and dimensions of stated sizes.
-fn expanded(leaf: &Leaf, lengths: &[Vec<usize>]) -> tfseek::Result<Vec<Vec<usize>>> {
+fn expanded(leaf: &Leaf, lengths: &[Vec<usize>], scalars: usize) -> tfseek::Result<Vec<Vec<usize>>> {
     let sequences = leaf.levels.iter().map(|level| level.length.and_then(|n| usize::try_from(n).ok()));
     let sizes: Vec<Option<usize>> = sequences.chain(leaf.shape().iter().copied()).collect();
     let refused = |found: String| wrong(format!("expected {}, found {found}", leaf.feature));
@@ -211,9 +221,14 @@ fn expanded(leaf: &Leaf, lengths: &[Vec<usize>]) -> tfseek::Result<Vec<Vec<usize
     };
     let mut all = outer.to_vec();
     let mut own: Vec<usize> = last.iter().map(items).collect::<tfseek::Result<_>>()?;
+    if sum(last) != Some(scalars) {
+        return Err(refused(format!("{scalars} values in lists of other lengths")));
+    }
     for size in inner {
-        let count: usize = own.iter().sum();
-        all.push(std::mem::replace(&mut own, vec![size; count]));
+        // There are at most as many lists as scalars.
+        let count = own.iter().sum();
+        let next = collected(std::iter::repeat_n(size, count).map(Ok))?;
+        all.push(std::mem::replace(&mut own, next));
     }
     all.push(own);
     Ok(all)
@@ -232,40 +247,30 @@ impl ItemShapes {
     fn new(leaf: &Leaf, inner: &[Vec<usize>], items: usize) -> tfseek::Result<ItemShapes> {
         let rank = inner.len().min(leaf.shape().len());
         let mut sizes = Vec::new();
-        sizes.try_reserve_exact(items * rank)?;
+        sizes.try_reserve_exact(items.saturating_mul(rank))?;
         // The lists at each depth, one item after the other.
         let mut lists: Vec<std::slice::Iter<'_, usize>> =
             inner.iter().map(|lengths| lengths.iter()).collect();
         // Items of no dimensions have none.
         let each = if rank == 0 { 0 } else { items };
+        let refused = |found: String| wrong(format!("expected {}, found {found}", leaf.feature));
         for _ in 0..each {
-            ItemShapes::add(leaf, &mut lists, &mut sizes)?;
+            let mut count = 1usize;
+            for (lists, size) in lists.iter_mut().zip(leaf.shape()) {
+                let mut lengths = lists.by_ref().take(count);
+                // Without a list, the size is the schema's.
+                let first = lengths.next().copied().unwrap_or(size.unwrap_or(0));
+                if lengths.any(|other| *other != first) {
+                    return Err(refused("lists of different lengths".to_owned()));
+                }
+                if size.is_some_and(|size| size != first) {
+                    return Err(refused(format!("a list of {first} items")));
+                }
+                count = count.saturating_mul(first);
+                sizes.push(first);
+            }
         }
         Ok(ItemShapes { items, rank, sizes })
-    }
-
-    /// Adds the sizes of the next item.
-    fn add(
-        leaf: &Leaf,
-        lists: &mut [std::slice::Iter<'_, usize>],
-        found: &mut Vec<usize>,
-    ) -> tfseek::Result<()> {
-        let refused = |found: String| wrong(format!("expected {}, found {found}", leaf.feature));
-        let mut count = 1usize;
-        for (lists, size) in lists.iter_mut().zip(leaf.shape()) {
-            let mut sizes = lists.by_ref().take(count);
-            // Without a list, the size is the schema's.
-            let first = sizes.next().copied().unwrap_or(size.unwrap_or(0));
-            if sizes.any(|other| *other != first) {
-                return Err(refused("lists of different lengths".to_owned()));
-            }
-            if size.is_some_and(|size| size != first) {
-                return Err(refused(format!("a list of {first} items")));
-            }
-            count = count.saturating_mul(first);
-            found.push(first);
-        }
-        Ok(())
     }
 
     /// Returns the number of values of each item.
@@ -423,7 +428,7 @@ fn bytes(
     use TensorDType as T;
     let mut bytes = Vec::new();
     let size = dtype.size().unwrap_or(8);
-    bytes.try_reserve_exact(count * size)?;
+    bytes.try_reserve_exact(count.saturating_mul(size))?;
     for (value, float) in values.take(count) {
         let exact = |kept: f64| -> tfseek::Result<()> {
             if is_kept(kept, float, round) {
@@ -473,8 +478,11 @@ fn deflated(bytes: &[u8]) -> tfseek::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::array::Array;
     use crate::decoder::Decoder;
     use crate::record::RecordValue;
+    use tfseek::batch::Values;
+    use tfseek::tensor::Element;
 
     const P: &str = "tensorflow_datasets.core.features.";
 
@@ -512,6 +520,11 @@ mod tests {
         array.shape()
     }
 
+    fn numbers<T: Element>(array: &Array) -> &[T] {
+        let (Values::Array(numbers), 0) = array.values() else { panic!("no numbers") };
+        numbers.as_slice().unwrap()
+    }
+
     #[test]
     fn values_are_stored_as_they_are_read() {
         let integers: Vec<i128> = (0..6).collect();
@@ -522,10 +535,7 @@ mod tests {
                 Scalars::Integers(&mut integers.iter().copied()),
             );
             let RecordValue::Array(array) = value.unwrap() else { panic!("no array") };
-            assert_eq!(
-                (array.shape(), array.as_slice::<u8>().unwrap()),
-                (&[2, 3][..], &[0, 1, 2, 3, 4, 5][..])
-            );
+            assert_eq!((array.shape(), numbers::<u8>(&array)), (&[2, 3][..], &[0, 1, 2, 3, 4, 5][..]));
         }
         // One list of all values, an open dimension, and several of them.
         let flat = round(
@@ -564,7 +574,7 @@ mod tests {
         )
         .unwrap();
         let RecordValue::Array(large) = large else { panic!("no array") };
-        assert_eq!(large.as_slice::<u64>().unwrap(), [u64::MAX]);
+        assert_eq!(numbers::<u64>(&large), [u64::MAX]);
     }
 
     #[test]
@@ -626,6 +636,30 @@ mod tests {
                 vec![vec![2], vec![1, 2]],
                 Scalars::Integers(&mut [1, 2, 3].into_iter()),
                 "lists of different lengths",
+            ),
+            (
+                sequence(&tensor("int32", "[]", "none"), "-1"),
+                vec![vec![usize::MAX]],
+                Scalars::Integers(&mut one.into_iter()),
+                "values of",
+            ),
+            (
+                sequence(&tensor("int32", "[]", "none"), "-1"),
+                vec![vec![usize::MAX, 1]],
+                Scalars::Integers(&mut one.into_iter()),
+                "found lists of more than",
+            ),
+            (
+                tensor("int32", r#"["2", "3"]"#, "none"),
+                vec![vec![usize::MAX - 3]],
+                Scalars::Integers(&mut [0, 1, 2, 3, 4, 5].into_iter()),
+                "6 values in lists of other lengths",
+            ),
+            (
+                tensor("int64", r#"["-1"]"#, "bytes"),
+                vec![vec![usize::MAX]],
+                Scalars::Integers(&mut std::iter::repeat_n(1, usize::MAX)),
+                "not enough memory",
             ),
         ] {
             let Err(e) = round(&feature, &lengths, scalars) else { panic!("{words}") };

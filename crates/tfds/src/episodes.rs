@@ -1,32 +1,35 @@
 //! `Episodes`: the steps of a data set whose records are episodes (RLDS).
 
-use crate::builder::{Builder, BuilderOptions};
 use crate::compile::{DecodeOptions, DecodePlan, EncodedPictures, Item, Leaf};
 use crate::error::{Result, refused_option};
 use crate::feature::{FeatureTree, Features, LeafFeature, SequenceFeature, StoredNames, joined};
-use std::borrow::Cow;
+use crate::found::StoredFeature;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use tfseek::schema::DType;
+use tfseek::tables::RecordTables;
 use tfseek::{Dataset, DatasetOptions, Result as CoreResult};
-use tfseek_rlds::{EpisodeKey, EpisodeKeys, EpisodeOptions, EpisodeStep, EpisodeValues};
+use tfseek_rlds::{EpisodeKey, EpisodeKeys, EpisodeOptions, EpisodeValues};
 
 /// The steps of a data set whose records are episodes: those with a `Dataset` feature. A clone increments a
 /// counter.
 ///
 /// ```no_run
-/// use tfseek_tfds::Episodes;
+/// use tfseek_tfds::{Builder, Episodes, Offsets};
 ///
-/// let robot = Episodes::open("droid/1.0.1", "train")?;
-/// let (episode, step) = robot.steps().locate(123_456)?;
-/// let picture = robot.step(episode, step)?.bytes("observation/wrist_image_left")?.len();
+/// let droid = Builder::open("droid/1.0.1", &Default::default())?;
+/// let train = droid.select("train")?.dataset;
+/// let robot = Episodes::new(&train, droid.features().unwrap(), None, &Default::default())?;
+/// let windows = robot.windows([("action", Offsets::Many((0..16).collect()))], &Default::default())?;
+/// let (episode, step) = windows.windows().locate(123_456)?;
+/// let record = windows.windows().dataset().read(123_456, &mut Vec::new())?.payload().len();
 /// # Ok::<(), tfseek_tfds::TfdsError>(())
 /// ```
 #[derive(Clone)]
 pub struct Episodes {
     steps: tfseek_rlds::Episodes,
-    parts: Arc<EpisodeParts>,
+    pub(crate) parts: Arc<EpisodeParts>,
 }
 
 /// The features of episodes.
@@ -96,27 +99,22 @@ impl StoredColumn {
     fn keys(&self, of_steps: bool) -> Vec<EpisodeKey> {
         let lengths = self.lengths();
         let width = u32::try_from(self.width).unwrap_or(u32::MAX);
-        let values = |known: &[String], width| match known {
-            _ if !of_steps => EpisodeValues::Episode,
-            [] => EpisodeValues::Steps { width },
-            known => {
-                EpisodeValues::Divided { lengths: known.iter().map(|name| (**name).into()).collect(), width }
-            }
+        let lists = lengths.iter().map(|name| (name.clone(), DType::Int64, 1));
+        let lists = lists.chain([(self.values(), self.kind, width)]);
+        let key = |(level, (name, kind, width)): (usize, (String, DType, u32))| {
+            // The numbers of items of the sequences around the list.
+            let (outer, _) = lengths.split_at(level);
+            let values = match outer {
+                _ if !of_steps => EpisodeValues::Episode,
+                [] => EpisodeValues::Steps { width },
+                _ => {
+                    let lengths = outer.iter().map(|name| (**name).into()).collect();
+                    EpisodeValues::Divided { lengths, width }
+                }
+            };
+            EpisodeKey { name: name.into(), kind, values }
         };
-        let mut keys: Vec<EpisodeKey> = lengths
-            .iter()
-            .enumerate()
-            .map(|(k, name)| {
-                let (outer, _) = lengths.split_at(k);
-                EpisodeKey { name: (**name).into(), kind: DType::Int64, values: values(outer, 1) }
-            })
-            .collect();
-        keys.push(EpisodeKey {
-            name: self.values().into(),
-            kind: self.kind,
-            values: values(&lengths, width),
-        });
-        keys
+        lists.enumerate().map(key).collect()
     }
 }
 
@@ -128,26 +126,6 @@ fn sequences<'a>(tree: &'a FeatureTree, path: &str, found: &mut Vec<(String, &'a
         }
         FeatureTree::Sequence(sequence) if sequence.steps => found.push((path.to_owned(), sequence)),
         _ => {}
-    }
-}
-
-/// Collects the leaves below a feature, with the stated numbers of items of the sequences around them.
-fn leaves<'a>(
-    tree: &'a FeatureTree,
-    path: &str,
-    lengths: &[Option<u64>],
-    found: &mut Vec<(String, Vec<Option<u64>>, &'a LeafFeature)>,
-) {
-    match tree {
-        FeatureTree::Dict(features) => {
-            for (name, feature) in features {
-                leaves(feature, &joined(path, name), lengths, found);
-            }
-        }
-        FeatureTree::Sequence(sequence) => {
-            leaves(&sequence.feature, path, &[lengths, &[sequence.length]].concat(), found);
-        }
-        FeatureTree::Leaf(leaf) => found.push((path.to_owned(), lengths.to_vec(), leaf)),
     }
 }
 
@@ -190,19 +168,18 @@ impl EpisodeParts {
         let options =
             DecodeOptions { encoded: EncodedPictures::All, batch_steps: true, ..DecodeOptions::default() };
         let plan = DecodePlan::new(features, &options)?;
-        let mut all = Vec::new();
-        leaves(&features.root, "", &[], &mut all);
-        let compiled = |path: &str| plan.leaves.iter().find(|leaf| *leaf.path == *path);
-        let leaves = all.into_iter().filter_map(|(path, lengths, feature)| {
-            let leaf = compiled(&path)?;
+        let leaf = |stored: StoredFeature<'_>| {
+            let StoredFeature { path, leaf, sequences, .. } = stored;
+            let compiled = plan.leaves.iter().find(|compiled| *compiled.path == *path)?;
             let of_steps = is_below(&path, &chosen.0);
-            let inner = lengths.iter().copied().skip(usize::from(of_steps)).collect();
-            let feature = feature.clone();
-            let item = leaf.item.clone();
-            let columns = StoredColumn::all(leaf);
+            let lengths = sequences.iter().map(|sequence| sequence.length);
+            let inner = lengths.skip(usize::from(of_steps)).collect();
+            let feature = leaf.clone();
+            let item = compiled.item.clone();
+            let columns = StoredColumn::all(compiled);
             Some(EpisodeLeaf { path, feature, of_steps, inner, item, columns })
-        });
-        let leaves = leaves.collect();
+        };
+        let leaves = features.stored().into_iter().filter_map(leaf).collect();
         Ok(EpisodeParts { path: (*chosen.0).into(), step: chosen.1.feature.clone(), leaves })
     }
 
@@ -249,20 +226,8 @@ impl Episodes {
         Ok(Episodes { steps, parts })
     }
 
-    /// Opens the selected records of a folder, such as `train[:80%]`.
-    ///
-    /// # Errors
-    /// Errors of [`Builder::open`], [`Builder::select`] and [`Episodes::new`].
-    pub fn open(folder: impl AsRef<Path>, split: &str) -> Result<Episodes> {
-        let builder = Builder::open(folder, &BuilderOptions::default())?;
-        let selection = builder.select(split)?;
-        let dataset = selection.dataset.ranges(&selection.ranges)?;
-        let features = builder.features().ok_or_else(|| refused_option("expected features, found none"))?;
-        Episodes::new(&dataset, features, None, &EpisodeOptions::default())
-    }
-
-    /// Returns the steps of no records: for [`Windows::append_of`](tfseek_rlds::Windows::append_of), which makes
-    /// windows of records that are read elsewhere.
+    /// Returns the steps of no records: for [`Windows::append_of`](tfseek_rlds::Windows::append_of), which
+    /// makes windows of records that are read elsewhere.
     ///
     /// # Errors
     /// [`TfdsErrorKind::Options`](crate::TfdsErrorKind::Options) for features without steps.
@@ -271,7 +236,7 @@ impl Episodes {
         Episodes::new(none.dataset(), features, steps, &EpisodeOptions::default())
     }
 
-    /// Searches for the files with the tables of a dataset's shards: [`tfseek_rlds::Episodes::files`].
+    /// Searches for the files with the tables of a dataset's shards: [`RecordTables::files`].
     ///
     /// # Errors
     /// [`TfdsErrorKind::Options`](crate::TfdsErrorKind::Options) for features without steps, and errors of
@@ -281,7 +246,7 @@ impl Episodes {
         features: &Features,
         steps: Option<&str>,
     ) -> Result<Vec<CoreResult<PathBuf, Option<&'static str>>>> {
-        Ok(tfseek_rlds::Episodes::files(dataset, &EpisodeParts::new(features, steps)?.keys()?)?)
+        Ok(RecordTables::files(dataset, &EpisodeParts::new(features, steps)?.keys()?)?)
     }
 
     /// Returns the steps as one array, and the episodes.
@@ -293,68 +258,10 @@ impl Episodes {
     pub fn path(&self) -> &str {
         &self.parts.path
     }
-
-    /// Returns the features of a step.
-    pub(crate) fn step_features(&self) -> Features {
-        Features { root: self.parts.step.clone() }
-    }
-
-    pub(crate) fn parts(&self) -> &EpisodeParts {
-        &self.parts
-    }
-
-    /// Returns a step of an episode. Its values are named by their paths in the step.
-    ///
-    /// # Errors
-    /// Errors of [`tfseek_rlds::Episodes::step`].
-    pub fn step(&self, episode: u64, step: u64) -> CoreResult<StepValues<'_>> {
-        let step = self.steps.step(episode, step)?;
-        Ok(StepValues { step, parts: &self.parts })
-    }
 }
 
 impl fmt::Debug for Episodes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.steps.fmt(f)
-    }
-}
-
-/// The stored values of a step, by the paths of its features. [`EpisodeStep`] has the costs and the errors.
-#[derive(Clone, Debug)]
-pub struct StepValues<'e> {
-    step: EpisodeStep<'e>,
-    parts: &'e EpisodeParts,
-}
-
-impl fmt::Debug for EpisodeParts {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EpisodeParts").field("path", &self.path).finish_non_exhaustive()
-    }
-}
-
-impl<'e> StepValues<'e> {
-    /// Returns the byte string of a feature, such as the file of a picture. It borrows from the map of a
-    /// mapped dataset.
-    ///
-    /// # Errors
-    /// Errors of [`EpisodeStep::bytes`].
-    pub fn bytes(&self, path: &str) -> CoreResult<Cow<'e, [u8]>> {
-        self.step.bytes(&joined(&self.parts.path, path))
-    }
-
-    /// Returns the floats of a feature.
-    ///
-    /// # Errors
-    /// Errors of [`EpisodeStep::floats`].
-    pub fn floats(&self, path: &str) -> CoreResult<Vec<f32>> {
-        self.step.floats(&joined(&self.parts.path, path))
-    }
-
-    /// Returns the integers of a feature.
-    ///
-    /// # Errors
-    /// Errors of [`EpisodeStep::int64s`].
-    pub fn int64s(&self, path: &str) -> CoreResult<Vec<i64>> {
-        self.step.int64s(&joined(&self.parts.path, path))
     }
 }

@@ -53,7 +53,7 @@ pub enum TfdsErrorKind {
 }
 
 /// The result of a function that may fail with a [`TfdsError`].
-pub type Result<T> = std::result::Result<T, TfdsError>;
+pub(crate) type Result<T> = std::result::Result<T, TfdsError>;
 
 impl TfdsError {
     /// Returns the kind of the error.
@@ -80,6 +80,11 @@ impl TfdsError {
     }
 }
 
+/// Returns the error of a folder, or of a file in it.
+pub(crate) fn refused_folder(path: &Path, reason: impl Into<String>) -> TfdsError {
+    TfdsError::from(TfdsErrorKind::Folder { reason: reason.into() }).at(path)
+}
+
 /// Returns the error of an option.
 pub(crate) fn refused_option(reason: impl Into<String>) -> TfdsError {
     TfdsErrorKind::Options { reason: reason.into() }.into()
@@ -104,18 +109,10 @@ impl fmt::Display for TfdsError {
         }
         match &self.kind {
             TfdsErrorKind::Folder { reason } | TfdsErrorKind::Options { reason } => f.write_str(reason),
-            TfdsErrorKind::Info { field, reason } => {
-                if !field.is_empty() {
-                    write!(f, "{field}: ")?;
-                }
-                f.write_str(reason)
-            }
-            TfdsErrorKind::Features { feature, reason } => {
-                if !feature.is_empty() {
-                    write!(f, "feature {feature:?}: ")?;
-                }
-                f.write_str(reason)
-            }
+            TfdsErrorKind::Info { field, reason } if field.is_empty() => f.write_str(reason),
+            TfdsErrorKind::Info { field, reason } => write!(f, "{field}: {reason}"),
+            TfdsErrorKind::Features { feature, reason } if feature.is_empty() => f.write_str(reason),
+            TfdsErrorKind::Features { feature, reason } => write!(f, "feature {feature:?}: {reason}"),
             TfdsErrorKind::Split { spec, reason } => write!(f, "split {spec:?}: {reason}"),
             TfdsErrorKind::Error(e) => e.fmt(f),
             TfdsErrorKind::Io(e) => e.fmt(f),

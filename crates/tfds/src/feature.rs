@@ -109,27 +109,11 @@ pub struct Features {
 }
 
 impl Labels {
-    /// Returns the name of a class. Without a file with names it is the number itself. `None` for a number
-    /// that is no class.
-    pub fn name(&self, class: i64) -> Option<String> {
-        let number = u64::try_from(class).ok()?;
-        match &self.names {
-            Some(names) => names.get(usize::try_from(number).ok()?).map(ToString::to_string),
-            None => self.classes.is_some_and(|n| number < n).then(|| number.to_string()),
-        }
-    }
-
-    /// Returns the number of the class of a name.
-    pub fn number(&self, name: &str) -> Option<i64> {
-        let number = match &self.names {
-            Some(names) => names.iter().position(|known| **known == *name)?,
-            None => {
-                let number: usize = name.parse().ok()?;
-                let is_class = self.classes.is_some_and(|n| (number as u64) < n);
-                (is_class && number.to_string() == name).then_some(number)?
-            }
-        };
-        i64::try_from(number).ok()
+    /// Returns the class of a name, for labels without a file of names: there the name is the number.
+    pub(crate) fn number(&self, name: &str) -> Option<i64> {
+        let number: usize = name.parse().ok()?;
+        let is_class = self.classes.is_some_and(|n| (number as u64) < n);
+        if is_class && number.to_string() == name { i64::try_from(number).ok() } else { None }
     }
 }
 
@@ -145,22 +129,6 @@ impl FeatureTree {
             FeatureTree::Sequence(sequence) => sequence.feature.get(path),
             FeatureTree::Leaf(_) => None,
         }
-    }
-
-    /// Returns the leaves below the feature with their paths, in the order of the file.
-    pub fn leaves(&self) -> Vec<(String, &LeafFeature)> {
-        fn walk<'a>(feature: &'a FeatureTree, path: &str, found: &mut Vec<(String, &'a LeafFeature)>) {
-            match feature {
-                FeatureTree::Dict(features) => {
-                    features.iter().for_each(|(name, feature)| walk(feature, &joined(path, name), found));
-                }
-                FeatureTree::Sequence(sequence) => walk(&sequence.feature, path, found),
-                FeatureTree::Leaf(leaf) => found.push((path.to_owned(), leaf)),
-            }
-        }
-        let mut found = Vec::new();
-        walk(self, "", &mut found);
-        found
     }
 }
 

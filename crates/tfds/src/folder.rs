@@ -1,6 +1,6 @@
 //! From the folder that a user gives to the folder of one version: `<name>[/<configuration>]/<x.y.z>/`.
 
-use crate::error::{Result, TfdsError, TfdsErrorKind};
+use crate::error::{Result, TfdsError, refused_folder};
 use crate::info::DatasetInfo;
 use crate::json::quoted;
 use crate::set_folder::{EntryKind, SetFolder, with_store};
@@ -25,7 +25,7 @@ pub(crate) struct VersionFolder {
 /// its configurations. In a store without listings it is `folder` itself.
 ///
 /// # Errors
-/// [`TfdsErrorKind::Folder`] with what the folder has.
+/// [`TfdsErrorKind::Folder`](crate::TfdsErrorKind::Folder) with what the folder has.
 pub(crate) fn version_folder(
     folder: SetFolder,
     config: Option<&str>,
@@ -49,16 +49,13 @@ pub(crate) fn version_folder(
     let name = match version {
         None => found.versions.last().map(|(_, name)| name),
         Some(version) => {
-            let known = found
-                .versions
-                .iter()
-                .rev()
-                .find(|(numbers, name)| name == version || is_among(numbers, version));
-            let known = known.map(|(_, name)| name);
-            Some(known.ok_or_else(|| {
+            let mut all = found.versions.iter().rev();
+            let known = all.find(|(numbers, name)| name == version || is_among(numbers, version));
+            let (_, name) = known.ok_or_else(|| {
                 let versions = names(found.versions.iter().rev().map(|(_, name)| name));
                 found.fault(format!("expected version {}, found {versions}", quoted(version)))
-            })?)
+            })?;
+            Some(name)
         }
     };
     let inside = Listed::read(found.folder.below(name.map_or("", |name| name)))?;
@@ -141,7 +138,7 @@ impl Listed {
     }
 
     fn fault(&self, reason: String) -> TfdsError {
-        TfdsError::from(TfdsErrorKind::Folder { reason }).at(self.folder.path())
+        refused_folder(self.folder.path(), reason)
     }
 
     /// Returns the names of folders that may be configurations. In a store each costs a request, so they are

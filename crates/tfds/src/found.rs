@@ -117,14 +117,26 @@ impl Features {
 
     /// Returns the leaves as records store them, in the order of the file.
     pub fn stored(&self) -> Vec<StoredFeature<'_>> {
-        let mut found = Vec::new();
-        walk(&self.root, "", &[], &mut found);
-        found
+        self.root.stored()
     }
 
     fn labels(&self) -> Vec<(String, &Labels)> {
         let stored = self.stored().into_iter();
         stored.filter_map(|stored| Some((stored.name, stored.leaf.labels()?))).collect()
+    }
+}
+
+impl FeatureTree {
+    /// Returns the leaves below the feature with their paths, in the order of the file.
+    pub fn leaves(&self) -> Vec<(String, &LeafFeature)> {
+        self.stored().into_iter().map(|stored| (stored.path, stored.leaf)).collect()
+    }
+
+    /// Returns the leaves below the feature as records store them.
+    fn stored(&self) -> Vec<StoredFeature<'_>> {
+        let mut found = Vec::new();
+        walk(self, "", &[], &mut found);
+        found
     }
 }
 
@@ -189,7 +201,7 @@ fn features_of(folder: &Path, options: &DatasetOptions, last: &mut Option<PathBu
     // The folder above belongs to the files only if its shards are in folders.
     let above = folder.parent().filter(|above| *above != folder);
     let above = above.and_then(|above| SetFolder::new(above, options).ok());
-    let has_folders = |info: DatasetInfo| info.splits.iter().any(|split| split.template().has_folders());
+    let has_folders = |info: DatasetInfo| info.splits.iter().any(|split| split.template.has_folders());
     let Some(above) = above.filter(|above| DatasetInfo::read(above).ok().flatten().is_some_and(has_folders))
     else {
         return Ok(OfFolder::Unknown);

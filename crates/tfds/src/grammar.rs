@@ -18,34 +18,19 @@ const MAX_DEPTH: usize = 100;
 /// The package with the classes of TensorFlow Datasets.
 const CLASSES: &str = "tensorflow_datasets.core.features.";
 
-/// The fields of a protobuf feature that have its content.
-const CONTENTS: [&str; 11] = [
-    "featuresDict",
-    "tensor",
-    "classLabel",
-    "text",
-    "image",
-    "video",
-    "audio",
-    "boundingBox",
-    "translation",
-    "sequence",
-    "jsonFeature",
-];
-
-/// The messages of these fields, in the same order.
-const MESSAGES: [&str; 11] = [
-    "FeaturesDict",
-    "TensorFeature",
-    "ClassLabel",
-    "TextFeature",
-    "ImageFeature",
-    "VideoFeature",
-    "AudioFeature",
-    "BoundingBoxFeature",
-    "TranslationFeature",
-    "SequenceFeature",
-    "JsonFeature",
+/// The fields of a protobuf feature that have its content, and their messages.
+const CONTENTS: [(&str, &str); 11] = [
+    ("featuresDict", "FeaturesDict"),
+    ("tensor", "TensorFeature"),
+    ("classLabel", "ClassLabel"),
+    ("text", "TextFeature"),
+    ("image", "ImageFeature"),
+    ("video", "VideoFeature"),
+    ("audio", "AudioFeature"),
+    ("boundingBox", "BoundingBoxFeature"),
+    ("translation", "TranslationFeature"),
+    ("sequence", "SequenceFeature"),
+    ("jsonFeature", "JsonFeature"),
 ];
 
 impl Features {
@@ -100,7 +85,7 @@ fn feature(value: &Value, path: &str, depth: usize) -> Result<FeatureTree> {
         let Value::String(class) = class else {
             return Err(refused(path, format!("expected the name of a class, found {}", found(class))));
         };
-        let mut contents = CONTENTS.iter().filter_map(|name| Some((*name, field(node, name)?)));
+        let mut contents = CONTENTS.iter().filter_map(|(name, _)| Some((*name, field(node, name)?)));
         let (message, content) = match (contents.next(), contents.next()) {
             (Some(one), None) => one,
             (None, _) => return Err(refused(path, "expected the content of a feature, found none")),
@@ -129,8 +114,7 @@ fn feature(value: &Value, path: &str, depth: usize) -> Result<FeatureTree> {
         Some(Value::String(proto)) if proto.is_empty() => of_old(class, content, path, depth),
         Some(proto) => {
             let name = proto.as_str().and_then(|name| name.strip_prefix("tensorflow_datasets."));
-            let known = name.and_then(|name| MESSAGES.iter().position(|message| *message == name));
-            let Some(message) = known.and_then(|k| CONTENTS.get(k)) else {
+            let Some((message, _)) = CONTENTS.iter().find(|(_, message)| Some(*message) == name) else {
                 let reason = format!("expected the name of a message of TFDS, found {}", found(proto));
                 return Err(refused(path, reason));
             };
@@ -297,11 +281,8 @@ impl<'a> Content<'a> {
         if variable {
             let fields = ["language", "translation"].map(|name| (name.into(), text()));
             let feature = FeatureTree::Dict(fields.into());
-            return Ok(FeatureTree::Sequence(Box::new(SequenceFeature {
-                feature,
-                length: None,
-                steps: false,
-            })));
+            let sequence = SequenceFeature { feature, length: None, steps: false };
+            return Ok(FeatureTree::Sequence(Box::new(sequence)));
         }
         let languages = match self.field("languages") {
             None => &[][..],

@@ -53,7 +53,8 @@ pub struct SplitInfo {
     pub num_bytes: Option<u64>,
     /// Number of shards, in files of old versions without `shardLengths`.
     num_shards: Option<u64>,
-    template: Template,
+    /// The template of the shards' paths.
+    pub(crate) template: Template,
 }
 
 pub(crate) fn content(field: impl Into<String>, reason: impl Into<String>) -> TfdsError {
@@ -173,11 +174,6 @@ impl SplitInfo {
     /// Returns the path of a shard, relative to the folder of the file, for a split of `shards` shards.
     pub fn shard_path(&self, shard: u64, shards: u64) -> PathBuf {
         self.template.path(shard, shards)
-    }
-
-    /// Returns the template of the shards' paths.
-    pub(crate) fn template(&self) -> &Template {
-        &self.template
     }
 }
 

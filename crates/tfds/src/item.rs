@@ -4,6 +4,7 @@ use crate::array::Numbers;
 use crate::compile::{Item, Leaf};
 use crate::error::wrong;
 use crate::pixels::PictureWork;
+use std::borrow::Cow;
 use std::io::{ErrorKind, Read};
 use tfseek::Result;
 
@@ -22,14 +23,10 @@ pub(crate) fn decode(
     match &leaf.item {
         Item::Picture => pictures.decode(leaf, string, out),
         Item::Packed { zlib } | Item::Shaped { zlib, .. } => {
-            if !zlib {
-                let shape = shape_of(leaf, string.len(), stored)?;
-                out.push_bytes(string)?;
-                return Ok(shape);
-            }
-            let inflated = inflated(leaf, string, stored)?;
-            let shape = shape_of(leaf, inflated.len(), stored)?;
-            out.push_bytes(&inflated)?;
+            let bytes: Cow<'_, [u8]> =
+                if *zlib { inflated(leaf, string, stored)?.into() } else { string.into() };
+            let shape = shape_of(leaf, bytes.len(), stored)?;
+            out.push_bytes(&bytes)?;
             Ok(shape)
         }
         Item::List | Item::Unknown => Ok(Vec::new()),

@@ -17,6 +17,12 @@ pub(crate) fn field_name(fields: &Map<String, Value>, name: &str) -> Option<Stri
     [name.to_owned(), snake_case(name)].into_iter().find(|name| fields.contains_key(name))
 }
 
+/// Sets a field under the name that it has, or else in camelCase.
+pub(crate) fn set_field(fields: &mut Map<String, Value>, name: &str, value: Value) {
+    let name = field_name(fields, name).unwrap_or_else(|| name.to_owned());
+    fields.insert(name, value);
+}
+
 fn snake_case(name: &str) -> String {
     let mut snake = String::new();
     for c in name.chars() {

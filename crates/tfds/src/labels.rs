@@ -1,6 +1,6 @@
 //! The files of a folder that state its features: `features.json`, and the names of labels.
 
-use crate::error::{Result, TfdsError, TfdsErrorKind};
+use crate::error::{Result, TfdsError, refused_folder};
 use crate::feature::{FeatureTree, Features, Labels, LeafClass};
 use crate::grammar::refused;
 use crate::set_folder::{SetFolder, with_store};
@@ -16,7 +16,8 @@ impl Features {
     /// returns warnings about names that do not fit.
     ///
     /// # Errors
-    /// [`TfdsErrorKind::Folder`] if there is no such file, and the errors of [`Features::parse`].
+    /// [`TfdsErrorKind::Folder`](crate::TfdsErrorKind::Folder) if there is no such file, and the errors of
+    /// [`Features::parse`].
     pub fn read(folder: &Path, store: Option<&Arc<dyn Store>>) -> Result<(Features, Vec<String>)> {
         let folder = SetFolder::new(folder, &with_store(store))?;
         Features::find(&folder)?.ok_or_else(|| missing_features(&folder))
@@ -35,7 +36,7 @@ impl Features {
 /// Returns the error of a folder without features.
 pub(crate) fn missing_features(folder: &SetFolder) -> TfdsError {
     let reason = format!("expected {FILE_NAME}, which TFDS writes since its version 4, found none");
-    TfdsError::from(TfdsErrorKind::Folder { reason }).at(folder.path())
+    refused_folder(folder.path(), reason)
 }
 
 /// Reads a file. `None` if there is none.
@@ -118,10 +119,9 @@ mod tests {
             Some(FeatureTree::Leaf(leaf)) => leaf.labels().unwrap().clone(),
             _ => panic!(),
         };
-        assert_eq!(labels("objects/a/b").name(1).as_deref(), Some("big dog"));
-        assert_eq!(labels("objects/a/b").number("cat"), Some(0));
-        assert_eq!((labels("plain").name(2).as_deref(), labels("plain").name(3)), (Some("2"), None));
-        assert_eq!((labels("plain").number("02"), labels("plain").number("2")), (None, Some(2)));
+        let names = labels("objects/a/b").names.unwrap();
+        assert_eq!(names.iter().map(|name| &**name).collect::<Vec<_>>(), ["cat", "big dog"]);
+        assert_eq!(["02", "2", "3"].map(|name| labels("plain").number(name)), [None, Some(2), None]);
         assert_eq!(warnings.len(), 1);
         assert!(
             warnings[0].ends_with("few.labels.txt: expected the names of 2 classes, found 1"),

@@ -2,10 +2,10 @@
 //! written.
 
 use crate::builder::check_info;
-use crate::error::{Result, TfdsError, TfdsErrorKind};
+use crate::error::{Result, TfdsError, TfdsErrorKind, refused_folder};
 use crate::folder::version_folder;
 use crate::info::{DatasetInfo, content};
-use crate::json::field_name;
+use crate::json::set_field;
 use crate::set_folder::{EntryKind, FolderEntry, SetFolder, with_store};
 use crate::splits::is_split_name;
 use crate::template::{DEFAULT, Template};
@@ -24,7 +24,7 @@ const FORMAT: &str = "tfrecord";
 /// labels, and others. The shards may be missing.
 #[derive(Clone, Debug)]
 pub struct SetMetadata {
-    folder: SetFolder,
+    pub(crate) folder: SetFolder,
     pub(crate) info: DatasetInfo,
     /// The content of `dataset_info.json`.
     pub(crate) fields: Map<String, Value>,
@@ -53,10 +53,8 @@ impl SetMetadata {
     pub fn find(folder: &Path, store: Option<&Arc<dyn Store>>) -> Result<SetMetadata> {
         let found = version_folder(SetFolder::new(folder, &with_store(store))?, None, None)?.folder;
         let at = found.path().to_path_buf();
-        SetMetadata::open(found)?.ok_or_else(|| {
-            let reason = format!("expected {}, found none", DatasetInfo::FILE_NAME);
-            TfdsError::from(TfdsErrorKind::Folder { reason }).at(&at)
-        })
+        SetMetadata::open(found)?
+            .ok_or_else(|| refused_folder(&at, format!("expected {}, found none", DatasetInfo::FILE_NAME)))
     }
 
     /// Opens the folder of a version. `None` if it has no `dataset_info.json`.
@@ -77,10 +75,6 @@ impl SetMetadata {
     /// Returns the path or the URL of the folder.
     pub fn folder(&self) -> &Path {
         self.folder.path()
-    }
-
-    pub(crate) fn set_folder(&self) -> &SetFolder {
-        &self.folder
     }
 
     pub(crate) fn info_path(&self) -> PathBuf {
@@ -121,12 +115,8 @@ impl SetMetadata {
                 "shardLengths": texts(&split.shard_lengths),
             })
         };
-        let mut set = |name: &str, value: Value| {
-            let name = field_name(&fields, name).unwrap_or_else(|| name.to_owned());
-            fields.insert(name, value);
-        };
-        set("splits", splits.iter().map(entry).collect());
-        set("fileFormat", FORMAT.into());
+        set_field(&mut fields, "splits", splits.iter().map(entry).collect());
+        set_field(&mut fields, "fileFormat", FORMAT.into());
         json_text(fields)
     }
 
@@ -147,8 +137,8 @@ impl SetMetadata {
     fn add_files(&self, below: &Path, depth: usize, found: &mut Vec<(PathBuf, u64)>) -> Result<()> {
         let folder = self.folder.below(below);
         let entries = folder.entries()?.ok_or_else(|| {
-            let reason = "expected a store with listings of folders, found one without".to_owned();
-            TfdsError::from(TfdsErrorKind::Folder { reason }).at(folder.path())
+            let reason = "expected a store with listings of folders, found one without";
+            refused_folder(folder.path(), reason)
         })?;
         for FolderEntry { name, kind } in entries {
             if name.as_encoded_bytes().starts_with(b".") {
@@ -159,9 +149,7 @@ impl SetMetadata {
                 continue;
             }
             let whole = self.folder.join(&path);
-            let refused = |reason: &str| {
-                TfdsError::from(TfdsErrorKind::Folder { reason: reason.to_owned() }).at(&whole)
-            };
+            let refused = |reason: &str| refused_folder(&whole, reason);
             // Somebody else may have made the links: what they lead to elsewhere is not theirs to hand on.
             // Links to folders may lead around in a circle, or name one file a billion times.
             if !self.folder.is_remote() && whole.symlink_metadata().is_ok_and(|found| found.is_symlink()) {
@@ -192,7 +180,7 @@ impl SetMetadata {
     /// Returns true for the path of a shard of any split, also of another number of shards.
     fn is_shard(&self, path: &Path) -> bool {
         let name = path.to_str();
-        name.is_some_and(|name| self.info.splits.iter().any(|split| split.template().shard(name).is_some()))
+        name.is_some_and(|name| self.info.splits.iter().any(|split| split.template.shard(name).is_some()))
     }
 }
 

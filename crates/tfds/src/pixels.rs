@@ -54,7 +54,7 @@ impl PictureWork<'_> {
         }
         let shape = form.shape(file)?;
         let values = shape.values();
-        self.with_decoder(|decoder| match out.bits() {
+        self.with_decoder(|decoder| match &mut out.bits {
             NumberBits::Bits8(pixels) => {
                 grown(pixels, values, |to| decoder.decode_to(file, &form, PixelsMut::U8(to)))
             }
@@ -79,7 +79,7 @@ impl PictureWork<'_> {
             ImageSpec { size: Some([height, width]), channels, dtype: form.dtype, ..ImageSpec::default() };
         let shape = [height as usize, width as usize, usize::from(channels)];
         let values = shape.iter().product();
-        self.with_decoder(|decoder| match out.bits() {
+        self.with_decoder(|decoder| match &mut out.bits {
             NumberBits::Bits8(pixels) => grown(pixels, values, |to| decoder.decode_into(file, &spec, 0, to)),
             NumberBits::Bits16(pixels) => grown(pixels, values, |to| decoder.decode_into(file, &spec, 0, to)),
             _ => Err(wrong("expected a picture of uint8 or uint16")),

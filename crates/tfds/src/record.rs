@@ -244,9 +244,7 @@ impl Record {
                 }
                 None => None,
             };
-            let shape = item::decode(leaf, string, shape, pictures, &mut numbers);
-            // The steps of an error are told by their number.
-            shapes.push(shape?);
+            shapes.push(item::decode(leaf, string, shape, pictures, &mut numbers)?);
         }
         if let Some((all, rank)) = stored
             && column.values().len() * rank != all.len()
@@ -293,12 +291,9 @@ pub(crate) fn uneven(one: (&str, usize), other: (&str, usize)) -> Error {
 /// Returns the items of a leaf at a place, and the row splits of the sequences in it, except the outermost
 /// one.
 fn items_at(leaf: &Leaf, column: &Column, place: ElementAt) -> Result<(Range<usize>, Vec<Vec<i64>>)> {
-    let ragged = match column {
-        Column::Ragged(ragged) => ragged,
-        _ => {
-            let items = leaf.levels.first().and_then(|level| level.length).unwrap_or(1);
-            return Ok((0..items as usize, Vec::new()));
-        }
+    let Column::Ragged(ragged) = column else {
+        let items = leaf.levels.first().and_then(|level| level.length).unwrap_or(1);
+        return Ok((0..items as usize, Vec::new()));
     };
     let mut items = place.index..place.index + 1;
     let mut inner = Vec::new();
@@ -341,12 +336,9 @@ fn arranged(
     let lengths: Option<Vec<usize>> =
         inner.iter().map(|level| level.length.and_then(|n| usize::try_from(n).ok())).collect();
     match lengths {
-        Some(lengths) if inner.is_empty() => {
-            debug_assert!(lengths.is_empty());
-            RecordValue::Array(array(with(&[items])))
-        }
         Some(lengths) => {
-            let outer = splits.first().map_or(0, |splits| splits.len() - 1);
+            let of_splits = || splits.first().map_or(0, |splits| splits.len() - 1);
+            let outer = if inner.is_empty() { items } else { of_splits() };
             RecordValue::Array(array(with(&[&[outer], &*lengths].concat())))
         }
         None => RecordValue::Ragged { values: array(with(&[items])), row_splits: splits },
@@ -393,13 +385,9 @@ impl Node {
 
 impl Steps {
     /// Returns the number of steps.
+    #[allow(clippy::len_without_is_empty, reason = "no caller needs it")]
     pub fn len(&self) -> usize {
         self.len
-    }
-
-    /// Returns true if there are no steps.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
     }
 
     /// Returns the values of step `i`. `None` if there are fewer steps.

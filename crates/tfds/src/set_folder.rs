@@ -1,6 +1,6 @@
 //! `SetFolder`: a folder of a data set, at a path or at a URL in a store.
 
-use crate::error::{Result, TfdsError, TfdsErrorKind};
+use crate::error::{Result, TfdsError, TfdsErrorKind, refused_folder};
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -67,8 +67,7 @@ impl SetFolder {
         let bare = bare_url(url);
         if bare != url {
             let reason = "expected the URL of a folder without a user and a query, found one with them";
-            let e = TfdsErrorKind::Folder { reason: reason.to_owned() };
-            return Err(TfdsError::from(e).at(Path::new(&bare)));
+            return Err(refused_folder(Path::new(&bare), reason));
         }
         let store = ListedStore { store, listed: Mutex::new(Some(HashMap::new())) };
         Ok(SetFolder { path: url.trim_end_matches('/').into(), store: Some(Arc::new(store)) })
@@ -118,15 +117,14 @@ impl SetFolder {
     /// # Errors
     /// [`TfdsErrorKind::Folder`] for a file; I/O errors.
     pub(crate) fn check_folder(&self) -> Result<()> {
-        let found = if self.is_remote() { return Ok(()) } else { EntryKind::of(&self.path) };
-        let e = match found {
-            EntryKind::Folder => return Ok(()),
-            EntryKind::Failed(e) => TfdsErrorKind::Io(e),
-            _ => {
-                TfdsErrorKind::Folder { reason: "expected the folder of a data set, found a file".to_owned() }
-            }
-        };
-        Err(TfdsError::from(e).at(&self.path))
+        if self.is_remote() {
+            return Ok(());
+        }
+        match EntryKind::of(&self.path) {
+            EntryKind::Folder => Ok(()),
+            EntryKind::Failed(e) => Err(TfdsError::from(TfdsErrorKind::Io(e)).at(&self.path)),
+            _ => Err(refused_folder(&self.path, "expected the folder of a data set, found a file")),
+        }
     }
 
     /// Returns the entries in no order. `None` if the store has no listings.

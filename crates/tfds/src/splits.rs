@@ -10,7 +10,7 @@
 use crate::error::{Result, TfdsErrorKind, refused_option};
 use crate::info::{DatasetInfo, content};
 use crate::json::quoted;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 /// Maximum number of splits that a message names.
@@ -59,18 +59,12 @@ impl DatasetInfo {
             }
         }
         let lengths = |split: usize| self.splits.get(split).and_then(|split| split.shard_lengths.as_deref());
-        let ranges = spec.ranges(|split| lengths(split).unwrap_or_default(), rounding)?;
-        Ok(ranges.into_iter().map(|range| (range.split, range.records)).collect())
+        spec.ranges(|split| lengths(split).unwrap_or_default(), rounding)
     }
 }
 
-/// Records of one split, in file order.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct SplitRange {
-    /// The number of the split.
-    pub(crate) split: usize,
-    pub(crate) records: Range<u64>,
-}
+/// The number of a split, and records of it in file order.
+pub(crate) type SplitRange = (usize, Range<u64>);
 
 /// A split specification without the numbers of records that its ends depend on.
 #[derive(Clone, Debug)]
@@ -154,10 +148,8 @@ impl<'s> Spec<'s> {
 
     /// Returns the numbers of the splits of all parts, in their order, each once.
     pub(crate) fn splits(&self) -> Vec<usize> {
-        let mut splits = Vec::new();
-        let mut seen = std::collections::HashSet::new();
-        splits.extend(self.parts.iter().map(|part| part.split).filter(|split| seen.insert(*split)));
-        splits
+        let mut seen = HashSet::new();
+        self.parts.iter().map(|part| part.split).filter(|split| seen.insert(*split)).collect()
     }
 
     /// Returns the records of each part. `lengths` returns the numbers of records of the shards of a split.
@@ -180,7 +172,7 @@ impl<'s> Spec<'s> {
                     selected.range(lengths, n, rounding).map_err(|reason| self.fault(reason))?
                 }
             };
-            Ok(SplitRange { split: part.split, records: from..to.max(from) })
+            Ok((part.split, from..to.max(from)))
         };
         self.parts.iter().map(range).collect()
     }
@@ -205,15 +197,15 @@ pub(crate) fn even_splits(
         let reason = format!("even splits: expected from 1 to {MAX_PARTS} parts, found {parts}");
         return Err(refused_option(reason));
     }
-    let mut starts: Vec<u64> = ranges.iter().map(|range| range.records.start).collect();
+    let mut starts: Vec<u64> = ranges.iter().map(|(_, records)| records.start).collect();
     let mut all = Vec::new();
     for part in 0..parts {
-        let divided = ranges.iter().zip(&mut starts).map(|(SplitRange { split, records }, start)| {
+        let divided = ranges.iter().zip(&mut starts).map(|((split, records), start)| {
             let n = records.end - records.start;
             let more = u64::from(!drop_remainder && part < n % parts);
             let from = *start;
             *start = from + n / parts + more;
-            SplitRange { split: *split, records: from..*start }
+            (*split, from..*start)
         });
         all.push(divided.collect());
     }
@@ -228,34 +220,26 @@ impl Selected {
             let shard = inside.strip_suffix("shard").and_then(integer).ok_or_else(bad)?;
             return Ok(Selected::Shards(Some(shard), Some(shard.saturating_add(1))));
         };
-        let unit = |end: &str| match end {
-            _ if end.ends_with('%') => Some("%"),
-            _ if end.ends_with("shard") => Some("shard"),
-            _ => None,
-        };
-        if from.is_empty() && to.is_empty() {
+        let (from, from_unit) = with_unit(from);
+        let (to, to_unit) = with_unit(to);
+        // A unit without a number is no end.
+        let is_bare = |number: &str, unit: &str| number.is_empty() && !unit.is_empty();
+        if from.is_empty() && to.is_empty() || is_bare(from, from_unit) || is_bare(to, to_unit) {
             return Err(bad());
         }
         // The unit of the first end that has one applies to both.
-        let common = unit(from).or(unit(to));
-        let number = |end: &'_ str| end.strip_suffix(unit(end).unwrap_or_default()).unwrap_or(end).to_owned();
-        fn each<T>(text: &str, parse: impl Fn(&str) -> Option<T>) -> std::result::Result<Option<T>, ()> {
-            if text.is_empty() { Ok(None) } else { parse(text).map(Some).ok_or(()) }
+        let unit = if from_unit.is_empty() { to_unit } else { from_unit };
+        fn each<T>(text: &str, parse: impl Fn(&str) -> Option<T>) -> Option<Option<T>> {
+            if text.is_empty() { Some(None) } else { parse(text).map(Some) }
         }
-        // A unit without a number is no end.
-        if [from, to].iter().any(|end| !end.is_empty() && number(end).is_empty()) {
-            return Err(bad());
-        }
-        let from = number(from);
-        let to = number(to);
-        let selected = match common {
-            Some("%") => {
-                each(&from, decimal).and_then(|from| Ok(Selected::Percent(from, each(&to, decimal)?)))
-            }
-            Some(_) => each(&from, integer).and_then(|from| Ok(Selected::Shards(from, each(&to, integer)?))),
-            None => each(&from, integer).and_then(|from| Ok(Selected::Records(from, each(&to, integer)?))),
+        let selected = || {
+            Some(match unit {
+                "%" => Selected::Percent(each(from, decimal)?, each(to, decimal)?),
+                "shard" => Selected::Shards(each(from, integer)?, each(to, integer)?),
+                _ => Selected::Records(each(from, integer)?, each(to, integer)?),
+            })
         };
-        selected.map_err(|()| bad())
+        selected().ok_or_else(bad)
     }
 
     /// Returns the first record and the one after the last, of a split of `n` records.
@@ -308,7 +292,13 @@ impl Selected {
     }
 }
 
-/// Returns the number of records of shards. It was checked that those of a split are fewer than 2^64.
+/// Returns the number of an end and its unit, which may be empty.
+fn with_unit(end: &str) -> (&str, &str) {
+    let mut units = ["%", "shard"].into_iter();
+    units.find_map(|unit| Some((end.strip_suffix(unit)?, unit))).unwrap_or((end, ""))
+}
+
+/// Returns the number of records of shards. It was checked that a split has fewer than 2^64.
 fn total(lengths: &[u64]) -> u64 {
     lengths.iter().sum()
 }
@@ -361,10 +351,7 @@ fn selection_form(inside: &str) -> String {
 fn listed<'n>(names: impl Iterator<Item = &'n str>) -> String {
     let mut names: Vec<String> = names
         .take(MAX_NAMED + 1)
-        .map(|name| {
-            let plain = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-');
-            if plain && name.len() <= 100 { name.to_owned() } else { quoted(name) }
-        })
+        .map(|name| if is_split_name(name) && name.len() <= 100 { name.to_owned() } else { quoted(name) })
         .collect();
     if names.len() > MAX_NAMED {
         names.truncate(MAX_NAMED);

@@ -1,8 +1,9 @@
 //! `StepStatistics`: mean, deviation, range and quantiles of values over steps, as robot policies normalize
 //! with.
 
+use crate::decoder::Decoder;
 use crate::episodes::Episodes;
-use crate::error::{Result, refused_option};
+use crate::error::{Result, refused_option, wrong};
 use crate::feature::{LeafClass, LeafFeature};
 use crate::windows::{Offsets, WindowOptions};
 use serde_json::{Map, Value, json};
@@ -82,15 +83,14 @@ impl Episodes {
     /// Returns the paths of the features of a step that are numbers of a known shape: `Tensor` and `Scalar`,
     /// but not booleans.
     pub fn numbers(&self) -> Vec<String> {
-        let features = self.step_features();
         let is_numbers = |leaf: &LeafFeature| {
             matches!(leaf.class, LeafClass::Tensor | LeafClass::Scalar)
                 && !matches!(leaf.dtype, TensorDType::String | TensorDType::Bool)
                 && leaf.shape.iter().all(Option::is_some)
         };
         // A feature below another sequence has several values in a step.
-        let one = |path: &str| self.parts().leaf(path).is_some_and(|leaf| leaf.inner.is_empty());
-        let leaves = features.root.leaves().into_iter();
+        let one = |path: &str| self.parts.leaf(path).is_some_and(|leaf| leaf.inner.is_empty());
+        let leaves = self.parts.step.leaves().into_iter();
         leaves.filter(|(path, leaf)| is_numbers(leaf) && one(path)).map(|(path, _)| path).collect()
     }
 
@@ -107,7 +107,7 @@ impl Episodes {
         let windows = WindowOptions { anchors: options.anchors.clone(), ..WindowOptions::default() };
         let windows = self.windows(offsets, &windows)?;
         for key in keys {
-            let leaf = self.parts().leaf(key).map(|leaf| &leaf.feature);
+            let leaf = self.parts.leaf(key).map(|leaf| &leaf.feature);
             let known = leaf.is_some_and(|leaf| {
                 leaf.dtype != TensorDType::String && leaf.shape.iter().all(Option::is_some)
             });
@@ -115,7 +115,7 @@ impl Episodes {
                 return Err(refused_option(format!("feature {key:?}: expected numbers of a known shape")));
             }
         }
-        let parser = windows.decoder()?.parser()?;
+        let parser = Decoder::new(windows.features(), windows.decode())?.parser()?;
         let dataset = windows.windows().dataset();
         let read = |each: &mut dyn FnMut(&Batch) -> tfseek::Result<()>| -> tfseek::Result<()> {
             let loader = dataset.record_loader().parser(parser.clone()).batch_size(BATCH);
@@ -173,15 +173,14 @@ fn each_key(
     f: impl Fn(&mut Reducer, &[f64], usize) -> tfseek::Result<()>,
 ) -> tfseek::Result<()> {
     for (key, reducer) in keys.iter().zip(reducers) {
+        let located = |e: Error| e.feature(key.as_bytes());
         let Some(column @ Column::Dense(dense)) = batch.get(key) else {
-            let reason = "expected a column of numbers";
-            return Err(Error::from(ErrorKind::Value { reason: reason.into() }).feature(key.as_bytes()));
+            return Err(located(wrong("expected a column of numbers")));
         };
-        let values = numbers(column.values())
-            .ok_or_else(|| Error::from(ErrorKind::Value { reason: "expected numbers, found strings".into() }))
-            .map_err(|e| e.feature(key.as_bytes()))?;
+        let strings = || located(wrong("expected numbers, found strings"));
+        let values = numbers(column.values()).ok_or_else(strings)?;
         let dimensions = dense.shape.iter().skip(1).product();
-        f(reducer, &values, dimensions).map_err(|e| e.feature(key.as_bytes()))?;
+        f(reducer, &values, dimensions).map_err(located)?;
     }
     Ok(())
 }
@@ -237,7 +236,7 @@ struct RankedValue {
 }
 
 /// The ranks of a dimension: two neighbours of each quantile.
-type Ranks = [RankedValue; 2 * QUANTILES.len()];
+type Ranks = [[RankedValue; 2]; QUANTILES.len()];
 
 /// Moments and exact quantiles of the dimensions of a value, of rows that are passed several times.
 ///
@@ -290,8 +289,7 @@ impl Reducer {
                     if self.skip_nan {
                         continue;
                     }
-                    let reason = "expected numbers, found NaN".into();
-                    return Err(ErrorKind::Value { reason }.into());
+                    return Err(wrong("expected numbers, found NaN"));
                 }
                 moments.count += 1;
                 let delta = value - moments.mean;
@@ -324,8 +322,9 @@ impl Reducer {
         let group = self.ranks.iter().skip(self.group.start).take(self.group.len());
         self.counts = group
             .map(|ranks| {
+                let ranks = ranks.as_flattened().iter();
                 let mut prefixes: Vec<u64> =
-                    ranks.iter().map(|rank| rank.prefix.checked_shr(shift).unwrap_or(0)).collect();
+                    ranks.map(|rank| rank.prefix.checked_shr(shift).unwrap_or(0)).collect();
                 prefixes.sort_unstable();
                 prefixes.dedup();
                 prefixes.into_iter().map(|prefix| (prefix, vec![0; COUNTERS])).collect()
@@ -363,7 +362,7 @@ impl Reducer {
     pub(crate) fn end_pass(&mut self) {
         let (shift, digit_at) = self.shifts();
         for (ranks, counts) in self.ranks.iter_mut().skip(self.group.start).zip(&self.counts) {
-            for rank in ranks {
+            for rank in ranks.as_flattened_mut() {
                 let prefix = rank.prefix.checked_shr(shift).unwrap_or(0);
                 let Some((_, counts)) = counts.iter().find(|(known, _)| *known == prefix) else { continue };
                 for (digit, &count) in counts.iter().enumerate() {
@@ -384,22 +383,16 @@ impl Reducer {
         let mut found = KeyStatistics::default();
         for (moments, ranks) in self.dimensions.iter().zip(&self.ranks) {
             if moments.count == 0 {
-                let KeyStatistics { mean, std, max, min, q01, q99 } = &mut found;
-                [mean, std, max, min, q01, q99].into_iter().for_each(|values| values.push(0.0));
+                found.push([0.0; 6]);
                 continue;
             }
-            found.mean.push(moments.mean);
-            found.std.push((moments.squares / moments.count as f64).max(0.0).sqrt());
-            found.max.push(moments.max);
-            found.min.push(moments.min);
-            let quantiles = QUANTILES.iter().zip(ranks.chunks(2)).map(|(q, pair)| {
-                let [low, high] = [0, 1].map(|k| pair.get(k).map_or(0.0, |rank| unordered(rank.prefix)));
+            let std = (moments.squares / moments.count as f64).max(0.0).sqrt();
+            let quantiles = QUANTILES.iter().zip(ranks).map(|(q, pair)| {
+                let [low, high] = pair.map(|rank| unordered(rank.prefix));
                 let at = q * (moments.count - 1) as f64;
                 between(low, high, at - at.floor())
             });
-            for (quantile, to) in quantiles.zip([&mut found.q01, &mut found.q99]) {
-                to.push(quantile);
-            }
+            found.push([moments.mean, std, moments.max, moments.min].into_iter().chain(quantiles));
         }
         found
     }
@@ -407,15 +400,11 @@ impl Reducer {
 
 /// Returns the ranks of the neighbours of each quantile of this number of values.
 fn ranks(count: u64) -> Ranks {
-    let mut ranks = Ranks::default();
-    let Some(last) = count.checked_sub(1) else { return ranks };
-    for (q, pair) in QUANTILES.iter().zip(ranks.chunks_mut(2)) {
+    let Some(last) = count.checked_sub(1) else { return Ranks::default() };
+    QUANTILES.map(|q| {
         let low = (q * last as f64).floor() as u64;
-        for (rank, at) in pair.iter_mut().zip([low, low + 1]) {
-            rank.rank = at.min(last);
-        }
-    }
-    ranks
+        [low, low + 1].map(|at| RankedValue { prefix: 0, rank: at.min(last) })
+    })
 }
 
 /// Returns a number between two others, with NumPy's rounding.
@@ -443,40 +432,31 @@ impl StepStatistics {
                 )));
             }
             found.transitions = rows;
-            let mut reducer = [Reducer::new(skip_nan)];
-            let each = |reducers: &mut [Reducer],
-                        f: fn(&mut Reducer, &[f64], usize) -> tfseek::Result<()>| {
-                reducers.iter_mut().try_for_each(|reducer| f(reducer, &values, dimensions))
-            };
-            each(&mut reducer, Reducer::moments).map_err(|e| e.feature(name.as_bytes()))?;
-            rank(&mut reducer, |reducers| each(reducers, Reducer::count))?;
-            found.keys.extend(reducer.map(|reducer| (name.to_owned(), reducer.finish())));
+            let mut reducer = Reducer::new(skip_nan);
+            reducer.moments(&values, dimensions).map_err(|e| e.feature(name.as_bytes()))?;
+            while reducer.begin_pass() {
+                reducer.count(&values, dimensions)?;
+                reducer.end_pass();
+            }
+            found.keys.push((name.to_owned(), reducer.finish()));
         }
         Ok(found)
     }
 
     /// Returns the statistics as JSON. `names` gives keys other names, as a rule `action` and `proprio`.
     pub fn to_json(&self, style: StatisticsStyle, names: &[(&str, &str)]) -> Value {
+        let name_of =
+            |key: &str| names.iter().find(|(from, _)| *from == key).map_or(key, |(_, to)| to).to_owned();
         let mut all = Map::new();
         for (key, found) in &self.keys {
-            let name = names.iter().find(|(from, _)| from == key).map_or(&**key, |(_, to)| to);
-            all.insert(name.to_owned(), found.to_json(style));
+            all.insert(name_of(key), found.to_json(style));
         }
         if style == StatisticsStyle::OpenVla
             && !all.contains_key("proprio")
-            && let Some((_, action)) = self.keys.iter().find(|(key, _)| {
-                names.iter().find(|(from, _)| from == key).map_or(&**key, |(_, to)| *to) == "action"
-            })
+            && let Some((_, action)) = self.keys.iter().find(|(key, _)| name_of(key) == "action")
         {
-            let zeros = || vec![0.0; action.mean.len()];
-            let proprio = KeyStatistics {
-                mean: zeros(),
-                std: zeros(),
-                max: zeros(),
-                min: zeros(),
-                q01: zeros(),
-                q99: zeros(),
-            };
+            let mut proprio = KeyStatistics::default();
+            action.mean.iter().for_each(|_| proprio.push([0.0; 6]));
             all.insert("proprio".to_owned(), proprio.to_json(style));
         }
         all.insert("num_transitions".to_owned(), json!(self.transitions));
@@ -486,6 +466,14 @@ impl StepStatistics {
 }
 
 impl KeyStatistics {
+    /// Adds a dimension, in the order of the fields.
+    fn push(&mut self, dimension: impl IntoIterator<Item = f64>) {
+        let KeyStatistics { mean, std, max, min, q01, q99 } = self;
+        for (values, value) in [mean, std, max, min, q01, q99].into_iter().zip(dimension) {
+            values.push(value);
+        }
+    }
+
     fn to_json(&self, style: StatisticsStyle) -> Value {
         let KeyStatistics { mean, std, max, min, q01, q99 } = self;
         match style {

@@ -2,7 +2,6 @@
 
 use crate::blank::{black_png, zeros, zlib_zeros};
 use crate::compile::{DecodeOptions, EncodedPictures, Item};
-use crate::decoder::Decoder;
 use crate::episodes::{EpisodeLeaf, Episodes, StoredColumn};
 use crate::error::{Result, refused_option};
 use crate::feature::{FeatureTree, Features, LeafClass, LeafFeature, SequenceFeature, StoredNames};
@@ -68,14 +67,6 @@ impl EpisodeWindows {
     pub fn decode(&self) -> &DecodeOptions {
         &self.decode
     }
-
-    /// Compiles the features.
-    ///
-    /// # Errors
-    /// Errors of [`Decoder::new`].
-    pub fn decoder(&self) -> Result<Decoder> {
-        Decoder::new(&self.features, &self.decode)
-    }
 }
 
 fn tensor(dtype: TensorDType, shape: Vec<Option<usize>>) -> FeatureTree {
@@ -111,7 +102,7 @@ impl Episodes {
         for (key, offsets) in keys {
             let key = key.as_ref();
             let name = options.name(key);
-            let leaf = self.parts().leaf(key).ok_or_else(|| self.unknown(key))?;
+            let leaf = self.parts.leaf(key).ok_or_else(|| self.unknown(key))?;
             if matches!(leaf.item, Item::Unknown) {
                 return Err(refused_option(format!(
                     "feature {key:?} is of an unknown class: choose other features"
@@ -172,10 +163,10 @@ impl Episodes {
     pub fn step_records(&self) -> Result<EpisodeWindows> {
         let mut builder = self.steps().windows();
         let options = WindowOptions { encoded: EncodedPictures::All, ..WindowOptions::default() };
-        for leaf in self.parts().leaves.iter().filter(|leaf| leaf.of_steps) {
-            builder = of_steps(builder, leaf, self.parts().name(leaf), &[0], true, &options)?;
+        for leaf in self.parts.leaves.iter().filter(|leaf| leaf.of_steps) {
+            builder = of_steps(builder, leaf, self.parts.name(leaf), &[0], true, &options)?;
         }
-        let features = self.step_features();
+        let features = Features { root: self.parts.step.clone() };
         let decode = DecodeOptions::default();
         Ok(EpisodeWindows { windows: builder.build()?, features, decode })
     }
@@ -189,7 +180,7 @@ impl Episodes {
         let dataset = self.steps().dataset();
         let has_steps = |episode: &u64| self.steps().length(*episode).is_ok_and(|steps| steps > 0);
         let of_episodes = |name: &&str| {
-            let leaf = self.parts().leaves.iter().find(|leaf| leaf.path == **name);
+            let leaf = self.parts.leaves.iter().find(|leaf| leaf.path == **name);
             leaf.is_some_and(|leaf| {
                 !leaf.of_steps && leaf.columns.iter().all(|column| column.values() == **name)
             })
@@ -210,7 +201,7 @@ impl Episodes {
         let mut filter = condition.for_records();
         let mut selected = Vec::new();
         let mut next = 0u64;
-        let ids: Vec<u64> = (0..windows.len()).collect();
+        let ids: Vec<u64> = (0..windows.dataset().len()).collect();
         windows.dataset().read_many(&ids, |record| {
             let (episode, _) = windows.locate(next)?;
             next += 1;
@@ -227,7 +218,7 @@ impl Episodes {
     }
 
     fn unknown(&self, key: &str) -> crate::TfdsError {
-        let names = || self.parts().leaves.iter().map(|leaf| self.parts().name(leaf));
+        let names = || self.parts.leaves.iter().map(|leaf| self.parts.name(leaf));
         let hint = match crate::splits::nearest(key, names()) {
             Some(near) => format!("; the nearest name is {near:?}"),
             None => format!("; the names are {}", names().take(20).collect::<Vec<_>>().join(", ")),

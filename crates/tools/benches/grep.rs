@@ -53,7 +53,7 @@ fn large(file: &mut BufWriter<std::fs::File>) {
 fn matches(grep: &Grep, path: &Path) -> u64 {
     let open = |_: usize, _: Option<u64>| {
         Ok(NumberedStream {
-            stream: KindedStream::new(Stream::open(path)?, MessageKind::Example),
+            stream: KindedStream::new(Stream::open(path)?, Some(MessageKind::Example)),
             before: Some(0),
         })
     };

@@ -55,8 +55,8 @@ fn main() {
             assert_eq!(found.records(), records);
             stats = stats.min(time);
             let stream = Stream::open(&path).unwrap();
-            let raw = tfseek::example::MessageKind::Other;
-            let (found, time) = timed(|| tfseek_tools::verify(KindedStream::new(stream, raw), |_| ()));
+            let raw = Some(tfseek::example::MessageKind::Other);
+            let (found, time) = timed(|| tfseek_tools::verify(KindedStream::new(stream, raw), None, |_| ()));
             assert_eq!(found.records, records);
             verify = verify.min(time);
         }

@@ -147,11 +147,8 @@ pub enum OptionsReason {
         /// Bytes that are allowed.
         found: u64,
     },
-    /// Members have a size, and the compression has no members.
-    Members {
-        /// The compression.
-        found: Compression,
-    },
+    /// Members have a size, and this compression has no members.
+    Members(Compression),
     /// The name of a job, a task or an attempt has other characters than letters, digits, `_` and `.`.
     AttemptName {
         /// `job`, `task` or `attempt`.
@@ -189,11 +186,8 @@ pub enum PathReason {
     Split,
     /// The number of shards is none from 1 to 2^64 - 1.
     ShardCount,
-    /// The path has a number of shards, and another one or a size was given.
-    OtherShardCount {
-        /// The number in the path.
-        found: u64,
-    },
+    /// The path has this number of shards, and another one or a size was given.
+    OtherShardCount(u64),
     /// The path has `@*`, and neither a number of shards nor a size was given.
     NoShardCount,
     /// The number or size of the shards is 0.
@@ -211,37 +205,22 @@ pub enum SplitReason {
         /// Number of splits.
         found: usize,
     },
-    /// A name has other characters than letters, digits, `_`, `-` and `.`.
-    Name {
-        /// The name.
-        found: String,
-    },
-    /// Two splits have the same name.
-    Twice {
-        /// The name.
-        name: String,
-    },
-    /// A fraction is 0.
-    Zero {
-        /// Name of the split.
-        name: String,
-    },
-    /// A fraction is no number from 0 to 1, or the sum of all is larger than 1.
-    Fractions {
-        /// Expected and found.
-        reason: Box<str>,
-    },
+    /// This name has other characters than letters, digits, `_`, `-` and `.`.
+    Name(String),
+    /// Two splits have this name.
+    Twice(String),
+    /// The fraction of this split is 0.
+    Zero(String),
+    /// A fraction is no number from 0 to 1, or the sum of all is larger than 1: expected and found.
+    Fractions(Box<str>),
     /// The sum of all fractions is less than 1, so that a record may be in no split.
     Incomplete,
     /// A feature decides, and the records are neither Examples nor SequenceExamples.
     NoFeatures,
     /// There is a split for records without a value, and no feature decides.
     MissingWithoutFeature,
-    /// The split for records without a value is none of the splits.
-    Missing {
-        /// Name of that split.
-        found: String,
-    },
+    /// The split of this name, for records without a value, is none of the splits.
+    Missing(String),
 }
 
 /// The reason why saved statistics are refused.
@@ -300,9 +279,7 @@ impl fmt::Display for OptionsReason {
                     "memory: expected at least {expected} bytes for {files} temporary files, found {found}"
                 )
             }
-            Members { found } => {
-                write!(f, "members: expected compression gzip, found {}", found.name())
-            }
+            Members(found) => write!(f, "members: expected compression gzip, found {}", found.name()),
             AttemptName { what, found } => {
                 write!(f, "{what}: expected letters, digits, `_` or `.`, found {found:?}")
             }
@@ -326,7 +303,7 @@ impl fmt::Display for PathReason {
             NoSplit => f.write_str("expected {split} in the path of a split, found none"),
             Split => f.write_str("{split} requires a split"),
             ShardCount => f.write_str("expected a number of shards from 1 to 2^64 - 1"),
-            OtherShardCount { found } => {
+            OtherShardCount(found) => {
                 write!(
                     f,
                     "the path has a number of shards, {found}; with another one or a size expected `@*`"
@@ -343,20 +320,20 @@ impl fmt::Display for SplitReason {
         use SplitReason::*;
         match self {
             Count { limit, found } => write!(f, "split: expected 1 to {limit} splits, found {found}"),
-            Name { found } => write!(
+            Name(found) => write!(
                 f,
                 "split: expected a name of letters, digits, `_`, `-` and `.`, found \"{}\"",
                 found.escape_debug()
             ),
-            Twice { name } => write!(f, "split: the split {name} occurs twice"),
-            Zero { name } => write!(f, "split: expected a fraction above 0 for the split {name}, found 0"),
-            Fractions { reason } => write!(f, "split: {reason}"),
+            Twice(name) => write!(f, "split: the split {name} occurs twice"),
+            Zero(name) => write!(f, "split: expected a fraction above 0 for the split {name}, found 0"),
+            Fractions(reason) => write!(f, "split: {reason}"),
             Incomplete => f.write_str("split: expected fractions with a sum of 1, found less"),
             NoFeatures => {
                 f.write_str("split by a feature: expected Examples or SequenceExamples, found other payloads")
             }
             MissingWithoutFeature => f.write_str("a split for missing values requires a feature to split by"),
-            Missing { found } => {
+            Missing(found) => {
                 write!(f, "the split for missing values: expected one of the splits, found {found}")
             }
         }
@@ -526,11 +503,8 @@ impl From<OutputConflict> for ToolsError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FetchReason {
-    /// The name of an object is no path below a folder.
-    Name {
-        /// The URL.
-        url: String,
-    },
+    /// The name of the object at this URL is no path below a folder.
+    Name(String),
     /// The condition tests record numbers.
     NumbersInCondition,
     /// The list or the journal of the folder names a file that is not below it.
@@ -540,11 +514,8 @@ pub enum FetchReason {
         /// The name.
         found: String,
     },
-    /// The folder has a file that no earlier run wrote.
-    Foreign {
-        /// The file.
-        path: PathBuf,
-    },
+    /// The folder has this file, which no earlier run wrote.
+    Foreign(PathBuf),
     /// The folder belongs to another fetch.
     OtherFetch {
         /// The folder.
@@ -552,11 +523,8 @@ pub enum FetchReason {
         /// The URL, split and condition of that fetch.
         found: String,
     },
-    /// Another process fetches into the folder.
-    Busy {
-        /// The folder.
-        folder: PathBuf,
-    },
+    /// Another process fetches into this folder.
+    Busy(PathBuf),
     /// A shard has another number of records than `dataset_info.json` states.
     Count {
         /// The URL.
@@ -571,7 +539,7 @@ pub enum FetchReason {
 impl fmt::Display for FetchReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            FetchReason::Name { url } => {
+            FetchReason::Name(url) => {
                 write!(f, "{}: expected a name that is a path below a folder", url.escape_debug())
             }
             FetchReason::NumbersInCondition => f.write_str(
@@ -584,7 +552,7 @@ impl fmt::Display for FetchReason {
                 path.display(),
                 found.escape_debug()
             ),
-            FetchReason::Foreign { path } => write!(
+            FetchReason::Foreign(path) => write!(
                 f,
                 "{}: expected a new or an empty folder, or that of the same fetch, found a file of something else",
                 path.display()
@@ -596,7 +564,7 @@ impl fmt::Display for FetchReason {
                     folder.display()
                 )
             }
-            FetchReason::Busy { folder } => {
+            FetchReason::Busy(folder) => {
                 write!(f, "{}: another process is fetching into this folder", folder.display())
             }
             FetchReason::Count { url, expected, found } => {
@@ -610,16 +578,10 @@ impl fmt::Display for FetchReason {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OutputConflict {
-    /// The file exists and would be replaced.
-    Exists {
-        /// Path of the output.
-        output: PathBuf,
-    },
-    /// The output is a folder, and exists. Unlike files it is never replaced.
-    Folder {
-        /// Path of the output.
-        output: PathBuf,
-    },
+    /// This file exists and would be replaced.
+    Exists(PathBuf),
+    /// The output is this folder, and exists. Unlike files it is never replaced.
+    Folder(PathBuf),
     /// The output is in the folder of the input.
     Inside {
         /// Path of the output.
@@ -641,23 +603,17 @@ pub enum OutputConflict {
         /// The inputs that both outputs are made from.
         inputs: [PathBuf; 2],
     },
-    /// The output is a URL.
-    Url {
-        /// The URL, without secrets.
-        output: String,
-    },
-    /// There is another set of shards with the name of the output.
-    OtherSet {
-        /// A file of that set.
-        other: PathBuf,
-    },
+    /// The output is this URL, which is without secrets.
+    Url(String),
+    /// There is another set of shards with the name of the output. This is a file of that set.
+    OtherSet(PathBuf),
 }
 
 impl fmt::Display for OutputConflict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            OutputConflict::Exists { output } => write!(f, "{}: already exists", output.display()),
-            OutputConflict::Folder { output } => {
+            OutputConflict::Exists(output) => write!(f, "{}: already exists", output.display()),
+            OutputConflict::Folder(output) => {
                 write!(f, "{}: expected a new or an empty folder, found another one", output.display())
             }
             OutputConflict::Inside { output, input } => {
@@ -678,10 +634,10 @@ impl fmt::Display for OutputConflict {
                 let second = second.display();
                 write!(f, "{first} and {second} would both be written to {}", output.display())
             }
-            OutputConflict::Url { output } => {
+            OutputConflict::Url(output) => {
                 write!(f, "{output}: expected a local path for the output, found a URL")
             }
-            OutputConflict::OtherSet { other } => write!(
+            OutputConflict::OtherSet(other) => write!(
                 f,
                 "{}: belongs to another set of shards with the name of the output; remove that set first",
                 other.display()

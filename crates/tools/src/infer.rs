@@ -27,7 +27,7 @@ use tfseek::{Error, ErrorKind, Result};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Inference {
-    sequence: bool,
+    kind: MessageKind,
     records: u64,
     features: BTreeMap<String, KeyStats>,
     feature_lists: BTreeMap<String, KeyStats>,
@@ -78,15 +78,11 @@ impl Inference {
     /// # Errors
     /// [`ErrorKind::Spec`] if the records are neither Examples nor SequenceExamples.
     pub fn new(kind: MessageKind) -> Result<Inference> {
-        let sequence = match kind {
-            MessageKind::Example => false,
-            MessageKind::SequenceExample => true,
-            MessageKind::Other => {
-                return Err(spec_error("the records are neither Examples nor SequenceExamples"));
-            }
-        };
+        if kind == MessageKind::Other {
+            return Err(spec_error("the records are neither Examples nor SequenceExamples"));
+        }
         let (features, feature_lists) = Default::default();
-        Ok(Inference { sequence, records: 0, features, feature_lists, key_bytes: 0 })
+        Ok(Inference { kind, records: 0, features, feature_lists, key_bytes: 0 })
     }
 
     /// Adds one record.
@@ -99,13 +95,12 @@ impl Inference {
     /// error.
     pub fn add(&mut self, payload: &[u8]) -> Result<()> {
         let features = Example::new(payload).features()?;
-        let lists: BTreeMap<&str, FeatureList<'_>> = if self.sequence {
+        let lists: BTreeMap<&str, FeatureList<'_>> = if self.is_sequence() {
             SequenceExample::new(payload).feature_lists().collect::<Result<_>>()?
         } else {
             BTreeMap::new()
         };
-        let kind = if self.sequence { MessageKind::SequenceExample } else { MessageKind::Example };
-        kind.check(payload)?;
+        self.kind.check(payload)?;
         self.records += 1;
         for &(key, feature) in features.iter() {
             self.update(key, false, |stats| {
@@ -146,7 +141,7 @@ impl Inference {
 
     /// Returns true if the records are SequenceExamples.
     pub fn is_sequence(&self) -> bool {
-        self.sequence
+        self.kind == MessageKind::SequenceExample
     }
 
     /// Returns the number of added records.
@@ -184,7 +179,7 @@ impl Inference {
         if self.records == 0 {
             return Err(spec_error("expected at least one record to infer a schema from, found none"));
         }
-        let builder = if self.sequence { Schema::sequence_example() } else { Schema::example() };
+        let builder = if self.is_sequence() { Schema::sequence_example() } else { Schema::example() };
         let add = |builder: SchemaBuilder, found: Finding<'_>| match found.spec() {
             Some(spec) if found.list => builder.feature_list(found.name, spec),
             Some(spec) => builder.feature(found.name, spec),
@@ -228,17 +223,8 @@ pub struct Finding<'a> {
 
 impl<'a> Finding<'a> {
     fn new(name: &'a str, stats: &'a KeyStats, list: bool, records: u64) -> Finding<'a> {
-        let KeyStats { records: present, kinds, counts, kindless, steps } = stats;
-        Finding {
-            name,
-            list,
-            kinds,
-            present: *present,
-            records,
-            counts: *counts,
-            steps: *steps,
-            kindless: *kindless,
-        }
+        let &KeyStats { records: present, ref kinds, counts, kindless, steps } = stats;
+        Finding { name, list, kinds, present, records, counts, steps, kindless }
     }
 
     /// Returns the strictest spec that accepts the feature in all added records:

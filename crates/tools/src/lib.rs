@@ -23,7 +23,7 @@
 //! * The module [`validate`] compares records with a schema, of tfseek or of TensorFlow Metadata ([`tfx`]).
 //! * [`Inference`] infers a schema from records. The module [`schema_code`] writes a schema as Python code for
 //!   TensorFlow.
-//! * The module [`stats`] computes statistics of records and features.
+//! * The module [`stats`] computes statistics of records and features. [`ReportValue`] is a value of theirs.
 //! * [`thousands`], [`signed`] and [`brief`] write numbers as text, the module [`words`] names and numbers of
 //!   things in messages.
 //! * The module [`hints`] has the hints after the messages of errors, [`warnings`] the fields of warnings.
@@ -58,6 +58,7 @@ mod infer;
 pub mod memory;
 pub mod sizes;
 pub mod times;
+mod value;
 pub mod warnings;
 pub mod wildcards;
 pub mod words;
@@ -74,8 +75,9 @@ pub use forms::{
     Content, FeatureSelection, bare, digest, encode, fields, proto_json, record_json, schema_code,
 };
 pub use infer::{Finding, Inference};
+pub use value::ReportValue;
 pub use work::{
     FaultKind, KindedStream, RecordChecks, RecordFault, RecordFaults, Verification, VerifyOptions, damage,
-    decodable, guess_kind, in_order, sample, units, verify, verify_records,
+    decodable, guess_kind, in_order, sample, units, verify,
 };
 pub use write::{WriteProgress, fetch, outputs, reshard, salvage, set, unpack};

@@ -1,13 +1,28 @@
 //! Roles of features by a `features.json`, instead of those that are guessed from records.
 
-use crate::roles::FEW;
+use crate::roles::{FEW, SeenFeatures, with_given};
+use crate::set::ViewSet;
 use serde_json::{Map, Value, json};
 use tfseek::TensorDType;
 use tfseek_tfds::{Encoding, FoundFeatures, LeafClass, LeafFeature, StoredFeature};
 
+/// Returns the roles of a set's features: the given ones, and for the others the declared or guessed ones.
+///
+/// # Errors
+/// The name of a given role that does not exist.
+pub(crate) fn roles(
+    set: &ViewSet,
+    seen: &SeenFeatures,
+    given: &Map<String, Value>,
+) -> Result<Map<String, Value>, String> {
+    let mut roles = seen.roles();
+    add_to(&mut roles, &set.features);
+    with_given(roles, given)
+}
+
 /// Replaces guessed roles by the roles of declared features. A guess stays if its feature is declared as fit
 /// for the role, or if no other is.
-pub(crate) fn add_to(roles: &mut Map<String, Value>, found: &FoundFeatures) {
+fn add_to(roles: &mut Map<String, Value>, found: &FoundFeatures) {
     let Some(features) = &found.features else { return };
     let stored = features.stored();
     // The fewest sequences first: the feature of a record before its objects' features.

@@ -2,7 +2,6 @@
 //! requests come from.
 
 use crate::http::{Parsed, Response};
-use std::fmt::Write;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::{Mutex, PoisonError};
@@ -135,11 +134,7 @@ impl Secret {
     fn new() -> io::Result<Secret> {
         let mut bytes = [0; 16];
         getrandom::fill(&mut bytes).map_err(|e| io::Error::other(format!("random numbers: {e}")))?;
-        let mut digits = String::with_capacity(32);
-        for byte in bytes {
-            let _ = write!(digits, "{byte:02x}");
-        }
-        Ok(Secret(digits))
+        Ok(Secret(format!("{:032x}", u128::from_be_bytes(bytes))))
     }
 
     /// Compares without stopping at the first difference, so that the time does not depend on the number of

@@ -73,25 +73,19 @@ impl<T> Job<T> {
 }
 
 /// The jobs of a kind, by a key.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Jobs<T> {
     jobs: Mutex<Vec<(String, Arc<Job<T>>)>>,
 }
 
-impl<T> Default for Jobs<T> {
-    fn default() -> Jobs<T> {
-        Jobs { jobs: Mutex::default() }
-    }
-}
-
 impl<T: Default + Send + 'static> Jobs<T> {
-    /// Returns the job of a key. Without one, or if it was stopped, a thread starts `run`. A panic of `run`
-    /// ends the job, and `failed` records it.
+    /// Returns the job of a key. Without one, or if it was stopped, a thread starts `run`, and then records
+    /// the end with `end`, which gets the text of an error or of a panic.
     pub(crate) fn ask(
         &self,
         key: &str,
-        run: impl FnOnce(&Arc<Job<T>>) + Send + 'static,
-        failed: impl FnOnce(&mut T, &str) + Send + 'static,
+        run: impl FnOnce(&Arc<Job<T>>) -> Result<(), String> + Send + 'static,
+        end: fn(&mut T, Option<String>),
     ) -> Arc<Job<T>> {
         let mut jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(at) = jobs.iter().position(|(other, _)| other == key) {
@@ -106,7 +100,7 @@ impl<T: Default + Send + 'static> Jobs<T> {
             }
         }
         let job = Arc::new(Job {
-            shared: Shared { state: Mutex::default(), changed: Condvar::new() },
+            shared: Shared::default(),
             asked: Mutex::new(Instant::now()),
             stopped: AtomicBool::new(false),
             ended: AtomicBool::new(false),
@@ -118,11 +112,9 @@ impl<T: Default + Send + 'static> Jobs<T> {
         let worker = Arc::clone(&job);
         let started = std::thread::Builder::new().name("tfseek-view-job".into()).spawn(move || {
             let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run(&worker)));
-            if outcome.is_err() {
-                worker
-                    .shared
-                    .change(|state| failed(state, "the work ended with a panic, which is a bug of tfseek"));
-            }
+            let panicked = |_| Err("the work ended with a panic, which is a bug of tfseek".to_owned());
+            let error = outcome.unwrap_or_else(panicked).err();
+            worker.shared.change(|state| end(state, error));
             worker.ended.store(true, Relaxed);
         });
         if started.is_err() {
@@ -151,6 +143,7 @@ mod tests {
                 while !job.is_stopped() {
                     std::thread::yield_now();
                 }
+                Ok(())
             };
             jobs.ask(key, run, |_, _| ())
         };
@@ -167,8 +160,7 @@ mod tests {
     #[test]
     fn a_panic_is_an_error_of_the_job() {
         let jobs: Jobs<Option<String>> = Jobs::default();
-        let failed = |state: &mut Option<String>, text: &str| *state = Some(text.to_owned());
-        let job = jobs.ask("a", |_| panic!("expected in this test"), failed);
+        let job = jobs.ask("a", |_| panic!("expected in this test"), |state, error| *state = error);
         assert!(job.shared.wait(Duration::from_secs(600), Option::is_some).is_some());
     }
 }

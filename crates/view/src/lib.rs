@@ -15,6 +15,7 @@ mod guard;
 mod http;
 mod jobs;
 mod media;
+mod options;
 mod proto_text;
 mod report;
 mod roles;
@@ -27,6 +28,8 @@ mod values;
 mod viewer;
 
 pub use media::shown_image;
+pub use options::ViewOptions;
 pub use report::{font, report, stats_html};
+pub use server::ViewerHandle;
 pub use set::{CommandWords, ViewSet};
-pub use viewer::{ViewError, ViewOptions, Viewer, ViewerHandle};
+pub use viewer::{ViewError, Viewer};

@@ -16,16 +16,16 @@ pub(crate) const OCTET_STREAM: &str = "application/octet-stream";
 /// A format: its type, and the test of its first bytes.
 type Format = (&'static str, fn(&[u8]) -> bool);
 
-/// The images that browsers show. Their names end like those of [`image_format`].
+/// The images that browsers show. Their names end like the words of [`image_format`].
 const IMAGES: [&str; 6] = ["image/jpeg", "image/png", "image/gif", "image/webp", "image/bmp", "image/avif"];
 
 /// The audio and video that browsers show. No two formats accept the same bytes.
 const FORMATS: [Format; 7] = [
-    ("audio/wav", |b| riff(b, b"WAVE")),
+    ("audio/wav", |b| b.starts_with(b"RIFF") && b.get(8..12) == Some(b"WAVE")),
     ("audio/flac", |b| b.starts_with(b"fLaC")),
     ("audio/ogg", |b| b.starts_with(b"OggS\0")),
     ("audio/mpeg", is_mp3),
-    ("audio/mp4", |b| major_brand(b).is_some_and(|brand| AUDIO_BRANDS.contains(&brand))),
+    ("audio/mp4", is_m4a),
     ("video/mp4", is_mp4),
     ("video/webm", |b| is_webm(b).is_some()),
 ];
@@ -97,10 +97,6 @@ pub(crate) fn is_shown(content_type: &str) -> bool {
     IMAGES.contains(&content_type) || FORMATS.iter().any(|(name, _)| *name == content_type)
 }
 
-fn riff(bytes: &[u8], form: &[u8; 4]) -> bool {
-    bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(form)
-}
-
 /// Returns the brands of the first box of an ISO base media file. The first one is the major brand.
 fn brands(bytes: &[u8]) -> Option<impl Iterator<Item = &[u8; 4]>> {
     let (size, rest) = bytes.split_first_chunk::<4>()?;
@@ -112,18 +108,15 @@ fn brands(bytes: &[u8]) -> Option<impl Iterator<Item = &[u8; 4]>> {
     (kind == b"ftyp").then(|| brands.filter_map(|(_, brand)| brand.first_chunk()))
 }
 
-fn major_brand(bytes: &[u8]) -> Option<&[u8; 4]> {
-    brands(bytes)?.next()
-}
-
-fn has_brand(bytes: &[u8], names: &[&[u8; 4]]) -> bool {
-    brands(bytes).is_some_and(|mut brands| brands.any(|brand| names.contains(&brand)))
+/// Tests the major brand.
+fn is_m4a(bytes: &[u8]) -> bool {
+    brands(bytes).and_then(|mut brands| brands.next()).is_some_and(|brand| AUDIO_BRANDS.contains(&brand))
 }
 
 /// Audio and AVIF files name brands of videos too, among the compatible ones.
 fn is_mp4(bytes: &[u8]) -> bool {
-    let audio = major_brand(bytes).is_some_and(|brand| AUDIO_BRANDS.contains(&brand));
-    !audio && has_brand(bytes, &VIDEO_BRANDS) && image_format(bytes).is_none()
+    let is_video = brands(bytes).is_some_and(|mut brands| brands.any(|brand| VIDEO_BRANDS.contains(&brand)));
+    is_video && !is_m4a(bytes) && image_format(bytes).is_none()
 }
 
 /// Looks for the document type in the header, because Matroska files have the same first bytes.

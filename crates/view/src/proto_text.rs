@@ -113,7 +113,11 @@ fn feature(out: &mut Indented, feature: Feature<'_>) -> fmt::Result {
         }),
         Feature::Float(list) => out.block(format_args!("float_list"), |out| {
             list.iter().try_for_each(|value| {
-                out.line(format_args!("value: {}", Float(value.into(), value.to_string())))
+                // Infinities have the same names here.
+                if value.is_nan() {
+                    return out.line(format_args!("value: nan"));
+                }
+                out.line(format_args!("value: {value}"))
             })
         }),
         Feature::Int64(list) => out.block(format_args!("int64_list"), |out| {
@@ -131,20 +135,6 @@ fn unknown(out: &mut Indented, fields: &[ProtoField<'_>]) -> fmt::Result {
         ProtoValue::Bytes(bytes) => out.line(format_args!("{number}: \"{}\"", Escaped(bytes))),
         ProtoValue::Message(fields) => out.block(format_args!("{number}"), |out| unknown(out, fields)),
     })
-}
-
-/// A float as the text format writes it.
-struct Float(f64, String);
-
-impl fmt::Display for Float {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            f64::INFINITY => f.write_str("inf"),
-            f64::NEG_INFINITY => f.write_str("-inf"),
-            value if value.is_nan() => f.write_str("nan"),
-            _ => f.write_str(&self.1),
-        }
-    }
 }
 
 /// The escapes of protobuf's text format: bytes that are not printable ASCII are octal numbers.

@@ -44,17 +44,15 @@ pub(crate) struct SeenFeature {
     media: Option<&'static str>,
     /// Number of values in each record, if it is always the same.
     values: Option<usize>,
-    varies: bool,
     /// Number of bytes of the first value, if it is always the same.
     bytes: Option<usize>,
-    bytes_vary: bool,
     all_fours: bool,
     /// An int64 or float value, if it is always the same.
     number: Option<f64>,
-    number_varies: bool,
     /// One to eight int64 values, if they are always the same.
     shape: Option<Vec<i64>>,
-    shape_varies: bool,
+    /// A record has one to eight int64 values.
+    has_shape: bool,
 }
 
 /// The features of some records.
@@ -62,8 +60,6 @@ pub(crate) struct SeenFeature {
 pub(crate) struct SeenFeatures {
     pub(crate) features: BTreeMap<String, SeenFeature>,
     pub(crate) lists: BTreeMap<String, SeenFeature>,
-    /// Records that are neither Examples nor SequenceExamples, and the type of the first payload.
-    pub(crate) others: u64,
 }
 
 impl SeenFeatures {
@@ -71,13 +67,8 @@ impl SeenFeatures {
     pub(crate) fn of(set: &ViewSet) -> SeenFeatures {
         let mut seen = SeenFeatures::default();
         for i in set.spread(RECORDS) {
-            let added = set.with_record(i, |record, kind| {
-                if let Ok(content) = set.content(record, kind) {
-                    seen.add(&content);
-                }
-            });
             // The page of the record has the error.
-            let _ = added;
+            let _ = set.with_content(i, |content, _| seen.add(content));
         }
         seen
     }
@@ -94,7 +85,7 @@ impl SeenFeatures {
                     add(&mut self.lists, name, step, true);
                 }
             }
-            Content::Raw => self.others += 1,
+            Content::Raw => {}
         }
     }
 
@@ -270,8 +261,7 @@ impl SeenFeatures {
         (seen.kind == Some(DType::Bytes) && seen.media.is_none()).then_some(())?;
         let dir = name.rsplit_once('/').map_or("shape".to_owned(), |(dir, _)| format!("{dir}/shape"));
         [format!("{name}_shape"), format!("{name}/shape"), dir].into_iter().find_map(|beside| {
-            let shape =
-                self.features.get(&beside).filter(|seen| seen.shape.is_some() || seen.shape_varies)?;
+            let shape = self.features.get(&beside).filter(|seen| seen.has_shape)?;
             Some((beside, shape))
         })
     }
@@ -332,7 +322,7 @@ fn add(seen: &mut BTreeMap<String, SeenFeature>, name: &str, feature: Feature<'_
     if seen.example.is_none() {
         seen.example = example(feature);
     }
-    same(&mut seen.values, &mut seen.varies, n, first);
+    same(&mut seen.values, n, first);
     seen.all_fours = (first || seen.all_fours) && n.is_multiple_of(4);
     match feature {
         Feature::Bytes(list) => {
@@ -341,17 +331,17 @@ fn add(seen: &mut BTreeMap<String, SeenFeature>, name: &str, feature: Feature<'_
                 seen.media = payload_type(&decoded(value));
             }
             let len = if is_one_array(list) { n } else { value.len() };
-            same(&mut seen.bytes, &mut seen.bytes_vary, len, first);
+            same(&mut seen.bytes, len, first);
         }
-        Feature::Int64(list) if (2..=8).contains(&n) => {
-            same(&mut seen.shape, &mut seen.shape_varies, list.iter().collect(), first);
-        }
-        Feature::Int64(list) if n == 1 => {
-            same(&mut seen.shape, &mut seen.shape_varies, list.iter().collect(), first);
-            same(&mut seen.number, &mut seen.number_varies, list.first().unwrap_or(0) as f64, first);
+        Feature::Int64(list) if (1..=8).contains(&n) => {
+            seen.has_shape = true;
+            same(&mut seen.shape, list.iter().collect(), first);
+            if n == 1 {
+                same(&mut seen.number, list.first().unwrap_or(0) as f64, first);
+            }
         }
         Feature::Float(list) if n == 1 => {
-            same(&mut seen.number, &mut seen.number_varies, list.first().unwrap_or(0.0).into(), first);
+            same(&mut seen.number, list.first().unwrap_or(0.0).into(), first);
         }
         _ => {}
     }
@@ -376,11 +366,10 @@ fn example(feature: Feature<'_>) -> Option<Value> {
 }
 
 /// Sets `value` while it is the same for each record, and to `None` afterwards.
-fn same<T: PartialEq>(value: &mut Option<T>, varies: &mut bool, next: T, first: bool) {
+fn same<T: PartialEq>(value: &mut Option<T>, next: T, first: bool) {
     if first {
         *value = Some(next);
-    } else if *varies || value.as_ref() != Some(&next) {
-        *varies = true;
+    } else if value.as_ref() != Some(&next) {
         *value = None;
     }
 }

@@ -5,6 +5,8 @@ use crate::connections::Connections;
 use crate::conversation::{Limits, hold};
 use crate::guard::{Admission, Guard};
 use crate::http::{Answers, Parsed, Response};
+use crate::options::ViewOptions;
+use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::ops::RangeInclusive;
@@ -17,30 +19,6 @@ const PORTS: RangeInclusive<u16> = 7717..=7727;
 
 /// Pause after a connection could not be accepted, for example without a free descriptor.
 const PAUSE: Duration = Duration::from_millis(50);
-
-/// Options of a [`Server`].
-#[derive(Clone, Debug)]
-pub(crate) struct ServerOptions {
-    /// The address to listen on. It is a loopback address, or `allow_host` has a name.
-    pub(crate) host: IpAddr,
-    /// The port, 0 for any free one. By default it is the first free one from 7717 to 7727, or any.
-    pub(crate) port: Option<u16>,
-    /// Names and addresses of this machine that requests may use, without ports. The loopback addresses and
-    /// `localhost` are always allowed.
-    pub(crate) allow_host: Vec<String>,
-    pub(crate) limits: Limits,
-}
-
-impl Default for ServerOptions {
-    fn default() -> ServerOptions {
-        ServerOptions {
-            host: IpAddr::V4(Ipv4Addr::LOCALHOST),
-            port: None,
-            allow_host: Vec::new(),
-            limits: Limits::default(),
-        }
-    }
-}
 
 /// A server that listens, and answers as soon as [`serve`](Server::serve) is called.
 pub(crate) struct Server {
@@ -55,8 +33,8 @@ pub(crate) struct Server {
 
 impl Server {
     /// Listens on an address.
-    pub(crate) fn bind(options: &ServerOptions) -> io::Result<Server> {
-        let host = options.host;
+    pub(crate) fn bind(options: &ViewOptions) -> io::Result<Server> {
+        let host = options.host.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
         if !host.is_loopback() && options.allow_host.is_empty() {
             let message = format!(
                 "host {host} can be reached from other machines: allow_host must have the name under which they reach it"
@@ -107,7 +85,7 @@ impl Server {
     }
 
     /// Returns a handle, with which another thread can stop the server.
-    pub(crate) fn handle(&self) -> ServerHandle {
+    pub(crate) fn handle(&self) -> ViewerHandle {
         // An address of all interfaces is reached through the loopback interface.
         let ip = match self.address.ip() {
             IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
@@ -115,7 +93,7 @@ impl Server {
             ip => ip,
         };
         let address = SocketAddr::new(ip, self.address.port());
-        ServerHandle { connections: Arc::clone(&self.connections), address }
+        ViewerHandle { connections: Arc::clone(&self.connections), address }
     }
 
     /// Answers requests until the server is stopped. On return, all its connections are closed and all its
@@ -149,18 +127,15 @@ impl Server {
         join(&mut threads, |_| true);
     }
 
-    /// Returns the name of the connections' threads. Linux shows 15 bytes of it.
-    fn thread_name(&self) -> String {
-        format!("tfseek-{}", self.address.port())
-    }
-
     /// Starts the thread of a connection. Returns `None` after a stop.
     fn start(&self, stream: TcpStream, answers: &Arc<dyn Answers>) -> io::Result<Option<JoinHandle<()>>> {
         let Some(connection) = self.connections.add(stream) else { return Ok(None) };
         let guard = Arc::clone(&self.guard);
         let answers = Arc::clone(answers);
         let limits = self.limits;
-        let thread = thread::Builder::new().name(self.thread_name()).spawn(move || {
+        // Linux shows 15 bytes of the name.
+        let name = format!("tfseek-{}", self.address.port());
+        let thread = thread::Builder::new().name(name).spawn(move || {
             // The client has gone, or it is too slow. There is no one to report to.
             let _ = hold(&connection, &limits, &|parsed| respond(&guard, &*answers, parsed));
         })?;
@@ -197,16 +172,23 @@ fn is_about_one_connection(e: &io::Error) -> bool {
     matches!(e.kind(), ConnectionAborted | ConnectionReset | Interrupted)
 }
 
-/// A handle of a server, for other threads.
+/// A handle that stops a [`Viewer`](crate::Viewer) from another thread.
 #[derive(Clone)]
-pub(crate) struct ServerHandle {
+pub struct ViewerHandle {
     connections: Arc<Connections>,
     address: SocketAddr,
 }
 
-impl ServerHandle {
-    /// Ends [`Server::serve`] and all connections. Answers that are being made end first.
-    pub(crate) fn stop(&self) {
+impl fmt::Debug for ViewerHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ViewerHandle")
+    }
+}
+
+impl ViewerHandle {
+    /// Stops the viewer: [`Viewer::serve`](crate::Viewer::serve) returns, and all connections end. Answers
+    /// that are being made end first.
+    pub fn stop(&self) {
         self.connections.stop();
         // A connection of our own wakes the thread that waits for one. It may fail while descriptors are
         // missing, so it is repeated.

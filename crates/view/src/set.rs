@@ -44,15 +44,16 @@ impl CommandWords {
 /// A dataset, and its name and options as the user gave them.
 #[derive(Debug)]
 pub struct ViewSet {
-    dataset: Dataset,
-    name: String,
+    pub(crate) dataset: Dataset,
+    pub(crate) name: String,
     words: CommandWords,
-    fingerprint: String,
+    pub(crate) fingerprint: String,
     /// The kind that the user specified.
-    kind: Option<MessageKind>,
+    pub(crate) kind: Option<MessageKind>,
     /// The kinds of the shards whose records were read.
     kinds: Box<[OnceLock<MessageKind>]>,
-    features: FoundFeatures,
+    /// The features by the `features.json` of the files.
+    pub(crate) features: FoundFeatures,
 }
 
 impl ViewSet {
@@ -82,29 +83,8 @@ impl ViewSet {
         self
     }
 
-    pub(crate) fn dataset(&self) -> &Dataset {
-        &self.dataset
-    }
-
-    /// Returns the features by the `features.json` of the files.
-    pub(crate) fn features(&self) -> &FoundFeatures {
-        &self.features
-    }
-
-    pub(crate) fn name(&self) -> &str {
-        &self.name
-    }
-
     pub(crate) fn command(&self, verb: &str) -> [String; 2] {
         self.words.around(verb)
-    }
-
-    pub(crate) fn fingerprint(&self) -> &str {
-        &self.fingerprint
-    }
-
-    pub(crate) fn specified_kind(&self) -> Option<MessageKind> {
-        self.kind
     }
 
     /// Returns the kind of the records of shard `s`, which is guessed once.
@@ -127,6 +107,13 @@ impl ViewSet {
         let mut buf = Vec::new();
         let record = self.dataset.read(i, &mut buf)?;
         Ok(f(record, kind))
+    }
+
+    /// Calls `f` with the content of record `i`, and its payload.
+    pub(crate) fn with_content<T>(&self, i: u64, f: impl FnOnce(&Content<'_>, &[u8]) -> T) -> Result<T> {
+        self.with_record(i, |record, kind| {
+            self.content(record, kind).map(|content| f(&content, record.payload()))
+        })?
     }
 
     /// Decodes a record. One that is not of the guessed kind of its shard is shown as bytes.

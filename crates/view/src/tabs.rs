@@ -12,21 +12,6 @@ use std::time::Duration;
 /// Number of tabs that are known. More are not counted, and the viewer continues then.
 const MAX_TABS: usize = 1000;
 
-/// Times until the end of the viewer.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct EndTimes {
-    /// From the end of the last tab. A reload closes a tab and opens another one.
-    pub(crate) closed: Duration,
-    /// From the loss of the last connection that was held, while tabs are open.
-    pub(crate) lost: Duration,
-}
-
-impl Default for EndTimes {
-    fn default() -> EndTimes {
-        EndTimes { closed: Duration::from_secs(5), lost: Duration::from_secs(60) }
-    }
-}
-
 /// The tabs that said that they are open, and the connections that they hold.
 #[derive(Debug, Default)]
 pub(crate) struct Tabs {
@@ -48,12 +33,13 @@ struct TabsState {
 }
 
 impl TabsState {
-    /// Returns the time after which the viewer ends if nothing changes.
-    fn end(&self, times: EndTimes) -> Option<Duration> {
+    /// Returns the time after which the viewer ends if nothing changes: from the end of the last tab, or from
+    /// the loss of the last connection that was held, while tabs are open.
+    fn end(&self, [closed, lost]: [Duration; 2]) -> Option<Duration> {
         if self.is_over {
-            return Some(times.closed);
+            return Some(closed);
         }
-        (self.held == Some(0)).then_some(times.lost)
+        (self.held == Some(0)).then_some(lost)
     }
 
     fn open(&mut self, tab: &str) {
@@ -116,7 +102,7 @@ impl Tabs {
 
     /// Waits until all tabs were closed or lost for a time. Returns false if [`stop`](Tabs::stop) ended the
     /// wait.
-    pub(crate) fn wait_for_end(&self, times: EndTimes) -> bool {
+    pub(crate) fn wait_for_end(&self, times: [Duration; 2]) -> bool {
         let mut state = self.state();
         loop {
             if state.is_stopped {
@@ -144,18 +130,19 @@ mod tests {
     use super::*;
     use std::thread::{self, JoinHandle};
 
-    const TIMES: EndTimes = EndTimes { closed: Duration::from_secs(5), lost: Duration::from_secs(60) };
+    const CLOSED: Duration = Duration::from_secs(5);
+    const LOST: Duration = Duration::from_secs(60);
     const NEVER: Duration = Duration::from_secs(100_000);
 
     /// Returns the time after which the viewer ends if nothing changes.
     fn end(tabs: &Tabs) -> Option<Duration> {
-        tabs.state().end(TIMES)
+        tabs.state().end([CLOSED, LOST])
     }
 
     fn waiting(closed: Duration, lost: Duration) -> (Arc<Tabs>, JoinHandle<bool>) {
         let tabs = Arc::new(Tabs::default());
         let waiting = Arc::clone(&tabs);
-        (tabs, thread::spawn(move || waiting.wait_for_end(EndTimes { closed, lost })))
+        (tabs, thread::spawn(move || waiting.wait_for_end([closed, lost])))
     }
 
     #[test]
@@ -169,11 +156,11 @@ mod tests {
         assert_eq!(end(&tabs), None);
         // A reload.
         tabs.close("b");
-        assert_eq!(end(&tabs), Some(TIMES.closed));
+        assert_eq!(end(&tabs), Some(CLOSED));
         tabs.open("c");
         assert_eq!(end(&tabs), None);
         tabs.close("c");
-        assert_eq!(end(&tabs), Some(TIMES.closed));
+        assert_eq!(end(&tabs), Some(CLOSED));
     }
 
     #[test]
@@ -198,7 +185,7 @@ mod tests {
             let held = tabs.hold("a");
             assert_eq!(end(&tabs), None, "a connection that is held ends nothing, however long");
             drop(held);
-            assert_eq!(end(&tabs), Some(TIMES.lost));
+            assert_eq!(end(&tabs), Some(LOST));
         }
         let (tabs, ended) = waiting(NEVER, Duration::from_millis(50));
         drop(tabs.hold("a"));
@@ -213,12 +200,12 @@ mod tests {
         // The tab that holds the connection is closed, and the other takes over.
         tabs.close("a");
         drop(first);
-        assert_eq!(end(&tabs), Some(TIMES.lost));
+        assert_eq!(end(&tabs), Some(LOST));
         let second = tabs.hold("b");
         assert_eq!(end(&tabs), None);
         // The browser is killed.
         drop(second);
-        assert_eq!(end(&tabs), Some(TIMES.lost));
+        assert_eq!(end(&tabs), Some(LOST));
     }
 
     #[test]

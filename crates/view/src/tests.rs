@@ -6,7 +6,8 @@ mod security_tests;
 
 use crate::conversation::Limits;
 use crate::http::{Answers, Request, Response};
-use crate::server::{Server, ServerHandle, ServerOptions};
+use crate::options::ViewOptions;
+use crate::server::{Server, ViewerHandle};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
@@ -41,7 +42,7 @@ impl Answers for Made {
 /// A server in a thread. It stops when it is dropped.
 struct Running {
     server: Arc<Server>,
-    handle: ServerHandle,
+    handle: ViewerHandle,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -50,8 +51,8 @@ impl Running {
         Running::with(|_| ())
     }
 
-    fn with(change: impl FnOnce(&mut ServerOptions)) -> Running {
-        let mut options = ServerOptions { port: Some(0), ..ServerOptions::default() };
+    fn with(change: impl FnOnce(&mut ViewOptions)) -> Running {
+        let mut options = ViewOptions { port: Some(0), ..ViewOptions::default() };
         change(&mut options);
         let server = Arc::new(Server::bind(&options).unwrap());
         let handle = server.handle();

@@ -12,6 +12,9 @@ const EXACT: u64 = 1 << 53;
 /// Bytes in hex of a byte string.
 const HEX: usize = 32;
 
+/// Number of values of a step.
+pub(crate) const STEP_VALUES: usize = 64;
+
 /// Limits on the values of a record.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ValueLimits {
@@ -19,8 +22,6 @@ pub(crate) struct ValueLimits {
     pub(crate) features: usize,
     /// Values of a feature.
     pub(crate) values: usize,
-    /// Values of a step.
-    pub(crate) step_values: usize,
     /// Steps of a feature list.
     pub(crate) steps: usize,
     /// Characters of a text.
@@ -29,32 +30,20 @@ pub(crate) struct ValueLimits {
     pub(crate) total: usize,
     /// Bytes of the texts of the record.
     pub(crate) total_text: usize,
-    /// Payloads that are no Examples have their protobuf fields.
-    pub(crate) message_fields: bool,
 }
 
 /// Limits for a card, or a row of a table.
-pub(crate) const SUMMARY: ValueLimits = ValueLimits {
-    features: 200,
-    values: 64,
-    step_values: 64,
-    steps: 1,
-    text: 200,
-    total: 4000,
-    total_text: 20_000,
-    message_fields: true,
-};
+pub(crate) const SUMMARY: ValueLimits =
+    ValueLimits { features: 200, values: 64, steps: 1, text: 200, total: 4000, total_text: 20_000 };
 
 /// Limits for the page of a record.
 pub(crate) const RECORD: ValueLimits = ValueLimits {
     features: 10_000,
     values: 4096,
-    step_values: 64,
     steps: 1000,
     text: 20_000,
     total: 100_000,
     total_text: 4_000_000,
-    message_fields: true,
 };
 
 /// A writer of values within limits.
@@ -69,12 +58,8 @@ impl ValueWriter {
         ValueWriter { limits, values: limits.total, text: limits.total_text }
     }
 
-    pub(crate) fn feature(&mut self, feature: Feature<'_>) -> Value {
-        self.at_most(feature, 0, self.limits.values)
-    }
-
-    /// Returns the values of a feature from one on.
-    pub(crate) fn part(&mut self, feature: Feature<'_>, from: usize) -> Value {
+    /// Returns the values of a feature from number `from` on.
+    pub(crate) fn feature(&mut self, feature: Feature<'_>, from: usize) -> Value {
         self.at_most(feature, from, self.limits.values)
     }
 
@@ -116,7 +101,7 @@ impl ValueWriter {
             }
             // A step without values counts too, so that a million of them do not make a long answer.
             self.values -= 1;
-            first.push(self.at_most(step, 0, self.limits.step_values));
+            first.push(self.at_most(step, 0, STEP_VALUES));
         }
         first
     }
@@ -138,10 +123,11 @@ impl ValueWriter {
         match payload_type(bytes) {
             Some(name) => {
                 let mut object = json!({ "bytes": bytes.len(), "type": name });
-                let size = name.starts_with("image/").then(|| image_size(bytes)).flatten();
-                if let (Some((width, height)), Some(object)) = (size, object.as_object_mut()) {
-                    object.insert("width".into(), width.into());
-                    object.insert("height".into(), height.into());
+                if name.starts_with("image/")
+                    && let Some((width, height)) = image_size(bytes)
+                {
+                    insert(&mut object, "width", width);
+                    insert(&mut object, "height", height);
                 }
                 object
             }
@@ -211,6 +197,11 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().take(HEX).map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// Adds a member to an object.
+pub(crate) fn insert(object: &mut Value, name: &str, value: impl Into<Value>) {
+    object[name] = value.into();
+}
+
 /// Returns an object of the first `n` entries of a map, and the number of the others.
 pub(crate) fn object<'a, V>(
     map: impl ExactSizeIterator<Item = (&'a str, V)>,
@@ -242,7 +233,7 @@ mod tests {
         let payload = tfseek::ExampleBuilder::new().bytes("a", (0..9_u8).map(|i| [i])).bytes("b", ["x"; 9]);
         let payload = payload.encode().unwrap();
         let example = tfseek::Example::new(&payload);
-        let value = |name| ValueWriter::new(SUMMARY).feature(example.get(name).unwrap().unwrap());
+        let value = |name| ValueWriter::new(SUMMARY).feature(example.get(name).unwrap().unwrap(), 0);
         assert_eq!(
             value("a"),
             json!({"bytes": [{"bytes": 9, "hex": "000102030405060708"}], "n": 1, "joined": 9})

@@ -6,6 +6,8 @@
 //! decoder, as tfseek's `docs/format.md` lists them (W1 to W13). A [`Fault`] contains the violated rule and
 //! the offset in the payload.
 //!
+//! [`VectorWork`] is compiled for the vector instructions that the processor has, also in other crates.
+//!
 //! Naming: a function `x` first tries the form that every encoder writes, inlined and without error values
 //! (`x_fast`, if that is a separate function). It then calls `x_slow`, which accepts everything that protobuf
 //! allows and reports errors.
@@ -16,12 +18,14 @@
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
+mod cpu;
 mod error;
 mod fault;
 mod reader;
 pub mod varint;
 mod write;
 
+pub use cpu::VectorWork;
 pub use error::WireError;
 pub use fault::Fault;
 pub use reader::{MAX_LEN, WireReader, WireValue, count_doubles, count_floats, keys_equal};

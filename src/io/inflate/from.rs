@@ -6,7 +6,8 @@
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 use super::header::{TRAILER, corrupt, cut, gzip_header};
-use super::scan::{BufferedInput, Checkpoint, CheckpointScan, INPUT, PausedScan};
+use super::input::{BufferedInput, INPUT};
+use super::scan::{Checkpoint, CheckpointScan, PausedInflate};
 use crate::error::Result;
 use crate::io::compression::CompressedFormat;
 use crate::io::source::{Source, read_exact_at};
@@ -31,7 +32,9 @@ impl<F: Source + ?Sized> InflateFrom<'_, F> {
         from: Checkpoint<'_>,
         likely_end: u64,
     ) -> Result<InflateFrom<'a, F>> {
-        FastInflate::new(file, format, from, likely_end).map(InflateFrom::Fast)
+        let input = BufferedInput::new(ResumedBytes::new(file, from.bit, likely_end), INPUT);
+        let decoder = raw_decoder(from.window, format)?;
+        Ok(InflateFrom::Fast(FastInflate { decoder, input, format, next: NextInflate::Blocks }))
     }
 
     pub(crate) fn as_scanned<'a>(
@@ -96,23 +99,6 @@ fn fill(mut out: &mut [u8], mut read: impl FnMut(&mut [u8]) -> Result<usize>) ->
 /// Its decoder is miniz_oxide, whose state can be copied, also inside a deflate block.
 pub(crate) struct PausableInflate<'a, F: ?Sized>(CheckpointScan<ResumedBytes<'a, F>>);
 
-/// A paused decoder, about 43 KiB.
-pub(crate) struct PausedInflate {
-    scan: PausedScan,
-    /// Offset of the file at which the decoder continues reading.
-    at: u64,
-}
-
-impl PausedInflate {
-    /// Bytes that a paused decoder takes, about.
-    pub(crate) const BYTES: u64 = 43 << 10;
-
-    /// Returns the offset of the next byte in the decompressed stream.
-    pub(crate) fn out(&self) -> u64 {
-        self.scan.out
-    }
-}
-
 #[expect(clippy::arithmetic_side_effects, reason = "offsets in a file and its stream, which end before 2^61")]
 impl<'a, F: Source + ?Sized> PausableInflate<'a, F> {
     pub(crate) fn new(file: &'a F, format: CompressedFormat, from: Checkpoint<'_>) -> PausableInflate<'a, F> {
@@ -126,7 +112,7 @@ impl<'a, F: Source + ?Sized> PausableInflate<'a, F> {
         paused: &PausedInflate,
     ) -> PausableInflate<'a, F> {
         let bytes = ResumedBytes::new(file, paused.at.saturating_mul(8), u64::MAX);
-        PausableInflate(CheckpointScan::resume(bytes, format, &paused.scan))
+        PausableInflate(CheckpointScan::resume(bytes, format, paused))
     }
 
     /// Returns the offset of the next byte in the decompressed stream.
@@ -145,8 +131,8 @@ impl<'a, F: Source + ?Sized> PausableInflate<'a, F> {
 
     /// Returns the state of the decoder. [`fill`](PausableInflate::fill) was called before.
     pub(crate) fn pause(&mut self) -> PausedInflate {
-        let (scan, buffered) = self.0.pause();
-        PausedInflate { scan, at: self.0.inner().at - buffered as u64 }
+        let read = self.0.inner().at;
+        self.0.pause(read)
     }
 }
 
@@ -169,17 +155,6 @@ enum NextInflate {
 }
 
 impl<F: Source + ?Sized> FastInflate<'_, F> {
-    fn new<'a>(
-        file: &'a F,
-        format: CompressedFormat,
-        from: Checkpoint<'_>,
-        likely_end: u64,
-    ) -> Result<FastInflate<'a, F>> {
-        let input = BufferedInput::new(ResumedBytes::new(file, from.bit, likely_end), INPUT);
-        let decoder = raw_decoder(from.window, format)?;
-        Ok(FastInflate { decoder, input, format, next: NextInflate::Blocks })
-    }
-
     #[expect(clippy::arithmetic_side_effects, reason = "the decoder's counts only grow")]
     fn read(&mut self, out: &mut [u8]) -> Result<usize> {
         while !out.is_empty() {

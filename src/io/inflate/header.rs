@@ -1,36 +1,9 @@
 //! Headers of gzip members and zlib streams.
 
-use crate::error::{CompressionError, Error};
+use crate::error::{CompressionError, Result};
 use crate::io::compression::CompressedFormat;
 use flate2::Crc;
 use std::io;
-
-/// The reason that a header could not be read.
-pub(super) enum HeaderFault {
-    Io(io::Error),
-    Format(CompressionError),
-}
-
-impl From<io::Error> for HeaderFault {
-    fn from(e: io::Error) -> HeaderFault {
-        HeaderFault::Io(e)
-    }
-}
-
-impl From<CompressionError> for HeaderFault {
-    fn from(e: CompressionError) -> HeaderFault {
-        HeaderFault::Format(e)
-    }
-}
-
-impl From<HeaderFault> for Error {
-    fn from(fault: HeaderFault) -> Error {
-        match fault {
-            HeaderFault::Io(e) => e.into(),
-            HeaderFault::Format(e) => e.into(),
-        }
-    }
-}
 
 /// Bytes of a gzip trailer: CRC32 and length.
 pub(super) const TRAILER: usize = 8;
@@ -46,13 +19,16 @@ pub(super) fn begins_member([a, b, c, flags]: [u8; 4]) -> bool {
 }
 
 /// Reads the header of a gzip member (RFC 1952). Its checksum, if there is one, is verified.
-pub(super) fn gzip_header(mut byte: impl FnMut() -> io::Result<Option<u8>>) -> Result<(), HeaderFault> {
+///
+/// # Errors
+/// [`CompressionError`] for the header; errors of `byte`.
+pub(super) fn gzip_header(mut byte: impl FnMut() -> io::Result<Option<u8>>) -> Result<()> {
     const HCRC: u8 = 2;
     const EXTRA: u8 = 4;
     const NAME: u8 = 8;
     const COMMENT: u8 = 16;
     let mut crc = Crc::new();
-    let mut next = |crc: &mut Crc| -> Result<u8, HeaderFault> {
+    let mut next = |crc: &mut Crc| -> Result<u8> {
         let found = byte()?.ok_or(cut(CompressedFormat::Gzip))?;
         crc.update(&[found]);
         Ok(found)
@@ -91,8 +67,11 @@ pub(super) fn gzip_header(mut byte: impl FnMut() -> io::Result<Option<u8>>) -> R
 }
 
 /// Reads the header of a zlib stream (RFC 1950).
-pub(super) fn zlib_header(mut byte: impl FnMut() -> io::Result<Option<u8>>) -> Result<(), HeaderFault> {
-    let mut next = || -> Result<u8, HeaderFault> { Ok(byte()?.ok_or(cut(CompressedFormat::Zlib))?) };
+///
+/// # Errors
+/// [`CompressionError`] for the header; errors of `byte`.
+pub(super) fn zlib_header(mut byte: impl FnMut() -> io::Result<Option<u8>>) -> Result<()> {
+    let mut next = || -> Result<u8> { Ok(byte()?.ok_or(cut(CompressedFormat::Zlib))?) };
     let method = next()?;
     let flags = next()?;
     if !CompressedFormat::Zlib.may_begin(&[method, flags]) || flags & 32 != 0 {

@@ -14,6 +14,7 @@
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 use super::header::begins_member;
+use super::input::INPUT;
 use super::scan::{CheckpointScan, Checkpoints};
 use crate::error::{Error, Result};
 use crate::frame::{Salvage, SalvageStep};
@@ -26,8 +27,6 @@ use std::io::{self, Read};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Bytes per read of a search.
-const INPUT: usize = 64 << 10;
 /// The length of a stored block without content, and its complement.
 const FLUSH: [u8; 4] = [0, 0, 0xff, 0xff];
 /// Work that a search may spend on places that are not accepted: this constant, and this multiple of the size
@@ -210,10 +209,6 @@ impl<'a> DamagedInflate<'a> {
         size.saturating_mul(WORK_FACTOR).saturating_add(WORK).saturating_sub(self.spent)
     }
 
-    fn spend(&mut self, work: u64) {
-        self.spent = self.spent.saturating_add(work);
-    }
-
     /// Returns the damage that ended the inflation, and moves to the next place where it can begin again.
     /// `None` at the end of the file.
     ///
@@ -228,7 +223,7 @@ impl<'a> DamagedInflate<'a> {
         // Without a mark nothing was inflated since the last place, or since the start of the file.
         let from = self.marks.front().map_or(self.begin, |&(_, from)| from);
         let wasted = at.saturating_sub(from).saturating_add(out.saturating_sub(self.sound));
-        self.spend(wasted);
+        self.spent = self.spent.saturating_add(wasted);
         let place = self.search(from)?;
         self.ended = place.is_none();
         let end = match (place, self.file.pipe()) {
@@ -339,7 +334,7 @@ impl<'a> DamagedInflate<'a> {
         // An accepted place costs nothing: it is inflated again as part of the stream.
         let (accepted, spent) = found;
         if !accepted {
-            self.spend(spent);
+            self.spent = self.spent.saturating_add(spent);
         }
         Ok(accepted)
     }
@@ -453,7 +448,7 @@ mod tests {
         assert!(all > 4 * limit && inflated > limit / 2, "{inflated} of {all} bytes");
         // The file is read a few times: from the start, in the search, and ahead by the decoder at each
         // place.
-        let ahead = PARTS * super::super::scan::INPUT as u64;
+        let ahead = PARTS * INPUT as u64;
         let spent = inflated + file.read.load(Relaxed).saturating_sub(2 * size + ahead);
         assert!(spent <= limit, "{spent} bytes, the limit is {limit}");
     }

@@ -9,11 +9,10 @@
 //! with zlib-rs, which is faster. Only the bytes of a damaged stream are decompressed with miniz_oxide again:
 //! two decoders may differ in the bytes before an error.
 
-use super::header::{
-    GZIP_HEADER, HeaderFault, MAGIC, TRAILER, begins_member, corrupt, cut, gzip_header, zlib_header,
-};
+use super::header::{GZIP_HEADER, MAGIC, TRAILER, begins_member, corrupt, cut, gzip_header, zlib_header};
+use super::input::BufferedInput;
 use super::stream::inflates_to_records;
-use crate::error::{CompressionError, Error, Result};
+use crate::error::{CompressionError, Error, ErrorKind, Result};
 use crate::frame::starts_with_record;
 use crate::io::compression::CompressedFormat;
 use crate::memory::room;
@@ -23,7 +22,6 @@ use miniz_oxide::inflate::core::inflate_flags::{
     TINFL_FLAG_HAS_MORE_INPUT, TINFL_FLAG_STOP_ON_BLOCK_BOUNDARY, TINFL_FLAG_USING_NON_WRAPPING_OUTPUT_BUF,
 };
 use miniz_oxide::inflate::core::{DecompressorOxide, decompress};
-use std::fmt;
 use std::io::{self, Read};
 use zlib_rs::adler32::adler32;
 
@@ -31,8 +29,6 @@ use zlib_rs::adler32::adler32;
 const REST: usize = 512;
 /// Number of bytes of a window, the largest distance in a deflate stream.
 pub(crate) const WINDOW: usize = 32 << 10;
-/// Bytes per read of compressed data.
-pub(super) const INPUT: usize = 64 << 10;
 /// Bytes of compressed data of the first read at a position. Later reads are longer.
 const FIRST_INPUT: usize = 1 << 10;
 /// Maximum number of compressed bytes per call of the decoder.
@@ -90,16 +86,13 @@ impl Checkpoints {
         self.get(self.len().checked_sub(1)?)
     }
 
-    /// Adds a checkpoint after the others.
+    /// Adds a checkpoint after the others. It replaces one that has no bytes after it, since the stream was
+    /// damaged there.
     ///
     /// # Errors
     /// There is not enough memory.
     pub(crate) fn add(&mut self, point: Checkpoint<'_>) -> io::Result<()> {
-        self.push(point.out, point.bit, point.window)
-    }
-
-    /// Adds a checkpoint. It replaces one that has no bytes after it, since the stream was damaged there.
-    fn push(&mut self, out: u64, bit: u64, window: &[u8]) -> io::Result<()> {
+        let Checkpoint { out, bit, window } = point;
         if let Some(last) = self.points.pop_if(|last| last.out == out) {
             self.windows -= last.window.len() as u64;
         }
@@ -156,13 +149,24 @@ pub(crate) struct CheckpointScan<R> {
 /// The state of a decoder between two bytes of the decompressed stream, about 43 KiB.
 ///
 /// Decompression can continue from it, as from a checkpoint. It may be inside a deflate block.
-pub(super) struct PausedScan {
+pub(crate) struct PausedInflate {
     decoder: Box<DecompressorOxide>,
     /// The bytes before `out` that the decoder may refer to.
     window: Box<[u8]>,
     next: StreamNext,
-    /// Offset in the decompressed stream.
-    pub(super) out: u64,
+    out: u64,
+    /// Offset of the file at which the decoder continues reading.
+    pub(super) at: u64,
+}
+
+impl PausedInflate {
+    /// Bytes that a paused decoder takes, about.
+    pub(crate) const BYTES: u64 = 43 << 10;
+
+    /// Returns the offset of the next byte in the decompressed stream.
+    pub(crate) fn out(&self) -> u64 {
+        self.out
+    }
 }
 
 /// What comes next in a file.
@@ -281,18 +285,18 @@ impl<R: Read> CheckpointScan<R> {
         self.stop = stop;
     }
 
-    /// Returns the state of the decoder after the last byte that was decompressed, and the number of bytes
-    /// that were read and not decompressed. All decompressed bytes must have been returned.
-    pub(super) fn pause(&self) -> (PausedScan, usize) {
+    /// Returns the state of the decoder after the last byte that was decompressed. All decompressed bytes
+    /// must have been returned. The file was read up to its byte `read`.
+    pub(super) fn pause(&self, read: u64) -> PausedInflate {
         let start = self.end.saturating_sub(WINDOW);
         let window = self.decoded.get(start..self.end).unwrap_or_default().into();
-        let paused = PausedScan { decoder: self.decoder.clone(), window, next: self.next, out: self.out };
-        (paused, self.input.buffered().len())
+        let at = read - self.input.buffered().len() as u64;
+        PausedInflate { decoder: self.decoder.clone(), window, next: self.next, out: self.out, at }
     }
 
     /// Returns a reader of the bytes after a paused decoder. `inner` begins with the first byte that was not
     /// decompressed.
-    pub(super) fn resume(inner: R, format: CompressedFormat, from: &PausedScan) -> CheckpointScan<R> {
+    pub(super) fn resume(inner: R, format: CompressedFormat, from: &PausedInflate) -> CheckpointScan<R> {
         let start = Checkpoint { out: from.out, bit: 0, window: &from.window };
         let mut scan = CheckpointScan::from_block(inner, format, start);
         (scan.decoder, scan.next) = (from.decoder.clone(), from.next);
@@ -306,8 +310,7 @@ impl<R: Read> CheckpointScan<R> {
     /// # Errors
     /// There is not enough memory for the checkpoint.
     pub(super) fn go_on(&mut self, at: u64, header: bool, mark: bool) -> io::Result<()> {
-        (self.input.start, self.input.end, self.input.consumed) = (0, 0, at);
-        self.input.read_len = FIRST_INPUT;
+        self.input.restart(at, FIRST_INPUT);
         (self.pending, self.failed, self.must_mark) = (0, None, mark);
         self.next = StreamNext::Header;
         if !header {
@@ -358,8 +361,10 @@ impl<R: Read> CheckpointScan<R> {
                 StreamNext::Header => match self.header() {
                     Ok(true) => self.begin_blocks()?,
                     Ok(false) => return Ok(false),
-                    Err(HeaderFault::Io(e)) => return Err(e),
-                    Err(HeaderFault::Format(e)) => self.failed = Some(e),
+                    Err(e) => match e.kind() {
+                        ErrorKind::Compression(fault) => self.failed = Some(fault.clone()),
+                        _ => return Err(e.into()),
+                    },
                 },
                 StreamNext::Blocks => self.block()?,
                 StreamNext::Trailer => self.trailer()?,
@@ -369,7 +374,8 @@ impl<R: Read> CheckpointScan<R> {
         Ok(true)
     }
 
-    fn header(&mut self) -> Result<bool, HeaderFault> {
+    /// Reads the header of a member or stream. Returns false at the end of the file.
+    fn header(&mut self) -> Result<bool> {
         let at = self.input.consumed;
         if !self.input.fill()? {
             return Ok(false);
@@ -389,19 +395,20 @@ impl<R: Read> CheckpointScan<R> {
                 Ok(byte)
             }),
         };
-        let fault = match header {
-            Err(HeaderFault::Format(fault)) => fault,
-            other => return other.map(|()| true),
-        };
+        let Err(e) = header else { return Ok(true) };
         let is_end = self.tolerant
-            && match &fault {
+            && match e.kind() {
                 // After the fields of fixed length, damaged flags may be the reason.
-                CompressionError::Cut { .. } => self.input.consumed - at < GZIP_HEADER,
-                _ if at == 0 || first == MAGIC => false,
-                _ => !self.rest_holds_records(first.split_at(len).0)?,
+                ErrorKind::Compression(CompressionError::Cut { .. }) => {
+                    self.input.consumed - at < GZIP_HEADER
+                }
+                ErrorKind::Compression(_) if at > 0 && first != MAGIC => {
+                    !self.rest_holds_records(first.split_at(len).0)?
+                }
+                _ => false,
             };
         if !is_end {
-            return Err(fault.into());
+            return Err(e);
         }
         self.leave_out(at);
         Ok(false)
@@ -445,7 +452,8 @@ impl<R: Read> CheckpointScan<R> {
         self.next = StreamNext::Blocks;
         let must = std::mem::take(&mut self.must_mark);
         if must || self.found.last().is_none_or(|last| self.is_far_from(last.out)) {
-            self.found.push(self.out, self.input.consumed.saturating_mul(8), &[])?;
+            let bit = self.input.consumed.saturating_mul(8);
+            self.found.add(Checkpoint { out: self.out, bit, window: &[] })?;
         }
         Ok(())
     }
@@ -520,7 +528,7 @@ impl<R: Read> CheckpointScan<R> {
             return Ok(());
         }
         let window = self.decoded.get(self.end - len..self.end).unwrap_or_default();
-        self.found.push(self.out, bit, window)
+        self.found.add(Checkpoint { out: self.out, bit, window })
     }
 
     fn trailer(&mut self) -> io::Result<()> {
@@ -563,66 +571,5 @@ impl<R: Read> Read for CheckpointScan<R> {
         let n = pending.map_or(Ok(0), |mut pending| pending.read(buf))?;
         self.pending -= n;
         Ok(n)
-    }
-}
-
-impl<R> fmt::Debug for CheckpointScan<R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "CheckpointScan({}, {} checkpoints)", self.format, self.found.len())
-    }
-}
-
-/// Compressed bytes with a buffer.
-pub(super) struct BufferedInput<R> {
-    inner: R,
-    buf: Box<[u8]>,
-    start: usize,
-    end: usize,
-    /// Number of bytes of the next read.
-    read_len: usize,
-    /// Number of bytes consumed, which is the offset in the file.
-    consumed: u64,
-}
-
-impl<R: Read> BufferedInput<R> {
-    /// `read_len` is the number of bytes of the first read. Later ones are longer, up to [`INPUT`].
-    pub(super) fn new(inner: R, read_len: usize) -> BufferedInput<R> {
-        let buf = vec![0; INPUT.max(read_len)].into_boxed_slice();
-        BufferedInput { inner, buf, start: 0, end: 0, read_len, consumed: 0 }
-    }
-
-    pub(super) fn buffered(&self) -> &[u8] {
-        self.buf.get(self.start..self.end).unwrap_or_default()
-    }
-
-    /// Reads if nothing is buffered. Returns false at the end of the file.
-    pub(super) fn fill(&mut self) -> io::Result<bool> {
-        while self.start == self.end {
-            let len = self.read_len.min(self.buf.len());
-            match self.inner.read(self.buf.split_at_mut(len).0) {
-                Ok(0) => return Ok(false),
-                Ok(n) => {
-                    (self.start, self.end) = (0, n.min(len));
-                    self.read_len = (2 * self.read_len).min(self.buf.len());
-                }
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(e),
-            }
-        }
-        Ok(true)
-    }
-
-    pub(super) fn consume(&mut self, n: usize) {
-        self.start = (self.start + n).min(self.end);
-        self.consumed += n as u64;
-    }
-
-    pub(super) fn byte(&mut self) -> io::Result<Option<u8>> {
-        if !self.fill()? {
-            return Ok(None);
-        }
-        let byte = self.buffered().first().copied();
-        self.consume(1);
-        Ok(byte)
     }
 }

@@ -206,7 +206,7 @@ fn damage_is_found_as_by_the_other_reader() {
             }
         };
         for len in 0..file.len() {
-            compare(&file[..len], &format!("{format}, {len} bytes"));
+            compare(&file[..len], &format!("{format:?}, {len} bytes"));
         }
         for bit in
             (0..80).chain((80..file.len() * 8 - 80).step_by(97)).chain(file.len() * 8 - 80..file.len() * 8)
@@ -218,10 +218,10 @@ fn damage_is_found_as_by_the_other_reader() {
                 scan(&damaged, format, 1000);
                 continue;
             }
-            compare(&damaged, &format!("{format}, bit {bit}"));
+            compare(&damaged, &format!("{format:?}, bit {bit}"));
         }
         for garbage in [&b"\0"[..], b"garbage", &file[..5]] {
-            compare(&[&file[..], garbage].concat(), &format!("{format}, garbage {garbage:?}"));
+            compare(&[&file[..], garbage].concat(), &format!("{format:?}, garbage {garbage:?}"));
         }
     }
 }

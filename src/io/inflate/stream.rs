@@ -1,14 +1,11 @@
 //! Decompression of a file in order.
 
 use super::header::{corrupt, cut};
+use super::input::{BufferedInput, INPUT};
 use crate::error::{CompressionError, Error};
 use crate::io::compression::{CompressedFormat, Compression};
 use flate2::{Decompress, FlushDecompress, Status};
-use std::fmt;
 use std::io::{self, Read};
-
-/// Number of bytes per read from the file.
-const INPUT: usize = 64 << 10;
 
 /// A reader of a record stream. Decompresses the file if it is compressed.
 ///
@@ -16,20 +13,18 @@ const INPUT: usize = 64 << 10;
 /// (even in the trailer), a checksum mismatch, and bytes after a zlib stream are errors. They are returned
 /// after all bytes that could be decompressed. The members of a gzip file form one stream. An empty file is
 /// an empty stream.
-pub(crate) struct Inflate<R> {
-    inner: R,
-    state: Option<InflateState>,
+pub(crate) struct Inflate<R>(InflateInput<R>);
+
+/// The file of an [`Inflate`], with its decoder.
+enum InflateInput<R> {
+    Plain(R),
+    Compressed(Box<InflateState<R>>),
 }
 
-struct InflateState {
+struct InflateState<R> {
     format: CompressedFormat,
     stream: Decompress,
-    input: Box<[u8]>,
-    /// `input[start..end]` contains bytes that were read and not decompressed yet.
-    start: usize,
-    end: usize,
-    /// File offset of `input[start]`.
-    consumed: u64,
+    input: BufferedInput<R>,
     /// File offset of the current stream or member.
     began: u64,
     ended: bool,
@@ -39,18 +34,15 @@ struct InflateState {
 impl<R: Read> Inflate<R> {
     /// Returns a reader of the record stream of `inner`, a file with this compression.
     pub(crate) fn new(inner: R, compression: Compression) -> Inflate<R> {
-        let state = compression.format().map(|format| InflateState {
+        let Some(format) = compression.format() else { return Inflate(InflateInput::Plain(inner)) };
+        Inflate(InflateInput::Compressed(Box::new(InflateState {
             format,
             stream: decoder(format),
-            input: vec![0; INPUT].into_boxed_slice(),
-            start: 0,
-            end: 0,
-            consumed: 0,
+            input: BufferedInput::new(inner, INPUT),
             began: 0,
             ended: false,
             failed: None,
-        });
-        Inflate { inner, state }
+        })))
     }
 }
 
@@ -64,15 +56,15 @@ fn decoder(format: CompressedFormat) -> Decompress {
 
 impl<R: Read> Read for Inflate<R> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        match &mut self.state {
-            None => self.inner.read(buf),
-            Some(state) => state.read(&mut self.inner, buf),
+        match &mut self.0 {
+            InflateInput::Plain(inner) => inner.read(buf),
+            InflateInput::Compressed(state) => state.read(buf),
         }
     }
 }
 
-impl InflateState {
-    fn read(&mut self, inner: &mut impl Read, buf: &mut [u8]) -> io::Result<usize> {
+impl<R: Read> InflateState<R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         if buf.is_empty() {
             return Ok(0);
         }
@@ -80,33 +72,24 @@ impl InflateState {
             if let Some(e) = &self.failed {
                 return Err(Error::from(e.clone()).into());
             }
-            if self.start == self.end {
-                self.end = loop {
-                    match inner.read(&mut self.input) {
-                        Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                        read => break read?,
-                    }
-                };
-                self.start = 0;
-                if self.end == 0 {
-                    // Between members or before the first byte, this is the end. Otherwise the file ends
-                    // inside the stream.
-                    if self.ended || self.consumed == self.began {
-                        return Ok(0);
-                    }
-                    self.failed = Some(cut(self.format));
-                    continue;
+            if !self.input.fill()? {
+                // Between members or before the first byte, this is the end. Otherwise the file ends inside
+                // the stream.
+                if self.ended || self.input.consumed == self.began {
+                    return Ok(0);
                 }
+                self.failed = Some(cut(self.format));
+                continue;
             }
             if self.ended {
                 if !self.format.has_members() {
                     let format = self.format.name();
-                    let at = self.consumed;
+                    let at = self.input.consumed;
                     self.failed = Some(CompressionError::TrailingData { format, at });
                     continue;
                 }
                 self.stream = decoder(self.format);
-                self.began = self.consumed;
+                self.began = self.input.consumed;
                 self.ended = false;
             }
             let produced = self.inflate(buf);
@@ -121,12 +104,10 @@ impl InflateState {
     fn inflate(&mut self, buf: &mut [u8]) -> usize {
         let before_in = self.stream.total_in();
         let before_out = self.stream.total_out();
-        let input = self.input.get(self.start..self.end).unwrap_or_default();
-        let done = self.stream.decompress(input, buf, FlushDecompress::None);
+        let done = self.stream.decompress(self.input.buffered(), buf, FlushDecompress::None);
         let taken = (self.stream.total_in() - before_in) as usize;
         let produced = (self.stream.total_out() - before_out) as usize;
-        self.start = (self.start + taken).min(self.end);
-        self.consumed += taken as u64;
+        self.input.consume(taken);
         match done {
             Ok(Status::StreamEnd) => self.ended = true,
             Ok(_) if taken == 0 && produced == 0 => self.fail("the decoder makes no progress"),
@@ -138,12 +119,6 @@ impl InflateState {
 
     fn fail(&mut self, reason: &str) {
         self.failed = Some(corrupt(self.format, reason));
-    }
-}
-
-impl<R> fmt::Debug for Inflate<R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Inflate({})", self.state.as_ref().map_or("none", |s| s.format.name()))
     }
 }
 

@@ -5,6 +5,7 @@
 //!
 //! order  {"algo": "prp1", "kind": "none" | "global"}
 //!        {"algo": "prp1", "kind": "block", "b": 256, "W": 1024}
+//!        {"algo": "prp1", "kind": "balanced", "classes": D, "b": 256, "W": 1024}
 //!        {"algo": "prp1", "kind": "weighted", "weights": [..] | D}
 //!        {"algo": "prp1", "kind": "mixture", "weights": [..] | D, "parts": D}
 //!        {"algo": "prp1", "kind": "buckets", "boundaries": [..], "sizes": [..], "shuffle": true, "drop": false, "lengths": D}
@@ -15,6 +16,7 @@
 //! mix    {"from": 0, "given": [..], "E": 1281167} beside `order`, for the kind mix only
 //! D      32 hex digits: XXH3-128 of u64 words, little-endian. Up to 16 weights are a list, more are D.
 //! ids    digest of the filter's survivors
+//! classes  digest of the records' classes
 //! lengths  digest of the bucket number of each row, in the order of the rows
 //! parts  digest of nine words per component: kind (0 none, 1 global, 2 block, 3 weighted), b, W, first record, positions per
 //!        epoch, digest of the survivors (high half, low half), digest of the weights (high half, low half). Absent values are 0.
@@ -23,9 +25,9 @@
 
 use super::{
     FieldValue, LISTED, MixStart, MixSummary, STOPS, SpecSummary, State, SummaryBuckets, SummaryKind,
-    SummaryWeights, is_digest, refused,
+    SummaryWeights, is_digest,
 };
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::order::digest::hex;
 use serde_json::{Map, Value};
 
@@ -59,18 +61,18 @@ impl State {
     /// [`OrderError::State`](crate::error::OrderError::State) if the text is not a state of this version and
     /// algorithm. Unknown fields are refused, because they may mean a different order.
     pub fn from_json(text: &str) -> Result<State> {
-        let json = serde_json::from_str(text).map_err(|e| refused("json", "a saved state", e))?;
-        let Value::Object(fields) = json else { return Err(refused("json", "an object", json)) };
+        let json = serde_json::from_str(text).map_err(|e| Error::state("json", "a saved state", e))?;
+        let Value::Object(fields) = json else { return Err(Error::state("json", "an object", json)) };
         let mut fields = Fields(fields);
         // The version is checked first, because the meaning of all other fields depends on it.
         let version = fields.number("v")?;
         if version != VERSION {
-            return Err(refused("v", VERSION, version));
+            return Err(Error::state("v", VERSION, version));
         }
         let order = SpecSummary::from_json(fields.object("order")?)?;
-        let position = fields.number("pos")?;
-        let position =
-            position.checked_mul(order.unit()).ok_or_else(|| refused("pos", "a smaller number", position))?;
+        let saved = fields.number("pos")?;
+        let position = saved.checked_mul(order.unit());
+        let position = position.ok_or_else(|| Error::state("pos", "a smaller number", saved))?;
         let mix = match &order.kind {
             SummaryKind::Mix(summary) => Some(mix_start(fields.object("mix")?, summary)?),
             _ => None,
@@ -116,7 +118,7 @@ impl Fields {
         parse: impl FnOnce(&Value) -> Option<T>,
     ) -> Result<T> {
         let value = self.0.remove(name).unwrap_or(Value::Null);
-        parse(&value).ok_or_else(|| refused(name, expected, value))
+        parse(&value).ok_or_else(|| Error::state(name, expected, value))
     }
 
     fn object(&mut self, name: &'static str) -> Result<Fields> {
@@ -150,7 +152,7 @@ impl Fields {
     /// Checks that no field of the object with this name is left.
     fn end(self, object: &str) -> Result<()> {
         match self.0.keys().next() {
-            Some(other) => Err(refused(object, "no other fields", other)),
+            Some(other) => Err(Error::state(object, "no other fields", other)),
             None => Ok(()),
         }
     }
@@ -200,7 +202,7 @@ impl SpecSummary {
     fn from_json(mut fields: Fields) -> Result<SpecSummary> {
         let algorithm = fields.text("algo")?;
         if algorithm != ALGORITHM {
-            return Err(refused("algo", ALGORITHM, algorithm));
+            return Err(Error::state("algo", ALGORITHM, algorithm));
         }
         let kind = match fields.text("kind")?.as_str() {
             "none" => SummaryKind::Sequential,
@@ -216,7 +218,7 @@ impl SpecSummary {
             "mix" => SummaryKind::Mix(MixSummary::from_json(&mut fields)?),
             "buckets" => SummaryKind::Buckets(SummaryBuckets::from_json(&mut fields)?),
             other => {
-                return Err(refused(
+                return Err(Error::state(
                     "kind",
                     "none, global, block, balanced, weighted, mixture, mix or buckets",
                     other,
@@ -266,13 +268,12 @@ impl SummaryBuckets {
         let sizes = fields.take("sizes", "a number above 0 for each bucket", |value| {
             numbers(value).filter(|sizes| sizes.len() == boundaries.len() + 1 && !sizes.contains(&0))
         })?;
-        let lengths = fields.digest("lengths")?;
         Ok(SummaryBuckets {
             boundaries,
             sizes,
+            lengths: fields.digest("lengths")?,
             shuffle: fields.flag("shuffle")?,
             drop: fields.flag("drop")?,
-            lengths,
         })
     }
 }

@@ -122,7 +122,7 @@ impl State {
             return Err(Error::order(reason));
         }
         if !is_digest(fingerprint) {
-            return Err(refused("fp", "32 hex digits", format!("{fingerprint:?}")));
+            return Err(Error::state("fp", "32 hex digits", format!("{fingerprint:?}")));
         }
         let summary = SpecSummary::new(order.spec(), order.records())?;
         let is_mix = matches!(summary.kind, SummaryKind::Mix(_));
@@ -170,7 +170,7 @@ impl State {
         }
         if self.position < order.start() {
             let expected = format!("at least {} in this epoch, where the weights changed", order.start());
-            return Err(refused("pos", expected, self.position));
+            return Err(Error::state("pos", expected, self.position));
         }
         Ok(order)
     }
@@ -182,11 +182,9 @@ impl State {
             let list = |weights: &[u64]| Some(format!("{weights:?}"));
             return Err(other_state("weights", list(&weights), list(&saved.weights)));
         }
-        let old = MixSpec {
-            components: with_weights(&mix.components, &saved.weights),
-            start: self.mix.clone(),
-            ..mix.clone()
-        };
+        let weighted = |(component, &weight): (&Component, &u64)| Component { weight, ..component.clone() };
+        let components = mix.components.iter().zip(&saved.weights).map(weighted).collect();
+        let old = MixSpec { components, start: self.mix.clone(), ..mix.clone() };
         let before = Order::new(&Spec::Mix(old), n, self.seed, self.epoch)?;
         if saved.weights == weights {
             return Ok(before);
@@ -235,12 +233,6 @@ fn with_blocks(spec: &Spec, block: u64, window: u64) -> Spec {
     }
 }
 
-/// Returns components with other weights.
-fn with_weights(components: &[Component], weights: &[u64]) -> Vec<Component> {
-    let weighted = |(component, &weight): (&Component, &u64)| Component { weight, ..component.clone() };
-    components.iter().zip(weights).map(weighted).collect()
-}
-
 impl SpecSummary {
     /// Creates the summary of a spec over `n` records.
     fn new(spec: &Spec, n: u64) -> Result<SpecSummary> {
@@ -269,11 +261,11 @@ impl SpecSummary {
                 _ => SummaryWeights::Digest(weights.digest()),
             }),
             SourceKind::Buckets(order) => {
-                let buckets = order.buckets();
+                let buckets = &order.buckets;
                 SummaryKind::Buckets(SummaryBuckets {
                     boundaries: buckets.boundaries().to_vec(),
-                    sizes: buckets.sizes().to_vec(),
-                    shuffle: buckets.is_shuffled(),
+                    sizes: buckets.sizes.to_vec(),
+                    shuffle: buckets.shuffle,
                     drop: buckets.drops(),
                     lengths: buckets.digest(),
                 })
@@ -397,7 +389,7 @@ impl MixSummary {
         let mut words = Vec::with_capacity(7 * mix.components.len());
         let mut blocks = Vec::new();
         for component in &mix.components {
-            let [kind, block, window, rest @ ..] = words_of(&component_source(component, n)?);
+            let [kind, block, window, rest @ ..] = words_of(&OrderSource::component(component, n)?);
             words.push(kind);
             words.extend(rest);
             blocks.push((block, window));
@@ -435,15 +427,11 @@ fn stop_name(stop: MixStop) -> &'static str {
     STOPS.iter().find(|(_, of)| *of == stop).map_or("", |(name, _)| name)
 }
 
-fn component_source(component: &Component, n: u64) -> Result<OrderSource> {
-    OrderSource::component(&component.order, component.records.clone().unwrap_or(0..n))
-}
-
 /// Returns the digest of the components of balanced classes.
 fn class_parts(components: &[Component], n: u64) -> Result<u128> {
     let mut words = Vec::with_capacity(9 * components.len());
     for component in components {
-        words.extend(words_of(&component_source(component, n)?));
+        words.extend(words_of(&OrderSource::component(component, n)?));
     }
     Ok(digest(words))
 }
@@ -491,11 +479,4 @@ fn other_state(field: &'static str, expected: Option<String>, found: Option<Stri
     let expected = expected.map(Box::from);
     let found = found.map(Box::from);
     OrderError::OtherState { field, expected, found }.into()
-}
-
-#[cold]
-fn refused(field: &str, expected: impl ToString, found: impl ToString) -> Error {
-    let expected = expected.to_string().into();
-    let found = found.to_string().into();
-    OrderError::State { field: field.into(), expected, found }.into()
 }

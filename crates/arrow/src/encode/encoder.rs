@@ -113,20 +113,17 @@ impl Encoder {
         if let Some(nested) = &mut self.nested {
             return nested.encode(batch, self.round_float64, f);
         }
-        let named = |column: &EncodedColumn| {
-            let name = self.schema.fields().get(column.number).map_or("", |field| field.name().as_str());
-            name.to_owned()
-        };
+        let schema = &self.schema;
+        let named = |e: Error, column: &EncodedColumn| e.column_named(schema.field(column.number).name());
         let mut located = Vec::with_capacity(self.columns.len());
         for column in &self.columns {
             let array = batch.columns().get(column.number).ok_or_else(other_schema)?;
-            let found = Located::new(array, column.is_list);
-            located.push(found.map_err(|error| error.column_named(&named(column)))?);
+            located.push(Located::new(array, column.is_list).map_err(|e| named(e, column))?);
         }
         let mut values = Vec::with_capacity(self.columns.len());
         for ((column, located), buffer) in self.columns.iter().zip(&located).zip(&mut self.buffers) {
             let found = LeafValues::new(located, buffer, self.round_float64);
-            values.push(found.map_err(|error| error.column_named(&named(column)))?);
+            values.push(found.map_err(|e| named(e, column))?);
         }
         let mut steps = Vec::new();
         for (column, (located, values)) in self.columns.iter().zip(located.iter().zip(&values)) {

@@ -39,17 +39,11 @@ impl Located {
     /// [`ErrorKind::Value`] for a null inside a list.
     pub(super) fn new(column: &ArrayRef, is_list: bool) -> Result<Located> {
         let steps = if is_list { Level::of_lists(column)? } else { None };
-        let (steps, column) = match steps {
-            Some((steps, items)) => (Some(steps), items),
-            None => (None, ArrayRef::clone(column)),
-        };
-        let (features, leaves) = match Level::of_lists(&column)? {
-            Some(found) => found,
-            None => {
-                let features =
-                    Level { nulls: column.logical_nulls(), items: Items::Fixed(1), len: column.len() };
-                return Ok(Located { steps, features, leaves: column });
-            }
+        let (steps, items) = steps.unzip();
+        let column = items.unwrap_or_else(|| ArrayRef::clone(column));
+        let Some((features, leaves)) = Level::of_lists(&column)? else {
+            let features = Level { nulls: column.logical_nulls(), items: Items::Fixed(1), len: column.len() };
+            return Ok(Located { steps, features, leaves: column });
         };
         let mut located = Located { steps, features, leaves };
         located.check_nulls()?;

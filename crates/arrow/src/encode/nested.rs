@@ -10,7 +10,7 @@ use arrow_array::types::{
 };
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, RecordBatch};
 use arrow_buffer::NullBuffer;
-use arrow_schema::{DataType, Field, Fields, Schema as ArrowSchema};
+use arrow_schema::{DataType, Field, Schema as ArrowSchema};
 use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
@@ -47,30 +47,67 @@ enum Descent {
 impl NestedRows {
     /// Matches columns with features: structs with dicts, and lists with sequences and shapes.
     pub(super) fn new(features: &Features, schema: &ArrowSchema) -> Result<NestedRows> {
-        let encoder =
-            RecordEncoder::new(features).map_err(|e| Error::from(ErrorKind::Schema(e.to_string().into())))?;
+        let encoder = RecordEncoder::new(features).map_err(Error::no_schema)?;
         let FeatureTree::Dict(names) = &features.root else {
-            return Err(ErrorKind::Schema("expected features by name".into()).into());
+            return Err(Error::no_schema("expected features by name"));
         };
-        let mut leaves: Vec<NestedLeaf> = Vec::new();
-        let mut walk = Walk { encoder: &encoder, leaves: &mut leaves };
-        for column in 0..schema.fields().len() {
-            let field = schema.field(column);
-            let feature = names.iter().find(|(name, _)| **name == **field.name());
-            let Some((name, feature)) = feature else {
-                return Err(Error::schema(
-                    field.name(),
-                    "expected a feature of the data set, found another name",
-                ));
-            };
-            walk.node(feature, name, At { column, steps: &[], pending: 0 }, field.data_type())?;
+        let mut rows = NestedRows { encoder, leaves: Vec::new() };
+        for (column, field) in schema.fields().iter().enumerate() {
+            let path = field.name();
+            let at = At { column, steps: &[], pending: 0 };
+            rows.add(feature_of(names, field, path)?, path, at, field.data_type())?;
         }
         let mut seen = HashSet::new();
-        match leaves.iter().find(|leaf| !seen.insert(leaf.number)) {
-            Some(leaf) => {
-                Err(Error::schema(&leaf.path, "expected one column of the name, found two columns"))
+        if let Some(leaf) = rows.leaves.iter().find(|leaf| !seen.insert(leaf.number)) {
+            return Err(Error::schema(&leaf.path, "expected one column of the name, found two columns"));
+        }
+        Ok(rows)
+    }
+
+    /// Adds the leaves of a feature, which are at a place of a column.
+    fn add(&mut self, feature: &FeatureTree, path: &str, at: At<'_>, found: &DataType) -> Result<()> {
+        let At { column, steps, pending } = at;
+        if let (1.., Some(items)) = (pending, items_of(found)) {
+            let steps = [steps, &[Descent::Items]].concat();
+            return self.add(feature, path, At { column, steps: &steps, pending: pending - 1 }, items);
+        }
+        match feature {
+            FeatureTree::Dict(features) => {
+                let DataType::Struct(fields) = found else {
+                    return Err(Error::schema(path, format!("expected a struct, found {found}")));
+                };
+                for (k, field) in fields.iter().enumerate() {
+                    let path = format!("{path}/{}", field.name());
+                    let steps = [steps, &[Descent::Field(k)]].concat();
+                    let at = At { steps: &steps, ..at };
+                    self.add(feature_of(features, field, &path)?, &path, at, field.data_type())?;
+                }
+                Ok(())
             }
-            None => Ok(NestedRows { encoder, leaves }),
+            FeatureTree::Sequence(sequence) => {
+                self.add(&sequence.feature, path, At { pending: pending + 1, ..at }, found)
+            }
+            FeatureTree::Leaf(leaf) => {
+                let number = self.encoder.number(path).ok_or_else(other_schema)?;
+                let mut steps = steps.to_vec();
+                let mut inner = found;
+                while let Some(items) = items_of(inner) {
+                    steps.push(Descent::Items);
+                    inner = items;
+                }
+                if matches!(inner, DataType::Struct(_)) {
+                    return Err(Error::schema(path, format!("expected values, found {inner}")));
+                }
+                // Tensors may have the items of sequences of stated lengths too.
+                let is_list = steps.iter().any(|step| matches!(step, Descent::Items));
+                if pending > 0 && !is_list {
+                    return Err(Error::schema(path, format!("expected a list, found {found}")));
+                }
+                let is_label = matches!(leaf.class, LeafClass::Label(_));
+                self.leaves.push(NestedLeaf { number, path: path.into(), column, steps, is_label });
+                Ok(())
+            }
+            _ => Err(Error::schema(path, "expected a known feature")),
         }
     }
 
@@ -144,12 +181,6 @@ fn refused(e: tfseek::Error, row: usize) -> Error {
     }
 }
 
-/// The match of a schema with features.
-struct Walk<'a> {
-    encoder: &'a RecordEncoder,
-    leaves: &'a mut Vec<NestedLeaf>,
-}
-
 /// A place in a column.
 #[derive(Clone, Copy)]
 struct At<'a> {
@@ -159,64 +190,15 @@ struct At<'a> {
     pending: usize,
 }
 
-impl Walk<'_> {
-    fn node(&mut self, feature: &FeatureTree, path: &str, at: At<'_>, found: &DataType) -> Result<()> {
-        let At { column, steps, pending } = at;
-        if let (1.., Some(items)) = (pending, items_of(found)) {
-            let steps = [steps, &[Descent::Items]].concat();
-            return self.node(feature, path, At { column, steps: &steps, pending: pending - 1 }, items);
-        }
-        match feature {
-            FeatureTree::Dict(features) => {
-                let DataType::Struct(fields) = found else {
-                    return Err(Error::schema(path, format!("expected a struct, found {found}")));
-                };
-                self.fields(features, path, at, fields)
-            }
-            FeatureTree::Sequence(sequence) => {
-                self.node(&sequence.feature, path, At { pending: pending + 1, ..at }, found)
-            }
-            FeatureTree::Leaf(leaf) => {
-                let number = self.encoder.number(path).ok_or_else(other_schema)?;
-                let mut steps = steps.to_vec();
-                let mut inner = found;
-                while let Some(items) = items_of(inner) {
-                    steps.push(Descent::Items);
-                    inner = items;
-                }
-                if matches!(inner, DataType::Struct(_)) {
-                    return Err(Error::schema(path, format!("expected values, found {inner}")));
-                }
-                // Tensors may have the items of sequences of stated lengths too.
-                let is_list = steps.iter().any(|step| matches!(step, Descent::Items));
-                if pending > 0 && !is_list {
-                    return Err(Error::schema(path, format!("expected a list, found {found}")));
-                }
-                let is_label = matches!(leaf.class, LeafClass::Label(_));
-                self.leaves.push(NestedLeaf { number, path: path.into(), column, steps, is_label });
-                Ok(())
-            }
-            _ => Err(Error::schema(path, "expected a known feature")),
-        }
-    }
-
-    fn fields(
-        &mut self,
-        features: &[(Box<str>, FeatureTree)],
-        path: &str,
-        at: At<'_>,
-        fields: &Fields,
-    ) -> Result<()> {
-        for (k, field) in fields.iter().enumerate() {
-            let own = format!("{path}/{}", field.name());
-            let Some((_, feature)) = features.iter().find(|(name, _)| **name == **field.name()) else {
-                return Err(Error::schema(&own, "expected a feature of the data set, found another name"));
-            };
-            let steps = [at.steps, &[Descent::Field(k)]].concat();
-            self.node(feature, &own, At { steps: &steps, ..at }, field.data_type())?;
-        }
-        Ok(())
-    }
+/// Returns the feature of a field, whose path is `path`.
+fn feature_of<'f>(
+    features: &'f [(Box<str>, FeatureTree)],
+    field: &Field,
+    path: &str,
+) -> Result<&'f FeatureTree> {
+    let found = features.iter().find(|(name, _)| **name == **field.name());
+    let other = || Error::schema(path, "expected a feature of the data set, found another name");
+    found.map(|(_, feature)| feature).ok_or_else(other)
 }
 
 /// Returns the type of the items of lists.
@@ -255,7 +237,7 @@ impl NestedColumn {
                     array = ArrayRef::clone(field);
                 }
                 Descent::Items => {
-                    let (own, items) = lists(&array)?.ok_or_else(other_schema)?;
+                    let (own, items) = lists(&array)?;
                     ends.push(own);
                     array = items;
                 }
@@ -279,11 +261,8 @@ impl NestedColumn {
         for ends in &self.ends {
             let own = ends.get(range.start..=range.end).ok_or_else(other_schema)?;
             let (Some(from), Some(to)) = (own.first(), own.last()) else { return Err(other_schema()) };
-            let length = |pair: &[usize]| match pair {
-                [from, to] => to.saturating_sub(*from),
-                _ => 0,
-            };
-            lengths.push(collected(own.len(), own.windows(2).map(length))?);
+            let pairs = own.iter().zip(own.iter().skip(1));
+            lengths.push(collected(own.len(), pairs.map(|(from, to)| to.saturating_sub(*from)))?);
             range = *from..*to;
         }
         Ok(Some((lengths, range)))
@@ -314,7 +293,7 @@ fn check_nulls(array: &ArrayRef, ends: &[Vec<usize>], absent: &mut [bool]) -> Re
 }
 
 /// Returns the ends of lists, after a 0, and their items.
-fn lists(array: &ArrayRef) -> Result<Option<(Vec<usize>, ArrayRef)>> {
+fn lists(array: &ArrayRef) -> Result<(Vec<usize>, ArrayRef)> {
     let of = |end: i64| usize::try_from(end).unwrap_or_default();
     let count = array.len() + 1;
     let (ends, items): (Vec<usize>, &ArrayRef) = match array.data_type() {
@@ -333,9 +312,9 @@ fn lists(array: &ArrayRef) -> Result<Option<(Vec<usize>, ArrayRef)>> {
             let end = |k: usize| first + k * size;
             (collected(count, (0..=lists.len()).map(end))?, lists.values())
         }
-        _ => return Ok(None),
+        _ => return Err(other_schema()),
     };
-    Ok(Some((ends, ArrayRef::clone(items))))
+    Ok((ends, ArrayRef::clone(items)))
 }
 
 /// The scalars of a column.

@@ -1,7 +1,7 @@
 //! From an Arrow schema to features: checks of types and names before anything is encoded.
 
 use super::options::EncoderOptions;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::tensor::tensor_shape;
 use arrow_schema::{DataType, Field, Schema as ArrowSchema};
 use std::collections::{HashMap, HashSet};
@@ -68,7 +68,7 @@ fn check(field: &Field, is_list: bool) -> Result<()> {
         Some(step) => check_feature(data_type, step.data_type(), false),
         None => {
             let expected = "a list with an item for each step of the feature list";
-            Err(unfit(format!("expected {expected}, found {data_type}")))
+            Err(Error::no_schema(format_args!("expected {expected}, found {data_type}")))
         }
     }
 }
@@ -78,7 +78,7 @@ fn check_feature(column: &DataType, data_type: &DataType, in_list: bool) -> Resu
     match (item(data_type), data_type) {
         (Some(item), DataType::FixedSizeList(..)) => check_feature(column, item.data_type(), true),
         (Some(item), _) if !in_list => check_feature(column, item.data_type(), true),
-        (Some(_), _) => Err(unfit(format!(
+        (Some(_), _) => Err(Error::no_schema(format_args!(
             "expected at most one list of variable length, and no list around it, found {column}: only a feature list has two"
         ))),
         (None, DataType::Dictionary(_, values)) if is_value(values) => Ok(()),
@@ -89,7 +89,7 @@ fn check_feature(column: &DataType, data_type: &DataType, in_list: bool) -> Resu
                 _ => ": cast it",
             };
             let expected = "numbers, booleans, text or byte strings, or lists or dictionaries of them";
-            Err(unfit(format!("expected {expected}, found {column}{hint}")))
+            Err(Error::no_schema(format_args!("expected {expected}, found {column}{hint}")))
         }
     }
 }
@@ -98,20 +98,7 @@ fn check_feature(column: &DataType, data_type: &DataType, in_list: bool) -> Resu
 fn is_value(data_type: &DataType) -> bool {
     data_type.is_integer()
         || data_type.is_floating()
-        || matches!(
-            data_type,
-            DataType::Null
-                | DataType::Boolean
-                | DataType::Binary
-                | DataType::LargeBinary
-                | DataType::BinaryView
-                | DataType::FixedSizeBinary(_)
-                | DataType::Utf8
-                | DataType::LargeUtf8
-                | DataType::Utf8View
-        )
-}
-
-fn unfit(reason: String) -> Error {
-    ErrorKind::Schema(reason.into()).into()
+        || data_type.is_string()
+        || data_type.is_binary()
+        || matches!(data_type, DataType::Null | DataType::Boolean)
 }

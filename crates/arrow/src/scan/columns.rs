@@ -2,9 +2,8 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::plan::PlannedColumn;
-use arrow_array::builder::{BinaryBuilder, BinaryViewBuilder};
 use arrow_array::types::{ArrowPrimitiveType, Float32Type, Int64Type};
-use arrow_array::{ArrayRef, PrimitiveArray, StringArray};
+use arrow_array::{ArrayRef, BinaryArray, BinaryViewArray, PrimitiveArray, StringArray};
 use arrow_buffer::{BooleanBufferBuilder, NullBuffer};
 use arrow_schema::{DataType, FieldRef};
 use std::collections::BTreeMap;
@@ -112,8 +111,10 @@ impl SavedColumns {
     }
 
     fn strings(&self, column: &SavedColumn, numbers: &[u64], data_type: &DataType) -> Result<ArrayRef> {
-        let is_text = matches!(data_type, DataType::Utf8 | DataType::Utf8View);
-        let string = |number, value: Option<Value<'_>>, add: &mut dyn FnMut(Option<&[u8]>)| {
+        let is_text = data_type.is_string();
+        let mut strings = Vec::with_capacity(numbers.len());
+        let mut len = 0usize;
+        self.values(column, numbers, |number, value| {
             let value = match value {
                 Some(Value::Bytes(value)) => Some(value),
                 _ => None,
@@ -125,39 +126,27 @@ impl SavedColumns {
                 let kind = ErrorKind::Text { valid: error.valid_up_to(), len: value.len() };
                 return Err(Error::from(kind).in_record(Some(number)));
             }
-            add(value);
+            len = len.saturating_add(value.map_or(0, <[u8]>::len));
+            strings.push(value);
             Ok(())
-        };
+        })?;
         if matches!(data_type, DataType::BinaryView | DataType::Utf8View) {
-            let mut strings = BinaryViewBuilder::with_capacity(numbers.len());
-            self.values(column, numbers, |number, value| {
-                string(number, value, &mut |value| strings.append_option(value))
-            })?;
-            let strings = strings.finish();
+            let strings = BinaryViewArray::from_iter(strings);
             return Ok(if is_text { Arc::new(strings.to_string_view()?) } else { Arc::new(strings) });
         }
-        let mut strings = BinaryBuilder::new();
-        let mut len = 0usize;
-        self.values(column, numbers, |number, value| {
-            string(number, value, &mut |value| {
-                len = len.saturating_add(value.map_or(0, <[u8]>::len));
-                // More bytes than offsets can count are an error below.
-                strings.append_option(value.filter(|_| i32::try_from(len).is_ok()));
-            })
-        })?;
         if i32::try_from(len).is_err() {
             return Err(ErrorKind::TooLarge { len }.into());
         }
-        let strings = strings.finish();
+        let strings = BinaryArray::from_iter(strings);
         Ok(if is_text { Arc::new(StringArray::try_from_binary(strings)?) } else { Arc::new(strings) })
     }
 
     /// Calls `f` with the number and the value of each of these records, or the default.
-    fn values(
+    fn values<'c>(
         &self,
-        column: &SavedColumn,
+        column: &'c SavedColumn,
         numbers: &[u64],
-        mut f: impl FnMut(u64, Option<Value<'_>>) -> Result<()>,
+        mut f: impl FnMut(u64, Option<Value<'c>>) -> Result<()>,
     ) -> Result<()> {
         let default = column.default.as_ref().and_then(|default| match default {
             FeatureBuf::Int64(values) => values.first().map(|&value| Value::Int(value)),

@@ -43,7 +43,6 @@ pub struct Scan {
     pub(super) converter: Converter,
     pub(super) schema: SchemaRef,
     pub(super) has_record: bool,
-    pub(super) is_sequence: bool,
     pub(super) subset: Option<Subset>,
     pub(super) listed: Option<Arc<[u64]>>,
     /// The records of a dataset, if none are chosen.
@@ -99,7 +98,6 @@ impl Scan {
             schema: pandas::schema(converter.schema().fields().to_vec()),
             converter: converter.clone(),
             has_record: false,
-            is_sequence: converter.parser_schema().is_sequence(),
             subset: None,
             listed: None,
             filter: None,

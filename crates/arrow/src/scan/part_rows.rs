@@ -36,9 +36,9 @@ pub(super) struct ReadRows {
 }
 
 /// The place of a record: in the buffer, in the dataset, and in its shard.
-struct RowPlace {
+pub(super) struct RowPlace {
     payload: Range<usize>,
-    number: u64,
+    pub(super) number: u64,
     shard: usize,
     ordinal: u64,
     offset: u64,
@@ -47,7 +47,7 @@ struct RowPlace {
 /// A record as a row of a parser.
 pub(super) struct PlacedRow<'a> {
     payload: &'a [u8],
-    place: &'a RowPlace,
+    pub(super) place: &'a RowPlace,
     shard: &'a Path,
     region: Option<&'a Region>,
 }
@@ -56,7 +56,7 @@ pub(super) struct PlacedRow<'a> {
 pub(super) struct RowLimits {
     filter: Option<RecordFilter>,
     kind: MessageKind,
-    max_rows: usize,
+    pub(super) max_rows: usize,
 }
 
 impl RowLimits {
@@ -68,11 +68,6 @@ impl RowLimits {
     /// Returns true if the rows are as many as one batch has.
     pub(super) fn are_reached(&self, rows: &ReadRows) -> bool {
         rows.rows.len() >= self.max_rows || rows.bytes.len() as u64 >= BATCH_BYTES
-    }
-
-    /// Returns the number of rows that a batch can have in addition.
-    pub(super) fn rows_left(&self, rows: &ReadRows) -> usize {
-        self.max_rows - rows.rows.len()
     }
 
     /// Adds a record to the rows if it meets the condition.
@@ -156,18 +151,7 @@ impl ReadRows {
         self.rows.is_empty()
     }
 
-    /// Moves the bytes into a region.
-    pub(super) fn into_region(mut self) -> (ReadRows, Region) {
-        let region = Region::new(std::mem::take(&mut self.bytes));
-        (self, region)
-    }
-
-    /// Returns the buffer, for other records.
-    pub(super) fn into_bytes(self) -> Vec<u8> {
-        self.bytes
-    }
-
-    /// Returns the rows. Batches can borrow the bytes of a region, which has the buffer's bytes.
+    /// Returns the rows. Batches can borrow the bytes of a region, to which the buffer was moved.
     pub(super) fn rows<'a>(&'a self, region: Option<&'a Region>) -> Vec<PlacedRow<'a>> {
         let bytes = region.map_or(&*self.bytes, |region| region);
         let row = |place: &'a RowPlace| {
@@ -176,13 +160,6 @@ impl ReadRows {
             Some(PlacedRow { payload, place, shard, region })
         };
         self.rows.iter().filter_map(row).collect()
-    }
-}
-
-impl PlacedRow<'_> {
-    /// Returns the number of the record in the dataset.
-    pub(super) fn number(&self) -> u64 {
-        self.place.number
     }
 }
 

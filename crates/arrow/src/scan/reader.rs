@@ -4,7 +4,7 @@ use super::columns::SavedColumns;
 use super::options::{Scan, ScanSource};
 use super::part_rows::{PartRows, PlacedRow, ReadRows, RowLimits};
 use super::rows::{MAX_ROWS, ROWS_OF_COLUMNS, batch_rows, together};
-use super::selection::RecordNumbers;
+use super::selection::{RecordNumbers, numbers_of};
 use crate::converter::Converter;
 use crate::error::{Error, Result};
 use crate::strings::MIN_SHARED;
@@ -15,6 +15,7 @@ use std::fmt;
 use std::sync::Arc;
 use tfseek::batch::{Batch, BatchParser};
 use tfseek::column::ColumnOptions;
+use tfseek::io::Region;
 use tfseek::loader::Step;
 use tfseek::order::Subset;
 use tfseek::{Damage, Dataset, Filter, Loader, Verify, Warning};
@@ -113,7 +114,8 @@ impl ScanReader {
         let mut warnings = Vec::new();
         let read = |records, filter| {
             let max_rows = scan.batch_rows.unwrap_or(MAX_ROWS);
-            let limits = RowLimits::new(filter, scan.is_sequence, max_rows);
+            let is_sequence = scan.converter.parser_schema().is_sequence();
+            let limits = RowLimits::new(filter, is_sequence, max_rows);
             let shares = scan.converter.shares_strings();
             ScanWork::Read(Box::new(ReadBatches { records, limits, bytes: Vec::new(), shares }))
         };
@@ -201,20 +203,17 @@ impl ScanReader {
                     }
                 },
                 ScanWork::Read(read) => {
-                    let rows = read.next()?;
+                    let mut rows = read.next()?;
                     if rows.is_empty() {
                         self.work = ScanWork::Ended;
-                    } else if read.shares && !is_small(rows.bytes.len() as u64, rows.len() as u64) {
-                        let (rows, region) = rows.into_region();
-                        let rows = rows.rows(Some(&region));
-                        self.warnings.extend(self.parser.unknown_names(&rows)?);
-                        self.form.parse(&self.parser, &rows, &mut self.ready)?;
-                    } else {
-                        let placed = rows.rows(None);
-                        self.warnings.extend(self.parser.unknown_names(&placed)?);
-                        self.form.parse(&self.parser, &placed, &mut self.ready)?;
-                        read.bytes = rows.into_bytes();
+                        continue;
                     }
+                    let shares = read.shares && !is_small(rows.bytes.len() as u64, rows.len() as u64);
+                    let region = shares.then(|| Region::new(std::mem::take(&mut rows.bytes)));
+                    let placed = rows.rows(region.as_ref());
+                    self.warnings.extend(self.parser.unknown_names(&placed)?);
+                    self.form.parse(&self.parser, &placed, &mut self.ready)?;
+                    read.bytes = rows.bytes;
                 }
                 ScanWork::Numbers { numbers, columns, rows } => {
                     let numbers: Vec<u64> = numbers.take(*rows).collect();
@@ -271,8 +270,8 @@ fn work_on(
     };
     if scan.converter.schema().fields().is_empty() {
         let numbers = match subset {
-            Some(subset) => RecordNumbers::Subset { subset, next: 0 },
-            None => RecordNumbers::Range(0..dataset.len()),
+            Some(subset) => numbers_of(subset),
+            None => Box::new(0..dataset.len()),
         };
         let rows = scan.batch_rows.unwrap_or(ROWS_OF_COLUMNS);
         return Ok(ScanWork::Numbers { numbers, columns: None, rows });
@@ -311,7 +310,8 @@ impl ReadBatches {
                     if limits.are_reached(&rows) {
                         break;
                     }
-                    let window = window.get(..limits.rows_left(&rows).min(*together)).unwrap_or(window);
+                    let room = limits.max_rows - rows.len();
+                    let window = window.get(..room.min(*together)).unwrap_or(window);
                     *next += window.len();
                     let mut left = window.iter();
                     dataset.read_many(window, |record| match left.next() {
@@ -358,7 +358,7 @@ impl BatchForm {
         rows: &[PlacedRow<'_>],
         ready: &mut VecDeque<RecordBatch>,
     ) -> Result<()> {
-        let numbers: Vec<u64> = rows.iter().map(PlacedRow::number).collect();
+        let numbers: Vec<u64> = rows.iter().map(|row| row.place.number).collect();
         let made =
             parser.parse(rows).map_err(Error::from).and_then(|batch| self.record_batch(&batch, &numbers));
         match made {

@@ -4,39 +4,17 @@ use super::columns::{SavedColumn, SavedColumns};
 use super::options::{Scan, ScanSource};
 use super::pandas;
 use crate::error::Result;
-use crate::plan::PlannedColumn;
 use std::ops::Range;
 use std::sync::Arc;
-use tfseek::Dataset;
 use tfseek::column::DatasetColumn;
 use tfseek::order::Subset;
 
 /// The numbers of records, in the order of a scan.
-#[derive(Clone)]
-pub(super) enum RecordNumbers {
-    Range(Range<u64>),
-    Subset { subset: Subset, next: u64 },
-    Listed { numbers: Arc<[u64]>, next: usize },
-}
+pub(super) type RecordNumbers = Box<dyn Iterator<Item = u64> + Send + Sync>;
 
-impl Iterator for RecordNumbers {
-    type Item = u64;
-
-    fn next(&mut self) -> Option<u64> {
-        match self {
-            RecordNumbers::Range(range) => range.next(),
-            RecordNumbers::Subset { subset, next } => {
-                let number = subset.select(*next)?;
-                *next += 1;
-                Some(number)
-            }
-            RecordNumbers::Listed { numbers, next } => {
-                let number = *numbers.get(*next)?;
-                *next += 1;
-                Some(number)
-            }
-        }
-    }
+/// Returns the numbers of a subset's records.
+pub(super) fn numbers_of(subset: Subset) -> RecordNumbers {
+    Box::new((0..subset.len()).map_while(move |k| subset.select(k)))
 }
 
 impl Scan {
@@ -97,9 +75,12 @@ impl Scan {
     /// Returns the numbers of the records, before a condition is evaluated.
     pub(super) fn numbers(&self) -> RecordNumbers {
         match (&self.listed, &self.subset, &self.range) {
-            (Some(numbers), ..) => RecordNumbers::Listed { numbers: Arc::clone(numbers), next: 0 },
-            (None, Some(subset), _) => RecordNumbers::Subset { subset: subset.clone(), next: 0 },
-            (None, None, range) => RecordNumbers::Range(range.clone().unwrap_or(0..0)),
+            (Some(numbers), ..) => {
+                let numbers = Arc::clone(numbers);
+                Box::new((0..numbers.len()).map_while(move |k| numbers.get(k).copied()))
+            }
+            (None, Some(subset), _) => numbers_of(subset.clone()),
+            (None, None, range) => Box::new(range.clone().unwrap_or(0..0)),
         }
     }
 }
@@ -127,24 +108,16 @@ impl Scan {
     /// # Errors
     /// Errors of [`Dataset::find_columns`](tfseek::Dataset::find_columns).
     pub fn over_columns(&self) -> Result<Option<Scan>> {
-        let ScanSource::Dataset(dataset) = &self.source else { return Ok(None) };
-        if self.filter.is_some() || self.converter.denies_unknown() {
-            return Ok(None);
-        }
+        let (ScanSource::Dataset(dataset), None) = (&self.source, &self.filter) else { return Ok(None) };
         let Some(planned) = self.converter.columns() else { return Ok(None) };
+        let features = self.converter.parser_schema().features();
         let mut columns = Vec::new();
         for column in planned {
-            let Some(saved) = self.saved(dataset, column)? else { return Ok(None) };
+            let spec = features.get(&column.from).filter(|_| !column.is_list);
+            let Some(saved) = SavedColumn::find(dataset, column, spec, &self.found)? else { return Ok(None) };
             columns.push(saved);
         }
         let saved = SavedColumns::new(dataset, columns);
         Ok(Some(Scan { source: ScanSource::Columns(Arc::new(saved)), ..self.clone() }))
-    }
-
-    /// Returns the saved column of a column, if there is one.
-    fn saved(&self, dataset: &Dataset, column: &PlannedColumn) -> Result<Option<SavedColumn>> {
-        let features = self.converter.parser_schema().features();
-        let spec = features.get(&column.from).filter(|_| !column.is_list);
-        SavedColumn::find(dataset, column, spec, &self.found)
     }
 }

@@ -5,12 +5,12 @@ mod share;
 mod words;
 
 pub(crate) use count::{HeadCount, TailCount, head_count, tail_count};
-pub(crate) use share::ShareArgs;
+pub(crate) use share::{LastBatchChoice, ShareArgs, ShuffleChoice};
 pub(crate) use words::{MARK, unmarked};
 
 use crate::kept;
 use crate::store;
-use clap::{Args, ValueEnum};
+use clap::{Args, ColorChoice, ValueEnum};
 use std::num::ParseIntError;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -35,13 +35,6 @@ pub(crate) struct GlobalArgs {
     /// Print sizes as exact numbers of bytes
     #[arg(long, global = true, help_heading = "Global options")]
     pub(crate) bytes: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ColorChoice {
-    Auto,
-    Always,
-    Never,
 }
 
 /// Input files of a verb.
@@ -163,7 +156,7 @@ pub(crate) struct ReadArgs {
     /// epoch 0 and lengths later, `none`: none, for the files of a writer whose checksums are wrong. Damage
     /// is then not noticed, and no index file is read or written
     #[arg(long, value_name = "MODE", default_value = "payload")]
-    verify: VerifyChoice,
+    pub(crate) verify: VerifyChoice,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -184,16 +177,6 @@ impl VerifyChoice {
             VerifyChoice::Payload => (Verify::Payload, Verify::Payload),
             VerifyChoice::FirstEpoch => (Verify::Payload, Verify::Header),
             VerifyChoice::None => (Verify::None, Verify::None),
-        }
-    }
-
-    /// Returns the name on the command line.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            VerifyChoice::Header => "header",
-            VerifyChoice::Payload => "payload",
-            VerifyChoice::FirstEpoch => "first-epoch",
-            VerifyChoice::None => "none",
         }
     }
 }
@@ -220,11 +203,6 @@ impl ReadArgs {
     /// Returns true for `--damage skip`.
     pub(crate) fn skips(self) -> bool {
         self.damage == DamageChoice::Skip
-    }
-
-    /// Returns the checksums to verify.
-    pub(crate) fn verify(self) -> VerifyChoice {
-        self.verify
     }
 
     /// Returns the options of a stream.
@@ -258,7 +236,7 @@ pub(crate) struct LimitArgs {
     /// Maximum payload length of a record, for example 4GiB; a longer record is refused before memory is
     /// allocated for it [default: 2147483647]
     #[arg(long, value_name = "SIZE", value_parser = sizes::parse)]
-    max_record: Option<u64>,
+    pub(crate) max_record: Option<u64>,
     /// Treatment of a file that ends inside a record, or of a gzip or zlib file with a cut trailer or other
     /// bytes after its end; `strict`: an error, `tolerate`: the file ends after its last whole record
     #[arg(long, value_name = "MODE", default_value = "strict")]
@@ -272,25 +250,10 @@ pub(crate) enum TailChoice {
     Tolerate,
 }
 
-impl From<TailChoice> for Tail {
-    fn from(choice: TailChoice) -> Tail {
-        match choice {
-            TailChoice::Strict => Tail::Strict,
-            TailChoice::Tolerate => Tail::Tolerate,
-        }
-    }
-}
-
 impl LimitArgs {
     /// Returns the maximum payload length of a record.
     pub(crate) fn max_record(self) -> u64 {
         self.max_record.unwrap_or(tfseek_tools::damage::MAX_RECORD)
-    }
-
-    /// Returns the maximum payload length, if the user specified it.
-    #[cfg(feature = "view")]
-    pub(crate) fn given_max_record(self) -> Option<u64> {
-        self.max_record
     }
 
     /// Returns the options of a stream.
@@ -298,12 +261,16 @@ impl LimitArgs {
         let default = StreamOptions::default();
         let max_record = self.max_record.unwrap_or(default.max_record);
         StreamOptions {
-            tail: self.tail.into(),
+            tail: self.tail(),
             on_warning: Some(kept::of_stream),
             max_record,
             store: store::store(),
             ..default
         }
+    }
+
+    fn tail(self) -> Tail {
+        if self.tolerates() { Tail::Tolerate } else { Tail::Strict }
     }
 
     /// Returns true if a file may end inside a record.
@@ -313,7 +280,7 @@ impl LimitArgs {
 
     /// Returns the options of indexes.
     pub(crate) fn index(self) -> IndexOptions {
-        let options = IndexOptions::new().tail(self.tail.into());
+        let options = IndexOptions::new().tail(self.tail());
         match store::store() {
             Some(store) => options.store(store),
             None => options,
@@ -322,7 +289,7 @@ impl LimitArgs {
 
     /// Returns the options of a dataset with these options of its indexes.
     pub(crate) fn dataset(self, index: IndexOptions) -> DatasetOptions {
-        let options = DatasetOptions::new().index(index.tail(self.tail.into()));
+        let options = DatasetOptions::new().index(index.tail(self.tail()));
         match self.max_record {
             Some(bytes) => options.max_record(bytes),
             None => options,
@@ -380,6 +347,11 @@ pub(crate) struct ThreadsArgs {
     /// Number of threads; 0: the main thread does all work [default: one per processor]
     #[arg(short = 'j', long, value_name = "N", value_parser = threads)]
     pub(crate) threads: Option<usize>,
+}
+
+/// Returns the name of a value on the command line.
+pub(crate) fn value_name(value: impl ValueEnum) -> String {
+    value.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
 /// Parses a number of threads that the library may start.

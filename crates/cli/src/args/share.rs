@@ -4,8 +4,6 @@ use super::{ReadArgs, WhereArgs};
 use clap::{Args, ValueEnum};
 use std::num::NonZeroU64;
 use std::path::PathBuf;
-use tfseek::loader::Shuffle;
-use tfseek::order::LastBatch;
 use tfseek_tools::sizes;
 
 /// Order of an epoch, and the share of one rank.
@@ -73,25 +71,4 @@ pub(crate) enum LastBatchChoice {
     Pad,
     Short,
     Continuous,
-}
-
-impl From<ShuffleChoice> for Shuffle {
-    fn from(choice: ShuffleChoice) -> Shuffle {
-        match choice {
-            ShuffleChoice::Global => Shuffle::Global,
-            ShuffleChoice::Block => Shuffle::Block,
-            ShuffleChoice::None => Shuffle::None,
-        }
-    }
-}
-
-impl From<LastBatchChoice> for LastBatch {
-    fn from(choice: LastBatchChoice) -> LastBatch {
-        match choice {
-            LastBatchChoice::Drop => LastBatch::Drop,
-            LastBatchChoice::Pad => LastBatch::Pad,
-            LastBatchChoice::Short => LastBatch::Short,
-            LastBatchChoice::Continuous => LastBatch::Continuous,
-        }
-    }
 }

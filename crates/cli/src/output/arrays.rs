@@ -107,37 +107,27 @@ struct ArrayJson<'a>(&'a [usize], &'a Values);
 impl Display for ArrayJson<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let ArrayJson(shape, values) = *self;
-        let quoted = |f: &mut Formatter<'_>, k: usize| f.write_str(if k == 0 { "\"" } else { ",\"" });
         match values {
             Values::Int64(values) => return int64(shape, values).fmt(f),
             Values::Float32(values) => {
                 head(f, "float32", shape)?;
-                for (k, value) in values.iter().enumerate() {
-                    quoted(f, k)?;
-                    write!(f, "{:08x}\"", value.to_bits())?;
-                }
+                list(f, values.iter(), |f, value| write!(f, "\"{:08x}\"", value.to_bits()))?;
             }
             Values::Bytes(values) => {
                 head(f, "string", shape)?;
-                for (k, value) in values.iter().enumerate() {
-                    quoted(f, k)?;
-                    value.iter().try_for_each(|byte| write!(f, "{byte:02x}"))?;
+                list(f, values.iter(), |f, value| {
                     f.write_str("\"")?;
-                }
+                    value.iter().try_for_each(|byte| write!(f, "{byte:02x}"))?;
+                    f.write_str("\"")
+                })?;
             }
             Values::Array(values) => {
                 head(f, &values.dtype().to_string(), shape)?;
-                let mut k = 0;
-                let mut number = |bits: u64, digits: usize| {
-                    quoted(f, k)?;
-                    k += 1;
-                    write!(f, "{bits:0digits$x}\"")
-                };
                 match values.bits() {
-                    ArrayBits::Bits8(bits) => bits.iter().try_for_each(|&bits| number(bits.into(), 2))?,
-                    ArrayBits::Bits16(bits) => bits.iter().try_for_each(|&bits| number(bits.into(), 4))?,
-                    ArrayBits::Bits32(bits) => bits.iter().try_for_each(|&bits| number(bits.into(), 8))?,
-                    ArrayBits::Bits64(bits) => bits.iter().try_for_each(|&bits| number(bits, 16))?,
+                    ArrayBits::Bits8(bits) => list(f, bits.iter(), |f, n| write!(f, "\"{n:02x}\""))?,
+                    ArrayBits::Bits16(bits) => list(f, bits.iter(), |f, n| write!(f, "\"{n:04x}\""))?,
+                    ArrayBits::Bits32(bits) => list(f, bits.iter(), |f, n| write!(f, "\"{n:08x}\""))?,
+                    ArrayBits::Bits64(bits) => list(f, bits.iter(), |f, n| write!(f, "\"{n:016x}\""))?,
                 }
             }
         }
@@ -156,21 +146,28 @@ impl<T: Display> Display for PlainJson<'_, T> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let PlainJson(dtype, shape, values) = *self;
         head(f, dtype, shape)?;
-        for (k, value) in values.iter().enumerate() {
-            if k > 0 {
-                f.write_str(",")?;
-            }
-            value.fmt(f)?;
-        }
+        list(f, values, |f, value| value.fmt(f))?;
         f.write_str("]")
     }
 }
 
 fn head(f: &mut Formatter<'_>, dtype: &str, shape: &[usize]) -> fmt::Result {
     write!(f, "\"dtype\":\"{dtype}\",\"shape\":[")?;
-    for (k, dim) in shape.iter().enumerate() {
-        let comma = if k == 0 { "" } else { "," };
-        write!(f, "{comma}{dim}")?;
-    }
+    list(f, shape, |f, dim| dim.fmt(f))?;
     f.write_str("],\"data\":[")
+}
+
+/// Writes values between commas.
+fn list<T>(
+    f: &mut Formatter<'_>,
+    values: impl IntoIterator<Item = T>,
+    write: impl Fn(&mut Formatter<'_>, T) -> fmt::Result,
+) -> fmt::Result {
+    for (k, value) in values.into_iter().enumerate() {
+        if k > 0 {
+            f.write_str(",")?;
+        }
+        write(f, value)?;
+    }
+    Ok(())
 }

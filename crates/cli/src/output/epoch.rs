@@ -1,6 +1,5 @@
 //! The report of `tfseek epoch`, as text and as JSON.
 
-use crate::args::GlobalArgs;
 use crate::bytes::Size;
 use crate::console::{BOLD, Console, DIM};
 use crate::epoch::RunStats;
@@ -19,24 +18,6 @@ pub(crate) struct EpochReport<'a> {
     pub(crate) summary: String,
     /// Print the design effect as well.
     pub(crate) full: bool,
-    pub(crate) plan: EpochPlan,
-    pub(crate) epoch: u64,
-    pub(crate) rank: u64,
-    pub(crate) ranks: u64,
-    pub(crate) verify: &'static str,
-    /// Number of steps from the start of the run to the end of the epoch.
-    pub(crate) steps_of: u64,
-    /// Number of threads that made batches at the end. 0: the main thread.
-    pub(crate) threads: usize,
-    /// Warnings: objects with `kind`, `path` and `message`.
-    pub(crate) warnings: Value,
-    pub(crate) stats: &'a RunStats,
-    /// The requests for objects. `None` for files.
-    pub(crate) traffic: Option<Traffic>,
-}
-
-/// The composition of an epoch, known before it is run.
-pub(crate) struct EpochPlan {
     pub(crate) records: u64,
     pub(crate) shards: u64,
     /// Samples per batch over all ranks.
@@ -48,13 +29,26 @@ pub(crate) struct EpochPlan {
     pub(crate) last_batch: LastBatch,
     /// Length of a saved state.
     pub(crate) state_bytes: u64,
+    pub(crate) epoch: u64,
+    pub(crate) rank: u64,
+    pub(crate) ranks: u64,
+    pub(crate) verify: String,
+    /// Number of steps from the start of the run to the end of the epoch.
+    pub(crate) steps_of: u64,
+    /// Number of threads that made batches at the end. 0: the main thread.
+    pub(crate) threads: usize,
+    /// Warnings: objects with `kind`, `path` and `message`.
+    pub(crate) warnings: Value,
+    pub(crate) stats: &'a RunStats,
+    /// The requests for objects. `None` for files.
+    pub(crate) traffic: Option<Traffic>,
 }
 
-impl EpochPlan {
+impl EpochReport<'_> {
     /// Describes the last batch of an epoch that has one.
-    fn last_batch(&self, ranks: u64) -> Option<String> {
+    fn last_batch(&self) -> Option<String> {
         let rest = self.samples % self.global_batch.max(1);
-        let all = if ranks == 1 { "" } else { " on all ranks" };
+        let all = if self.ranks == 1 { "" } else { " on all ranks" };
         let samples = |n| format!("{}{all}", count(n, "sample"));
         if self.samples == 0 || rest == 0 && self.last_batch != LastBatch::Continuous {
             return (self.samples > 0).then(|| "full".to_owned());
@@ -66,9 +60,7 @@ impl EpochPlan {
             LastBatch::Continuous => "continues with the next epoch".to_owned(),
         })
     }
-}
 
-impl EpochReport<'_> {
     fn per_second(&self, count: u64) -> f64 {
         count as f64 / self.stats.time.as_secs_f64().max(1e-9)
     }
@@ -78,11 +70,11 @@ impl EpochReport<'_> {
         let seconds = |time: Option<Duration>| time.map(|time| time.as_secs_f64());
         let mut all = json!({
             "order": self.describe,
-            "records": self.plan.records,
-            "shards": self.plan.shards,
-            "global_batch_size": self.plan.global_batch,
-            "rank_samples": self.plan.rank_samples,
-            "state_bytes": self.plan.state_bytes,
+            "records": self.records,
+            "shards": self.shards,
+            "global_batch_size": self.global_batch,
+            "rank_samples": self.rank_samples,
+            "state_bytes": self.state_bytes,
             "epoch": self.epoch,
             "rank": self.rank,
             "world_size": self.ranks,
@@ -112,8 +104,8 @@ impl EpochReport<'_> {
             ("peak_bytes", memory.resident.map(Value::from)),
             ("peak_anonymous_bytes", memory.anonymous.map(Value::from)),
             ("page_table_bytes", memory.page_tables.map(Value::from)),
+            ("traffic", self.traffic.as_ref().map(traffic_json)),
         ];
-        let optional = optional.into_iter().chain([("traffic", self.traffic.as_ref().map(traffic_json))]);
         for (name, value) in optional {
             if let (Some(value), Some(all)) = (value, all.as_object_mut()) {
                 all.insert(name.to_owned(), value);
@@ -121,64 +113,13 @@ impl EpochReport<'_> {
         }
         all
     }
-}
 
-fn traffic_json(traffic: &Traffic) -> Value {
-    let [p50, p90, p99] = traffic.latency.map(|time| time.as_secs_f64());
-    json!({
-        "requests": traffic.requests,
-        "bytes": traffic.bytes,
-        "repeated": traffic.repeated,
-        "cached": traffic.cached,
-        "cached_bytes": traffic.cached_bytes,
-        "held_bytes": traffic.held,
-        "waits": traffic.waits,
-        "wait_seconds": traffic.waited.as_secs_f64(),
-        "latency_p50_seconds": p50,
-        "latency_p90_seconds": p90,
-        "latency_p99_seconds": p99,
-    })
-}
-
-pub(crate) fn print(report: &EpochReport<'_>, global: &GlobalArgs, console: &mut Console) -> Outcome {
-    let bold = console.style(BOLD);
-    let dim = console.style(DIM);
-    console.print(format_args!(
-        "{bold}epoch {}, rank {} of {}{bold:#}{dim}, {}{dim:#}\n",
-        report.epoch, report.rank, report.ranks, report.summary
-    ))?;
-    let size = |bytes: u64| Size { bytes, exact: global.bytes };
-    let mut rows = report.plan_rows(size);
-    rows.extend(report.run_rows(size));
-    rows.extend(report.traffic.iter().flat_map(|traffic| traffic_rows(traffic, size)));
-    let memory = report.stats.memory.peak;
-    if let (Some(peak), Some(anonymous), Some(tables)) =
-        (memory.resident, memory.anonymous, memory.page_tables)
-    {
-        let [peak, anonymous, tables] = [peak, anonymous, tables].map(size);
-        rows.push(("memory", format!("peak {peak}, anonymous {anonymous}, page tables {tables}")));
-    }
-    rows.push(("sum", format!("{:016x}", report.stats.sum)));
-    if report.full {
-        rows.push(("order", report.describe.clone()));
-    }
-    for (name, value) in rows {
-        console.print(format_args!("  {dim}{name:11}{dim:#}  {value}\n"))?;
-    }
-    Ok(())
-}
-
-/// The lines of the report: a name, and a value.
-type ReportRows = Vec<(&'static str, String)>;
-
-impl EpochReport<'_> {
     /// Returns the lines about the epoch as it was planned.
     fn plan_rows(&self, size: impl Fn(u64) -> Size) -> ReportRows {
-        let plan = &self.plan;
         let ranks = self.ranks;
-        let records = count(plan.records, "record");
-        let shards = count(plan.shards, "shard");
-        let batch = plan.global_batch;
+        let records = count(self.records, "record");
+        let shards = count(self.shards, "shard");
+        let batch = self.global_batch;
         let each =
             if ranks == 1 { String::new() } else { format!(", {} on each rank", batch / ranks.max(1)) };
         let mut rows = vec![
@@ -187,10 +128,10 @@ impl EpochReport<'_> {
             ("batch size", format!("{batch}{each}")),
         ];
         if ranks > 1 {
-            rows.push(("this rank", format!("{} of {}", plan.rank_samples, count(plan.samples, "sample"))));
+            rows.push(("this rank", format!("{} of {}", self.rank_samples, count(self.samples, "sample"))));
         }
-        rows.extend(plan.last_batch(ranks).map(|text| ("last batch", text)));
-        rows.push(("saved state", size(plan.state_bytes).to_string()));
+        rows.extend(self.last_batch().map(|text| ("last batch", text)));
+        rows.push(("saved state", size(self.state_bytes).to_string()));
         rows
     }
 
@@ -222,6 +163,55 @@ impl EpochReport<'_> {
         rows
     }
 }
+
+fn traffic_json(traffic: &Traffic) -> Value {
+    let [p50, p90, p99] = traffic.latency.map(|time| time.as_secs_f64());
+    json!({
+        "requests": traffic.requests,
+        "bytes": traffic.bytes,
+        "repeated": traffic.repeated,
+        "cached": traffic.cached,
+        "cached_bytes": traffic.cached_bytes,
+        "held_bytes": traffic.held,
+        "waits": traffic.waits,
+        "wait_seconds": traffic.waited.as_secs_f64(),
+        "latency_p50_seconds": p50,
+        "latency_p90_seconds": p90,
+        "latency_p99_seconds": p99,
+    })
+}
+
+pub(crate) fn print(report: &EpochReport<'_>, console: &mut Console) -> Outcome {
+    let bold = console.style(BOLD);
+    let dim = console.style(DIM);
+    console.print(format_args!(
+        "{bold}epoch {}, rank {} of {}{bold:#}{dim}, {}{dim:#}\n",
+        report.epoch, report.rank, report.ranks, report.summary
+    ))?;
+    let exact = console.global.bytes;
+    let size = |bytes: u64| Size { bytes, exact };
+    let mut rows = report.plan_rows(size);
+    rows.extend(report.run_rows(size));
+    rows.extend(report.traffic.iter().flat_map(|traffic| traffic_rows(traffic, size)));
+    let memory = report.stats.memory.peak;
+    if let (Some(peak), Some(anonymous), Some(tables)) =
+        (memory.resident, memory.anonymous, memory.page_tables)
+    {
+        let [peak, anonymous, tables] = [peak, anonymous, tables].map(size);
+        rows.push(("memory", format!("peak {peak}, anonymous {anonymous}, page tables {tables}")));
+    }
+    rows.push(("sum", format!("{:016x}", report.stats.sum)));
+    if report.full {
+        rows.push(("order", report.describe.clone()));
+    }
+    for (name, value) in rows {
+        console.print(format_args!("  {dim}{name:11}{dim:#}  {value}\n"))?;
+    }
+    Ok(())
+}
+
+/// The lines of the report: a name, and a value.
+type ReportRows = Vec<(&'static str, String)>;
 
 /// Returns the lines about the requests for objects.
 fn traffic_rows(traffic: &Traffic, size: impl Fn(u64) -> Size) -> ReportRows {

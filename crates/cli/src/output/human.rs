@@ -55,7 +55,7 @@ pub(super) fn print(
         Some(path) => format!("record {i} of {}", tfseek::error::printable(path)),
         None => format!("record {i}"),
     };
-    if let Some(StepNumber { episode, step }) = item.step {
+    let (name, place) = if let Some(StepNumber { episode, step }) = item.step {
         let of = match (episode, at.record) {
             (Some(e), Some(j)) if e != j => format!("episode {e}, {}", in_file(j)),
             (Some(e), _) => format!("episode {e}"),
@@ -63,25 +63,17 @@ pub(super) fn print(
         };
         let place = format!("step {step} of {of}");
         match item.index {
-            Some(i) => {
-                console.print(format_args!("{bold}step {i}{bold:#}{dim}, {size}, {place}{dim:#}\n"))?
-            }
-            None => console.print(format_args!("{bold}{place}{bold:#}{dim}, {size}{dim:#}\n"))?,
+            Some(i) => (format!("step {i}"), format!(", {place}")),
+            None => (place, String::new()),
         }
-        return print_content(console, payload, content, (labels, limits));
-    }
-    match (item.index, at.record) {
-        (Some(i), Some(j)) if i != j => {
-            console.print(format_args!("{bold}record {i}{bold:#}{dim}, {size}, {}{dim:#}\n", in_file(j)))?;
+    } else {
+        match (item.index, at.record) {
+            (Some(i), Some(j)) if i != j => (format!("record {i}"), format!(", {}", in_file(j))),
+            (None, Some(j)) if many_files => (in_file(j), String::new()),
+            (index, record) => (format!("record {}", index.or(record).unwrap_or(0)), String::new()),
         }
-        (None, Some(j)) if many_files => {
-            console.print(format_args!("{bold}{}{bold:#}{dim}, {size}{dim:#}\n", in_file(j)))?;
-        }
-        (index, record) => {
-            let i = index.or(record).unwrap_or(0);
-            console.print(format_args!("{bold}record {i}{bold:#}{dim}, {size}{dim:#}\n"))?;
-        }
-    }
+    };
+    console.print(format_args!("{bold}{name}{bold:#}{dim}, {size}{place}{dim:#}\n"))?;
     print_content(console, payload, content, (labels, limits))
 }
 
@@ -111,15 +103,13 @@ fn print_content(
         Content::Example(features) => print_map(console, "  ", features, (labels, limits)),
         Content::Sequence(context, lists) => {
             let limits = (&LabelNames::new(), limits);
-            for (name, empty) in [("context", context.is_empty()), ("feature lists", lists.is_empty())] {
-                if empty {
-                    continue;
-                }
-                console.print(format_args!("  {dim}{name}{dim:#}\n"))?;
-                match name {
-                    "context" => print_map(console, "    ", context, limits)?,
-                    _ => print_map(console, "    ", lists, limits)?,
-                }
+            if !context.is_empty() {
+                console.print(format_args!("  {dim}context{dim:#}\n"))?;
+                print_map(console, "    ", context, limits)?;
+            }
+            if !lists.is_empty() {
+                console.print(format_args!("  {dim}feature lists{dim:#}\n"))?;
+                print_map(console, "    ", lists, limits)?;
             }
             Ok(())
         }
@@ -253,13 +243,18 @@ fn print_map(
     Ok(())
 }
 
+/// Returns the kind of a feature and the number of its values.
+pub(crate) fn shape(feature: Feature<'_>) -> String {
+    match (feature.kind(), feature.len()) {
+        (None, _) => "no kind".to_owned(),
+        (Some(kind), 1) => kind.list_name().to_owned(),
+        (Some(kind), n) => format!("{}[{n}]", kind.list_name()),
+    }
+}
+
 impl MapValue for Feature<'_> {
     fn shape(self) -> String {
-        match (self.kind(), self.len()) {
-            (None, _) => "no kind".to_owned(),
-            (Some(kind), 1) => kind.list_name().to_owned(),
-            (Some(kind), n) => format!("{}[{n}]", kind.list_name()),
-        }
+        shape(self)
     }
 
     fn is_empty(self) -> bool {
@@ -281,7 +276,7 @@ impl MapValue for Feature<'_> {
 
 impl MapValue for FeatureList<'_> {
     fn shape(self) -> String {
-        let mut shapes = self.iter().map(MapValue::shape);
+        let mut shapes = self.iter().map(shape);
         let steps = match self.iter().len() {
             1 => "1 step".to_owned(),
             n => format!("{} steps", thousands(n as u64)),
@@ -304,20 +299,6 @@ impl MapValue for FeatureList<'_> {
 /// A feature, and the names of the classes if it is a label.
 struct FeatureValues<'a, 'n>(Feature<'a>, Option<&'n [Box<str>]>, Limits);
 
-/// A number, and its name if it has one.
-struct NamedNumber<'n>(i64, &'n [Box<str>], ByteLimits);
-
-impl Display for NamedNumber<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let NamedNumber(number, names, limits) = *self;
-        write!(f, "{number}")?;
-        match usize::try_from(number).ok().and_then(|k| names.get(k)) {
-            Some(name) => write!(f, " {}", Readable(name.as_bytes(), limits)),
-            None => Ok(()),
-        }
-    }
-}
-
 impl Display for FeatureValues<'_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let FeatureValues(feature, names, limits) = *self;
@@ -328,8 +309,11 @@ impl Display for FeatureValues<'_, '_> {
             Feature::Float(list) => print_first(f, n, limits.values, list.iter().map(|v| format!("{v:?}"))),
             Feature::Int64(list) => match names {
                 Some(names) => {
-                    let named = list.iter().map(|v| NamedNumber(v, names, limits.bytes));
-                    print_first(f, n, limits.values, named)
+                    let named = |v: i64| match usize::try_from(v).ok().and_then(|k| names.get(k)) {
+                        Some(name) => format!("{v} {}", Readable(name.as_bytes(), limits.bytes)),
+                        None => v.to_string(),
+                    };
+                    print_first(f, n, limits.values, list.iter().map(named))
                 }
                 None => print_first(f, n, limits.values, list.iter()),
             },

@@ -2,15 +2,16 @@
 
 pub(crate) mod arrays;
 pub(crate) mod epoch;
-mod features;
 mod human;
 
-use crate::args::{GlobalArgs, PrintArgs, RecordFormat};
-use crate::bytes::ByteLimits;
+use crate::args::{PayloadKind, PrintArgs, RecordFormat, value_name};
+use crate::bytes::{ByteLimits, Key};
 use crate::console::Console;
 use crate::exit::{Failure, Outcome};
-use features::PrintedFeatures;
+use crate::text;
 use human::LabelNames;
+pub(crate) use human::shape;
+use std::cell::RefCell;
 use std::io::Write;
 use std::path::Path;
 use tfseek::Record;
@@ -18,7 +19,7 @@ use tfseek::example::MessageKind;
 use tfseek_tfds::FoundFeatures;
 use tfseek_tools::proto_json::ProtoJson;
 use tfseek_tools::record_json::RecordJson;
-use tfseek_tools::{Content, bare, proto_json};
+use tfseek_tools::{Content, FeatureSelection, bare, proto_json};
 
 /// A record with its number over all files, and the kind that its payload is decoded as.
 #[derive(Clone, Copy)]
@@ -54,9 +55,8 @@ impl<'a> NumberedRecord<'a> {
 pub(crate) struct Printer {
     format: RecordFormat,
     full: bool,
-    exact: bool,
     /// The features to print. `None`: all.
-    features: Option<PrintedFeatures>,
+    features: Option<RefCell<FeatureSelection>>,
     labels: LabelNames,
     /// There are several files, so each record is printed with its file.
     many_files: bool,
@@ -64,30 +64,23 @@ pub(crate) struct Printer {
 
 impl Printer {
     /// Creates the printer for one file. A usage error if the format has no features to select.
-    pub(crate) fn new(args: &PrintArgs, global: &GlobalArgs) -> Outcome<Printer> {
+    pub(crate) fn new(args: &PrintArgs) -> Outcome<Printer> {
         #[cfg(feature = "tables")]
         if args.format == RecordFormat::Arrow {
             return Err(Failure::usage("-f arrow: expected the verb `cat`"));
         }
-        let features = PrintedFeatures::new(args)?;
         Ok(Printer {
             format: args.format,
             full: args.full,
-            exact: global.bytes,
-            features,
+            features: selection(args)?.map(RefCell::new),
             labels: LabelNames::new(),
             many_files: false,
         })
     }
 
-    /// Sets whether there are several files.
-    pub(crate) fn many_files(self, many_files: bool) -> Printer {
-        Printer { many_files, ..self }
-    }
-
-    /// Sets the features of the files, whose class labels the readable format names.
-    pub(crate) fn labels(self, features: &FoundFeatures) -> Printer {
-        Printer { labels: features.label_names(), ..self }
+    /// Sets whether there are several files, and their features. The readable format names class labels.
+    pub(crate) fn for_files(self, many_files: bool, features: &FoundFeatures) -> Printer {
+        Printer { many_files, labels: features.label_names(), ..self }
     }
 
     /// Prints the heading of a file, in the readable format if there are several files.
@@ -113,13 +106,8 @@ impl Printer {
             RecordFormat::Arrow => {}
             RecordFormat::Bare => bare::put(console.out(), payload).map_err(Failure::Stdout)?,
             RecordFormat::Human => {
-                human::print(
-                    console,
-                    item,
-                    &self.content(&item)?,
-                    (&self.labels, self.limits()),
-                    self.many_files,
-                )?;
+                let limits = self.limits(console.global.bytes);
+                human::print(console, item, &self.content(&item)?, (&self.labels, limits), self.many_files)?;
             }
             RecordFormat::Json => {
                 let at = item.record.at();
@@ -140,10 +128,17 @@ impl Printer {
         console.end_record()
     }
 
-    /// Ends the output of a verb: names the requested features that no record has.
+    /// Ends the output of a verb: names the requested features that no printed record has. A pattern with
+    /// wildcards may match nothing.
     pub(crate) fn finish(&self, console: &mut Console) {
-        if let Some(features) = &self.features {
-            features.report_missing(console);
+        let Some(features) = &self.features else { return };
+        let is_name = |pattern: &str| !pattern.contains(['*', '?']);
+        for (name, near) in features.borrow().unmatched().filter(|(pattern, _)| is_name(pattern)) {
+            let near = text::nearest(near);
+            console.note(format_args!(
+                "tfseek: --features: no printed record has the feature {}{near}",
+                Key(name)
+            ));
         }
     }
 
@@ -151,13 +146,12 @@ impl Printer {
     fn content<'a>(&self, item: &NumberedRecord<'a>) -> tfseek::Result<Content<'a>> {
         let mut content = item.content()?;
         if let Some(features) = &self.features {
-            features.select(&mut content);
+            features.borrow_mut().select(&mut content);
         }
         Ok(content)
     }
 
-    fn limits(&self) -> human::Limits {
-        let exact = self.exact;
+    fn limits(&self, exact: bool) -> human::Limits {
         if self.full {
             let bytes = ByteLimits { text: usize::MAX, hex: usize::MAX, exact };
             human::Limits { values: usize::MAX, bytes }
@@ -165,4 +159,21 @@ impl Printer {
             human::Limits { values: 8, bytes: ByteLimits { text: 72, hex: 16, exact } }
         }
     }
+}
+
+/// Returns the features that `--features` selects. Formats of payloads have no features to select.
+fn selection(args: &PrintArgs) -> Outcome<Option<FeatureSelection>> {
+    if args.features.is_empty() {
+        return Ok(None);
+    }
+    if matches!(args.format, RecordFormat::Raw | RecordFormat::Tfrecord) {
+        let format = value_name(args.format);
+        return Err(Failure::usage(format!(
+            "--features: expected the format human, json or proto-json, found {format}, which prints whole payloads"
+        )));
+    }
+    if args.payload.kind == PayloadKind::Raw {
+        return Err(Failure::usage("--features: expected records with features, found --kind bytes"));
+    }
+    Ok(Some(FeatureSelection::new(&args.features)))
 }

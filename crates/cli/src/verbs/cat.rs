@@ -1,6 +1,6 @@
 //! `tfseek cat`: prints all records in file order.
 
-use crate::args::{GlobalArgs, HeadCount, PathsArgs, PrintArgs, RecordFormat, StepsArgs, WhereArgs};
+use crate::args::{HeadCount, PathsArgs, PrintArgs, RecordFormat, StepsArgs, WhereArgs};
 use crate::console::Console;
 use crate::exit::Outcome;
 use crate::records;
@@ -23,20 +23,14 @@ pub(crate) struct CatArgs {
     pub(crate) select: WhereArgs,
 }
 
-pub(crate) fn run(args: &CatArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
+pub(crate) fn run(args: &CatArgs, console: &mut Console) -> Outcome {
     #[cfg(feature = "tables")]
     if args.print.format == RecordFormat::Arrow {
-        return super::convert::cat(&args.paths, (&args.print, &args.select), args.skip, global, console);
+        return super::convert::cat(&args.paths, (&args.print, &args.select), args.skip, console);
     }
     let paths = records::resolve(&args.paths, args.print.payload.read, console)?;
     let all = HeadCount::First(u64::MAX);
     let format = if args.bare { RecordFormat::Bare } else { args.print.format };
     let print = PrintArgs { format, ..args.print.clone() };
-    super::head::print(
-        &paths,
-        (args.skip, all),
-        (&print, &args.select, &StepsArgs::default()),
-        global,
-        console,
-    )
+    super::head::print(&paths, (args.skip, all), (&print, &args.select, &StepsArgs::default()), console)
 }

@@ -1,9 +1,8 @@
 //! `tfseek convert`: TFRecords in other formats, and back.
 
-use crate::args::{AccessArgs, GlobalArgs, PathsArgs, PayloadArgs, WhereArgs};
+use crate::args::{AccessArgs, PathsArgs, PayloadArgs, WhereArgs};
 #[cfg(feature = "tables")]
 use crate::args::{IoMode, PrintArgs, ThreadsArgs};
-use crate::bytes::Size;
 use crate::console::Console;
 use crate::damage::SkippedErrors;
 use crate::exit::{DATA, Failure, Outcome};
@@ -129,7 +128,7 @@ impl ConvertArgs {
     }
 }
 
-pub(crate) fn run(args: &ConvertArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
+pub(crate) fn run(args: &ConvertArgs, console: &mut Console) -> Outcome {
     let (inputs, output) = args.paths()?;
     let has_stdin = inputs.iter().any(|path| is_stdio(path));
     if has_stdin && inputs.len() > 1 {
@@ -148,12 +147,12 @@ pub(crate) fn run(args: &ConvertArgs, global: &GlobalArgs, console: &mut Console
                 "`-` (standard output): expected another format than TFRecord as the input (`tfseek cat -f json` and `-f arrow` print records)",
             ));
         }
-        return from_other(args, has_stdin, global, console);
+        return from_other(args, has_stdin, console);
     }
     outputs::check_name(output)?;
     #[cfg(feature = "tables")]
     if let Some(folder) = args.schema.as_deref().filter(|path| path.is_dir()) {
-        return to_data_set(args, folder, global, console);
+        return to_data_set(args, folder, console);
     }
     let format = FileFormat::of_output(output).map_err(failure)?;
     if is_export && matches!(format, FileFormat::TfRecord(_)) {
@@ -163,15 +162,14 @@ pub(crate) fn run(args: &ConvertArgs, global: &GlobalArgs, console: &mut Console
         )));
     }
     let has_json = has_stdin || is_json(output) || inputs.iter().any(|path| is_json(path));
-    if args.format != JsonFormChoice::Auto && !has_json {
-        return Err(Failure::usage("--format: expected JSON lines, found none"));
-    }
+    let has_form = args.format != JsonFormChoice::Auto;
+    refuse(&[("--format", has_form && !has_json)], "expected JSON lines, found none")?;
     if !is_export {
-        return from_other(args, has_stdin, global, console);
+        return from_other(args, has_stdin, console);
     }
     let mut skipped = SkippedErrors::default();
-    let report = to_other(args, &mut skipped, global, console)?;
-    print(&report, args, global, console)?;
+    let report = to_other(args, &mut skipped, console)?;
+    print(&report, args, console)?;
     skipped.report(console)?;
     if args.select.condition.is_some() && report.records == 0 {
         return Err(Failure::Message(DATA, "no record meets the condition; the file has no records".into()));
@@ -210,7 +208,6 @@ fn refuse(options: &[(&str, bool)], reason: &str) -> Outcome {
 fn to_other(
     args: &ConvertArgs,
     skipped: &mut SkippedErrors,
-    global: &GlobalArgs,
     console: &mut Console,
 ) -> Outcome<ConvertReport> {
     let (inputs, output) = args.paths()?;
@@ -218,20 +215,16 @@ fn to_other(
         let table_options = [("--schema", args.schema.is_some()), ("--text", !args.text.is_empty())];
         refuse(&table_options, "expected Parquet or Arrow as the output")?;
     }
-    if args.format == JsonFormChoice::Plain {
-        return Err(Failure::usage("--format plain: expected JSON lines as an input"));
-    }
-    if !args.feature_lists.is_empty() {
-        return Err(Failure::usage("--feature-lists: expected Parquet or Arrow as an input"));
-    }
-    if args.shard_size.is_some() {
-        return Err(Failure::usage("--shard-size: expected TFRecords as the output"));
-    }
+    let is_plain = args.format == JsonFormChoice::Plain;
+    refuse(&[("--format plain", is_plain)], "expected JSON lines as an input")?;
+    let has_lists = !args.feature_lists.is_empty();
+    refuse(&[("--feature-lists", has_lists)], "expected Parquet or Arrow as an input")?;
+    refuse(&[("--shard-size", args.shard_size.is_some())], "expected TFRecords as the output")?;
     refuse(&[("--float64", args.rounds())], "expected Parquet or Arrow as an input")?;
     let resolved = dataset::files(inputs, args.allow_missing)?;
     check(args, &resolved)?;
     let paths = PathsArgs { paths: inputs.to_vec(), allow_missing: args.allow_missing };
-    let dataset = dataset::open(&paths, &args.access, args.payload.read, global, console)?;
+    let dataset = dataset::open(&paths, &args.access, args.payload.read, console)?;
     let mut options = ExportOptions::default();
     options.kind = args.payload.kind.specified();
     options.features.clone_from(&args.features);
@@ -244,15 +237,12 @@ fn to_other(
     if !is_json(output) && options.schema.is_none() {
         options.data_set = data_set(inputs, console)?;
     }
-    let mut records = dataset.len();
     // In JSON lines, a payload that is not of a guessed kind is a string of bytes.
     let decode = !is_json(output) || options.kind.is_some();
     let which = (args.select.condition.as_ref(), decode);
-    options.records = dataset::subset(&dataset, which, args.payload, skipped, global, console)?;
-    if let Some(selected) = &options.records {
-        records = selected.len();
-    }
-    let bar = progress::records(global, "converting", records);
+    options.records = dataset::subset(&dataset, which, args.payload, skipped, console)?;
+    let records = options.records.as_ref().map_or(dataset.len(), |selected| selected.len());
+    let bar = progress::records(console, "converting", records);
     let report = export(&dataset, output, &options, &|records| bar.inc(records));
     bar.finish_and_clear();
     report.map_err(failure)
@@ -283,7 +273,7 @@ fn features(folder: &Path, console: &mut Console) -> Result<Arc<Features>, TfdsE
 
 /// Converts tables to a data set of TensorFlow Datasets.
 #[cfg(feature = "tables")]
-fn to_data_set(args: &ConvertArgs, folder: &Path, global: &GlobalArgs, console: &mut Console) -> Outcome {
+fn to_data_set(args: &ConvertArgs, folder: &Path, console: &mut Console) -> Outcome {
     let (inputs, output) = args.paths()?;
     inputs.iter().try_for_each(|path| text::check_local(path))?;
     let unfit = [
@@ -300,10 +290,10 @@ fn to_data_set(args: &ConvertArgs, folder: &Path, global: &GlobalArgs, console: 
     options.round_float64 = args.rounds();
     let metadata = SetMetadata::find(folder, None).map_err(split::failure)?;
     let features = features(metadata.folder(), console).map_err(split::failure)?;
-    let bar = progress::bytes(global, "converting", progress::total_size(inputs));
+    let bar = progress::bytes(console, "converting", progress::total_size(inputs));
     let sets = import_data_set(inputs, output, (metadata, &features), &options, &|bytes| bar.inc(bytes));
     bar.finish_and_clear();
-    super::reshard::print_sets(&sets.map_err(failure)?, args.json, global, console)
+    super::reshard::print_sets(&sets.map_err(failure)?, args.json, console)
 }
 
 #[cfg(feature = "tables")]
@@ -312,7 +302,6 @@ pub(super) fn cat(
     paths: &PathsArgs,
     (print, select): (&PrintArgs, &WhereArgs),
     skip: u64,
-    global: &GlobalArgs,
     console: &mut Console,
 ) -> Outcome {
     let unfit = [
@@ -331,20 +320,20 @@ pub(super) fn cat(
     }
     let access = AccessArgs { io: IoMode::Map, index_dir: None, threads: ThreadsArgs::default() };
     let payload = print.payload;
-    let dataset = dataset::open(paths, &access, payload.read, global, console)?;
+    let dataset = dataset::open(paths, &access, payload.read, console)?;
     let mut options = ExportOptions::default();
     options.kind = payload.kind.specified();
     options.features.clone_from(&print.features);
     let mut skipped = SkippedErrors::default();
     let which = (select.condition.as_ref(), true);
-    options.records = dataset::subset(&dataset, which, payload, &mut skipped, global, console)?;
+    options.records = dataset::subset(&dataset, which, payload, &mut skipped, console)?;
     let report = stream(&dataset, &options, console.out(), &|_| {}).map_err(failure)?;
     note_losses(&report, console);
     skipped.report(console)
 }
 
 /// Converts inputs of another format to TFRecords.
-fn from_other(args: &ConvertArgs, has_stdin: bool, global: &GlobalArgs, console: &mut Console) -> Outcome {
+fn from_other(args: &ConvertArgs, has_stdin: bool, console: &mut Console) -> Outcome {
     let (inputs, output) = args.paths()?;
     let of_tfrecords = [
         ("--features", !args.features.is_empty()),
@@ -354,9 +343,8 @@ fn from_other(args: &ConvertArgs, has_stdin: bool, global: &GlobalArgs, console:
     refuse(&of_tfrecords, "expected TFRecords as an input")?;
     inputs.iter().try_for_each(|path| text::check_local(path))?;
     let has_json = !args.bare && (has_stdin || inputs.iter().any(|path| is_json(path)));
-    if args.schema.is_some() && !has_json {
-        return Err(Failure::usage("--schema: expected JSON lines or TFRecords as an input"));
-    }
+    let has_schema = args.schema.is_some();
+    refuse(&[("--schema", has_schema && !has_json)], "expected JSON lines or TFRecords as an input")?;
     if has_json || args.bare {
         let of_tables = [("--feature-lists", !args.feature_lists.is_empty()), ("--float64", args.rounds())];
         refuse(&of_tables, "expected Parquet or Arrow as an input")?;
@@ -387,10 +375,10 @@ fn from_other(args: &ConvertArgs, has_stdin: bool, global: &GlobalArgs, console:
     let (bar, inputs) = if has_stdin {
         let name = records::name(Path::new(records::STDIN));
         let bytes: Box<dyn std::io::Read> = Box::new(std::io::stdin().lock());
-        (progress::byte_count(global, "converting"), vec![ImportInput::Stream { name, bytes }])
+        (progress::bytes(console, "converting", None), vec![ImportInput::Stream { name, bytes }])
     } else {
-        let size = progress::total_size(inputs);
-        (progress::bytes(global, "converting", size), inputs.iter().cloned().map(ImportInput::from).collect())
+        let bar = progress::bytes(console, "converting", progress::total_size(inputs));
+        (bar, inputs.iter().cloned().map(ImportInput::from).collect())
     };
     if is_stdio(output) {
         let done = import_stream(inputs, console.out(), &options, &|bytes| bar.inc(bytes));
@@ -399,7 +387,7 @@ fn from_other(args: &ConvertArgs, has_stdin: bool, global: &GlobalArgs, console:
     }
     let report = import(inputs, output, &options, &|bytes| bar.inc(bytes));
     bar.finish_and_clear();
-    print(&report.map_err(failure)?, args, global, console)
+    print(&report.map_err(failure)?, args, console)
 }
 
 /// Checks the path of the output.
@@ -436,7 +424,7 @@ fn failure(e: ConvertError) -> Failure {
     }
 }
 
-fn print(report: &ConvertReport, args: &ConvertArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
+fn print(report: &ConvertReport, args: &ConvertArgs, console: &mut Console) -> Outcome {
     if args.json {
         warnings::print(&report.warnings, console);
         let line = json!({
@@ -450,7 +438,7 @@ fn print(report: &ConvertReport, args: &ConvertArgs, global: &GlobalArgs, consol
         });
         return console.print(format_args!("{line}\n"));
     }
-    let size = Size { bytes: report.bytes, exact: global.bytes };
+    let size = console.size(report.bytes);
     let path = printable(&report.path);
     let records = count(report.records, "record");
     let shards = match report.shards.len() {

@@ -7,17 +7,15 @@
 mod pictures;
 
 use crate::args::{
-    self, AccessArgs, GlobalArgs, HeadCount, IoMode, PathsArgs, PayloadArgs, PayloadKind, PrintArgs,
-    ReadArgs, RecordFormat, StepsArgs, ThreadsArgs, WhereArgs,
+    self, AccessArgs, HeadCount, IoMode, PathsArgs, PayloadArgs, PayloadKind, PrintArgs, ReadArgs,
+    RecordFormat, StepsArgs, ThreadsArgs, WhereArgs,
 };
-use crate::bytes::Size;
 use crate::console::{BOLD, Console};
-use crate::dataset::Numbered;
+use crate::dataset::{self, Numbered};
 use crate::exit::{Failure, Outcome};
 use crate::output::Printer;
 use crate::outputs;
 use crate::progress;
-use crate::random::Random;
 use crate::split::InputFile;
 use crate::text::duration;
 use crate::value_sum;
@@ -29,9 +27,11 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tfseek::column::ColumnOptions;
 use tfseek::index::{self, IndexOptions};
+use tfseek::loader::{Loader, Shuffle};
 use tfseek::order::{Spec, State};
 use tfseek::stream::Stream;
 use tfseek::{DType, ExampleBuilder, FeatureSpec, Order, Schema, Writer};
+use tfseek_tools::sample::Random;
 use tfseek_tools::stats::{StatsOptions, TableStyle};
 use tfseek_tools::thousands;
 
@@ -50,7 +50,7 @@ const SHARDS: u64 = 4;
 const WORDS: [&str; 5] = ["cat", "dog", "chicken", "horse", "goat"];
 
 /// Runs the verb. `program` is the first argument of the command.
-pub(crate) fn run(args: &DemoArgs, global: &GlobalArgs, program: &Path, console: &mut Console) -> Outcome {
+pub(crate) fn run(args: &DemoArgs, program: &Path, console: &mut Console) -> Outcome {
     let temporary;
     let folder: &Path = match &args.out {
         Some(folder) => {
@@ -63,27 +63,28 @@ pub(crate) fn run(args: &DemoArgs, global: &GlobalArgs, program: &Path, console:
         }
     };
     let paths = write(folder, args.seed)?;
-    if global.quiet {
+    if console.global.quiet {
         // The dataset and its indexes are made, and nothing is printed.
         index::build_beside(&paths, &IndexOptions::new())?.into_iter().collect::<tfseek::Result<Vec<_>>>()?;
         return Ok(());
     }
-    let size = Size { bytes: progress::total_size(&paths), exact: global.bytes };
+    let size = console.size(progress::total_size(&paths));
     let pattern = folder.join("observations-*.tfrecord");
     let pattern = pattern.display();
     title(console, format_args!("{} observations in {SHARDS} shards, {size}", thousands(RECORDS)))?;
     console.print(format_args!("  {pattern}\n"))?;
-    show_index(&paths, &pattern, global, console)?;
+    show_index(&paths, &pattern, console)?;
     if let Some(first) = paths.first() {
-        show_head(first, global, console)?;
+        show_head(first, console)?;
     }
 
     let start = Instant::now();
     let paths_args = PathsArgs { paths: paths.clone(), allow_missing: false };
     let access = AccessArgs { io: IoMode::Map, index_dir: None, threads: ThreadsArgs::default() };
-    let mut numbered = Numbered::open(&paths_args, &access, payload_args(), global, console)?;
+    let dataset = dataset::open(&paths_args, &access, ReadArgs::default(), console)?;
+    let mut numbered = Numbered::new(dataset, PayloadKind::Auto);
     let opened = start.elapsed();
-    show_random(&mut numbered, args.seed, &pattern, global, console)?;
+    show_random(&mut numbered, args.seed, &pattern, console)?;
     show_condition(&numbered, &pattern, console)?;
     show_values(&paths, &pattern, console)?;
     show_order(args.seed, &pattern, console)?;
@@ -112,47 +113,35 @@ fn temporary_folder() -> Outcome<TempDir> {
 }
 
 /// Builds the indexes, and shows their size.
-fn show_index(
-    paths: &[PathBuf],
-    pattern: &impl Display,
-    global: &GlobalArgs,
-    console: &mut Console,
-) -> Outcome {
+fn show_index(paths: &[PathBuf], pattern: &impl Display, console: &mut Console) -> Outcome {
     let start = Instant::now();
     let opened = index::build_beside(paths, &IndexOptions::new())?;
     let opened = opened.into_iter().collect::<tfseek::Result<index::Indexes>>()?;
     let took = duration(start.elapsed());
     let records = thousands(opened.indexes.iter().map(index::Index::len).sum());
     let files = opened.indexes.iter().filter_map(|i| std::fs::metadata(i.file()?).ok());
-    let size = Size { bytes: files.map(|file| file.len()).sum(), exact: global.bytes };
+    let size = console.size(files.map(|file| file.len()).sum());
     title(console, format_args!("$ tfseek index '{pattern}'"))?;
     console.print(format_args!("  {records} records in {took}, {size} of index\n"))
 }
 
 /// Shows the first records of a file.
-fn show_head(file: &Path, global: &GlobalArgs, console: &mut Console) -> Outcome {
+fn show_head(file: &Path, console: &mut Console) -> Outcome {
     title(console, format_args!("$ tfseek head -n 2 {}", file.display()))?;
     super::head::print(
         std::slice::from_ref(&InputFile::from(file.to_path_buf())),
         (0, HeadCount::First(2)),
         (&print_args(), &WhereArgs::default(), &StepsArgs::default()),
-        global,
         console,
     )
 }
 
 /// Shows three records by their numbers.
-fn show_random(
-    numbered: &mut Numbered,
-    seed: u64,
-    pattern: &impl Display,
-    global: &GlobalArgs,
-    console: &mut Console,
-) -> Outcome {
+fn show_random(numbered: &mut Numbered, seed: u64, pattern: &impl Display, console: &mut Console) -> Outcome {
     let picks: Vec<u64> = Random::new(seed).draw(3, RECORDS).collect();
     let words = picks.iter().map(u64::to_string).collect::<Vec<_>>().join(" ");
     title(console, format_args!("$ tfseek get '{pattern}' {words}"))?;
-    let printer = Printer::new(&print_args(), global)?;
+    let printer = Printer::new(&print_args())?;
     for &i in &picks {
         printer.record(console, numbered.get(i)?)?;
     }
@@ -192,18 +181,13 @@ fn show_order(seed: u64, pattern: &impl Display, console: &mut Console) -> Outco
 /// Stops an epoch after ten steps, and resumes it in a new loader from its saved state.
 fn show_resume(numbered: &Numbered, seed: u64, console: &mut Console) -> Outcome {
     title(console, "Resume of a shuffled epoch after ten steps of 256 records")?;
-    let schema = schema()?;
-    let loader = || {
-        let options = numbered.dataset.loader(&schema).batch_size(256).seed(seed);
-        options.shuffle(tfseek::loader::Shuffle::Global).build()
-    };
-    let mut first = loader()?;
+    let mut first = loader(numbered, seed)?;
     first.by_ref().take(10).try_for_each(|step| step.map(drop))?;
     let state = first.state()?.to_json();
-    let mut resumed = loader()?;
+    let mut resumed = loader(numbered, seed)?;
     resumed.seek(&State::from_json(&state)?)?;
-    for (name, loader) in [("without a stop", &mut first), ("resumed", &mut resumed)] {
-        let Some(step) = loader.next().transpose()? else { continue };
+    for (name, steps) in [("without a stop", &mut first), ("resumed", &mut resumed)] {
+        let Some(step) = steps.next().transpose()? else { continue };
         let ids: Vec<_> = step.ids.iter().take(6).map(u64::to_string).collect();
         console.print(format_args!("  the next records, {name:<15} {} ..\n", ids.join(" ")))?;
     }
@@ -253,23 +237,22 @@ fn show_next(out: Option<&Path>, program: &Path, console: &mut Console) -> Outco
     Ok(())
 }
 
-fn schema() -> tfseek::Result<Schema> {
+/// Returns a loader of a shuffled epoch in batches of 256 records.
+fn loader(numbered: &Numbered, seed: u64) -> tfseek::Result<Loader> {
     let scalar = |dtype| FeatureSpec::fixed_len(&[], dtype);
-    Schema::example()
+    let schema = Schema::example()
         .feature("feature0", scalar(DType::Int64))
         .feature("feature1", scalar(DType::Int64))
         .feature("feature2", scalar(DType::Bytes))
         .feature("feature3", scalar(DType::Float32))
         .feature("image", scalar(DType::Bytes))
-        .build()
-}
-
-fn payload_args() -> PayloadArgs {
-    PayloadArgs { kind: PayloadKind::Auto, read: ReadArgs::default() }
+        .build()?;
+    numbered.dataset.loader(&schema).batch_size(256).seed(seed).shuffle(Shuffle::Global).build()
 }
 
 fn print_args() -> PrintArgs {
-    PrintArgs { format: RecordFormat::Human, payload: payload_args(), features: Vec::new(), full: false }
+    let payload = PayloadArgs { kind: PayloadKind::Auto, read: ReadArgs::default() };
+    PrintArgs { format: RecordFormat::Human, payload, features: Vec::new(), full: false }
 }
 
 fn title(console: &mut Console, text: impl Display) -> Outcome {
@@ -296,7 +279,7 @@ fn write(folder: &Path, seed: u64) -> Outcome<Vec<PathBuf>> {
 fn observation(random: &mut Random, pictures: &Pictures) -> tfseek::Result<Vec<u8>> {
     let boolean = random.below(2) == 1;
     let integer = random.below(WORDS.len() as u64);
-    let float = random.normal() as f32;
+    let float = normal(random) as f32;
     ExampleBuilder::new()
         .int64("feature0", [i64::from(boolean)])
         .int64("feature1", [integer as i64])
@@ -304,6 +287,14 @@ fn observation(random: &mut Random, pictures: &Pictures) -> tfseek::Result<Vec<u
         .float("feature3", [float])
         .bytes("image", pictures.get(boolean, integer as usize, float))
         .encode()
+}
+
+/// Returns a number from the standard normal distribution, by the Box-Muller transform.
+fn normal(random: &mut Random) -> f64 {
+    // A number in [0, 1).
+    let mut unit = || (random.next() >> 11) as f64 / (1u64 << 53) as f64;
+    let radius = (-2.0 * (1.0 - unit()).ln()).sqrt();
+    radius * (std::f64::consts::TAU * unit()).cos()
 }
 
 /// Runs `pass`, which returns the number of records that it read, for 250 ms. Returns the records per second
@@ -346,17 +337,9 @@ fn by_number(numbered: &Numbered, seed: u64) -> Outcome<u64> {
 }
 
 fn shuffled_epoch(numbered: &Numbered, seed: u64) -> Outcome<u64> {
-    let schema = schema()?;
     let mut records = 0;
     let mut sum = 0;
-    for step in numbered
-        .dataset
-        .loader(&schema)
-        .batch_size(256)
-        .shuffle(tfseek::loader::Shuffle::Global)
-        .seed(seed)
-        .build()?
-    {
+    for step in loader(numbered, seed)? {
         let step = step?;
         records += step.ids.len() as u64;
         sum = step.batch().map_or(0, value_sum::batch).wrapping_add(sum);
@@ -369,5 +352,5 @@ fn shuffled_epoch(numbered: &Numbered, seed: u64) -> Outcome<u64> {
 /// `1,230,000`.
 fn grouped(value: f64) -> String {
     let scale = 10f64.powf((value.max(1.0)).log10().floor() - 2.0).max(1.0);
-    tfseek_tools::thousands(((value / scale).round() * scale) as u64)
+    thousands(((value / scale).round() * scale) as u64)
 }

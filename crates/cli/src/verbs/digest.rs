@@ -71,7 +71,7 @@ fn file(
         });
         skipped.catch(args.payload.read, printed)?;
     }
-    numbers.end(records.total());
+    numbers.end(records.reader.total());
     Ok(())
 }
 

@@ -1,20 +1,18 @@
 //! `tfseek epoch`: reads an epoch like a training loop, and reports its costs.
 
 use super::parse;
-use crate::args::{self, AccessArgs, GlobalArgs, PathsArgs, ShareArgs};
+use crate::args::{self, AccessArgs, PathsArgs, ShareArgs};
 use crate::console::Console;
 use crate::dataset;
 use crate::epoch::RunStats;
-use crate::exit::{Failure, Outcome};
-use crate::output::epoch::{self, EpochPlan, EpochReport};
+use crate::exit::Outcome;
+use crate::output::epoch::{self, EpochReport};
 use crate::{outputs, progress, warnings};
 use clap::Args;
-use std::io::Write;
 use std::num::NonZeroU64;
-use std::path::Path;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tfseek::io::{Existing, Output};
+use tfseek::io::Existing;
 use tfseek::loader::{Loader, LoaderOptions};
 use tfseek::{Damage, Dataset, Schema};
 use tfseek_image::DecoderPool;
@@ -59,9 +57,9 @@ pub(crate) struct EpochArgs {
     pub(crate) access: AccessArgs,
 }
 
-pub(crate) fn run(args: &EpochArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
+pub(crate) fn run(args: &EpochArgs, console: &mut Console) -> Outcome {
     let schema = args.schema.as_deref().map(parse::schema).transpose()?;
-    let dataset = dataset::open(&args.paths, &args.access, args.share.read, global, console)?;
+    let dataset = dataset::open(&args.paths, &args.access, args.share.read, console)?;
     if let Some(out) = args.state_out.as_deref() {
         // The state of `--resume` may be replaced, because it has been read before the new one is written.
         let shards = dataset.shards().map(|shard| shard.path);
@@ -69,31 +67,25 @@ pub(crate) fn run(args: &EpochArgs, global: &GlobalArgs, console: &mut Console) 
         console.leave_stdout_to(out);
     }
     let options = loader_options(args, &dataset, schema.as_ref());
-    let mut loader = args.share.loader(&dataset, options, global, console)?;
+    let mut loader = args.share.loader(&dataset, options, console)?;
     warnings::print(loader.warnings(), console);
     let start = loader.cursor().clone();
     let steps = start.steps_left()?;
     let batch = args.share.global_batch()?;
     let order = start.order();
-    let plan = EpochPlan {
-        records: dataset.len(),
-        shards: dataset.shards().len() as u64,
-        global_batch: batch,
-        samples: order.len().saturating_sub(start.position()),
-        rank_samples: start.share()?.samples(),
-        last_batch: args.share.last_batch(),
-        state_bytes: loader.state()?.to_json().len() as u64,
-    };
+    let rank_samples = start.share()?.samples();
+    let state_bytes = loader.state()?.to_json().len() as u64;
     let max_steps = args.steps.map(NonZeroU64::get);
-    let bar = progress::steps(global, "epoch", max_steps.map_or(steps, |most| steps.min(most)));
-    let mut stats = RunStats::new();
+    let bar = progress::steps(console, "epoch", Some(max_steps.map_or(steps, |most| steps.min(most))));
+    let mut stats = RunStats::default();
     let outcome = stats.run(&mut loader, max_steps, &bar);
     bar.finish_and_clear();
     warnings::print(loader.warnings(), console);
     stats.skipped.print(console);
     // After an error, the state is the position after the last batch that was returned.
-    let saved = args.state_out.as_deref().map_or(Ok(()), |path| save(&loader, path));
-    if let Err(failure) = saved {
+    if let Some(path) = &args.state_out
+        && let Err(failure) = save(&loader, path)
+    {
         console.report(&failure);
     }
     outcome?;
@@ -101,11 +93,17 @@ pub(crate) fn run(args: &EpochArgs, global: &GlobalArgs, console: &mut Console) 
         describe: order.describe(Some(batch)),
         summary: order.describe(None),
         full: args.describe,
-        plan,
+        records: dataset.len(),
+        shards: dataset.shards().len() as u64,
+        global_batch: batch,
+        samples: order.len().saturating_sub(start.position()),
+        rank_samples,
+        last_batch: args.share.last_batch(),
+        state_bytes,
         epoch: start.epoch(),
         rank: args.share.rank,
         ranks: args.share.world_size.get(),
-        verify: args.share.read.verify().name(),
+        verify: args::value_name(args.share.read.verify),
         steps_of: steps,
         threads: loader.threads(),
         warnings: warnings::printed_json(),
@@ -115,7 +113,7 @@ pub(crate) fn run(args: &EpochArgs, global: &GlobalArgs, console: &mut Console) 
     if args.json {
         console.print(format_args!("{}\n", report.json()))
     } else {
-        epoch::print(&report, global, console)
+        epoch::print(&report, console)
     }
 }
 
@@ -125,15 +123,13 @@ fn loader_options(args: &EpochArgs, dataset: &Dataset, schema: Option<&Schema>) 
         Some(schema) => dataset.loader(schema).pictures(Arc::new(DecoderPool::default())),
         None => dataset.record_loader(),
     };
-    let (first_epoch, later) = args.share.read.verify().of_epochs();
+    let (first_epoch, later) = args.share.read.verify.of_epochs();
     let options = options.verify(first_epoch, later).threads(args.access.threads.threads);
     if args.share.read.skips() { options.damage(Damage::Skip) } else { options }
 }
 
 fn save(loader: &Loader, path: &Path) -> Outcome {
     let state = loader.state()?.to_json();
-    let io = |e| Failure::io(path, e);
-    let mut file = Output::open(path, Existing::Replace).map_err(io)?;
-    file.write_all(state.as_bytes()).and_then(|()| file.write_all(b"\n")).map_err(io)?;
-    file.commit().map_err(io)
+    let output = outputs::create(path, Existing::Replace)?;
+    outputs::write(path, output, format!("{state}\n").as_bytes())
 }

@@ -1,9 +1,7 @@
 //! `tfseek fetch`: copies shards from a bucket, a web server or the hub to a folder.
 
-use crate::args::GlobalArgs;
-use crate::bytes::Size;
 use crate::console::Console;
-use crate::exit::{self, DATA, Failure, IO, Outcome, USAGE};
+use crate::exit::{self, DATA, Failure, IO, Outcome};
 use crate::outputs;
 use crate::progress;
 use crate::split::{self, SplitPath};
@@ -56,35 +54,30 @@ pub(crate) struct FetchArgs {
     pub(crate) max_record: Option<u64>,
 }
 
-pub(crate) fn run(args: &FetchArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
+pub(crate) fn run(args: &FetchArgs, console: &mut Console) -> Outcome {
     let store = store::store().filter(|_| store::is_object(args.url.as_ref()));
     let store = store.ok_or_else(|| {
         Failure::usage(format!("expected a URL such as gs://bucket/train-*, found `{}`", args.url))
     })?;
     outputs::check_name(&args.folder)?;
     let split = SplitPath::parse(Path::new(&args.url));
-    let folder = split.and_then(|split| split.folder().to_str());
+    let folder = split.and_then(|split| split.folder.to_str());
     let mut options = FetchOptions::new(store, folder.unwrap_or(&args.url), &args.folder);
-    options.split = split.map(|split| split.spec().to_owned());
+    options.split = split.map(|split| split.spec.to_owned());
     options.filter.clone_from(&args.condition);
     options.keep_damaged = args.keep_damaged;
     options.max_record = args.max_record.unwrap_or(options.max_record);
     let plan = FetchPlan::new(&options).map_err(failure)?;
     if args.dry_run {
-        return print_estimate(plan.estimate().map_err(failure)?, args, global, console);
+        return print_estimate(plan.estimate().map_err(failure)?, args, console);
     }
-    let bar = progress::bytes(global, "fetching", 1);
+    let bar = progress::bytes(console, "fetching", 1);
     let report = plan.run(&progress::of_writing(&bar));
     bar.finish_and_clear();
-    print(&report.map_err(failure)?, args, global, console)
+    print(&report.map_err(failure)?, args, console)
 }
 
-fn print_estimate(
-    estimate: FetchEstimate,
-    args: &FetchArgs,
-    global: &GlobalArgs,
-    console: &mut Console,
-) -> Outcome {
+fn print_estimate(estimate: FetchEstimate, args: &FetchArgs, console: &mut Console) -> Outcome {
     let FetchEstimate { files, files_left, bytes, bytes_left, requests, .. } = estimate;
     let seconds = bytes_left.div_ceil(RATE);
     if args.json {
@@ -94,19 +87,18 @@ fn print_estimate(
         });
         return console.print(format_args!("{value}\n"));
     }
-    let size = |bytes| Size { bytes, exact: global.bytes };
     console.print(format_args!(
         "{}, {}; to fetch: {}, {} in {}, about {} at 1 Gb/s\n",
         count(files, "file"),
-        size(bytes),
+        console.size(bytes),
         count(files_left, "file"),
-        size(bytes_left),
+        console.size(bytes_left),
         count(requests, "request"),
         count(seconds, "second"),
     ))
 }
 
-fn print(report: &FetchReport, args: &FetchArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
+fn print(report: &FetchReport, args: &FetchArgs, console: &mut Console) -> Outcome {
     for name in &report.begun_again {
         console.note(format_args!("{name}: began again, because the object was replaced"));
     }
@@ -128,16 +120,15 @@ fn print(report: &FetchReport, args: &FetchArgs, global: &GlobalArgs, console: &
         });
         console.print(format_args!("{value}\n"))?;
     } else {
-        let size = |bytes| Size { bytes, exact: global.bytes };
         console.note(format_args!(
             "{}: {}, {}, {} ({} fetched in {}, {} were here)",
             args.folder.display(),
             count(report.files, "file"),
             count(report.records, "record"),
-            size(report.bytes),
-            size(report.fetched),
+            console.size(report.bytes),
+            console.size(report.fetched),
             count(report.requests, "request"),
-            size(report.found),
+            console.size(report.found),
         ));
     }
     for damage in &report.damaged {
@@ -150,11 +141,6 @@ fn print(report: &FetchReport, args: &FetchArgs, global: &GlobalArgs, console: &
 }
 
 fn failure(e: ToolsError) -> Failure {
-    let code = match &e {
-        ToolsError::Fetch(FetchReason::Busy { .. }) | ToolsError::Space { .. } => IO,
-        ToolsError::Fetch(_) => USAGE,
-        _ => DATA,
-    };
     match e {
         // A second replacement is no damage of the data.
         ToolsError::Error(e) if matches!(e.kind(), ErrorKind::Index(IndexError::Stale { .. })) => {
@@ -162,6 +148,10 @@ fn failure(e: ToolsError) -> Failure {
         }
         ToolsError::Error(e) => e.into(),
         ToolsError::Tfds(e) => split::failure(e),
-        e => Failure::Message(code, e.to_string()),
+        ToolsError::Fetch(FetchReason::Busy { .. }) | ToolsError::Space { .. } => {
+            Failure::Message(IO, e.to_string())
+        }
+        ToolsError::Fetch(_) => Failure::usage(e.to_string()),
+        e => Failure::Message(DATA, e.to_string()),
     }
 }

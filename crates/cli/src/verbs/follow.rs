@@ -3,7 +3,7 @@
 
 mod state;
 
-use crate::args::{GlobalArgs, PrintArgs, TailCount};
+use crate::args::{PrintArgs, TailCount};
 use crate::console::Console;
 use crate::damage::{self, Reading};
 use crate::exit::{DATA, Failure, Outcome, TOLERATE};
@@ -37,13 +37,13 @@ pub(super) struct FollowArgs<'a> {
     pub(super) print: &'a PrintArgs,
 }
 
-pub(super) fn run(args: &FollowArgs<'_>, global: &GlobalArgs, console: &mut Console) -> Outcome {
+pub(super) fn run(args: &FollowArgs<'_>, console: &mut Console) -> Outcome {
     if args.paths.iter().any(|path| path == Path::new(STDIN)) {
         return Err(Failure::usage("--follow: expected files, found standard input"));
     }
     let mut files = Files::resolve(args.paths, console)?;
     let mut state = args.state.map(|path| StateFile::open(path, &files.list)).transpose()?;
-    let saved = state.as_ref().and_then(StateFile::position).cloned();
+    let saved = state.as_ref().and_then(|state| state.saved.clone());
     let (start, resumed) = match (saved, args.n) {
         (Some(saved), _) => (saved, true),
         (None, TailCount::After(_)) => (Position::first(files.list.first()), false),
@@ -56,7 +56,7 @@ pub(super) fn run(args: &FollowArgs<'_>, global: &GlobalArgs, console: &mut Cons
     let features = features::find(files.list.iter().map(PathBuf::as_path), console);
     let mut reader = Reader {
         args,
-        printer: Printer::new(args.print, global)?.many_files(files.many).labels(&features),
+        printer: Printer::new(args.print)?.for_files(files.many, &features),
         records: FollowedRecords {
             follow: open(args, &start)?,
             before: numbers.begin(&start.path.clone().into()),
@@ -238,10 +238,9 @@ impl Reader<'_> {
                 self.printed = false;
                 self.printer.record(console, item)?;
                 self.printed = true;
-                if self.flushed.elapsed() < POLL {
-                    continue;
+                if self.flushed.elapsed() >= POLL {
+                    self.flush(state.as_deref_mut(), console)?;
                 }
-                self.flush(state.as_deref_mut(), console)?;
                 continue;
             }
             self.flush(state.as_deref_mut(), console)?;

@@ -1,10 +1,10 @@
 //! `tfseek get`: prints records by number.
 
-use crate::args::{self, AccessArgs, GlobalArgs, PathsArgs, PrintArgs, StepsArgs, WhereArgs};
-use crate::condition::Condition;
+use crate::args::{self, AccessArgs, PathsArgs, PrintArgs, StepsArgs, WhereArgs};
+use crate::condition::{Condition, RecordOutput};
 use crate::console::Console;
-use crate::damage::{self, Reading, SkippedErrors};
-use crate::dataset::Numbered;
+use crate::damage::{self, Reading};
+use crate::dataset::{self, Numbered};
 use crate::exit::{Failure, Outcome, code_of};
 use crate::features;
 use crate::output::Printer;
@@ -36,11 +36,11 @@ pub(crate) struct GetArgs {
     pub(crate) access: AccessArgs,
 }
 
-pub(crate) fn run(args: &GetArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
-    print(args, global, console).map_err(|e| damage::explain(e, Reading::ByNumber))
+pub(crate) fn run(args: &GetArgs, console: &mut Console) -> Outcome {
+    print(args, console).map_err(|e| damage::explain(e, Reading::ByNumber))
 }
 
-fn print(args: &GetArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
+fn print(args: &GetArgs, console: &mut Console) -> Outcome {
     let words: Vec<OsString> = args.words.iter().map(args::unmarked).collect();
     // Paths precede numbers. The last word that is not a number is a path, and so are all words before it.
     let numbers: Vec<_> = words.iter().map(|word| word.to_str().and_then(RecordRange::parse_list)).collect();
@@ -58,18 +58,19 @@ fn print(args: &GetArgs, global: &GlobalArgs, console: &mut Console) -> Outcome 
             last.display()
         )));
     }
-    let printer = Printer::new(&args.print, global)?;
+    let printer = Printer::new(&args.print)?;
     let lists = numbers.into_iter().skip(paths.len()).flatten();
     let paths = paths.iter().map(PathBuf::from).collect();
     let paths = PathsArgs { paths, allow_missing: args.allow_missing };
     let payload = args.print.payload_of(&args.select);
-    let mut records = Numbered::open(&paths, &args.access, payload, global, console)?;
+    let dataset = dataset::open(&paths, &args.access, payload.read, console)?;
+    let mut records = Numbered::new(dataset, payload.kind);
     let shards = records.dataset.shards().len();
     let mut features = features::find(records.dataset.shards().map(|shard| shard.path), console);
     if args.steps.is_set() {
         let first = records.dataset.shards().next().map(|shard| shard.path);
         let of_records = features::of_episodes(&features, first, args.steps.feature())?;
-        (records, features) = records.into_steps(&of_records, args.steps.feature(), global, console)?;
+        (records, features) = records.into_steps(&of_records, args.steps.feature(), console)?;
     }
     let len = records.dataset.len();
     let what = if args.steps.is_set() { "step" } else { "record" };
@@ -85,21 +86,17 @@ fn print(args: &GetArgs, global: &GlobalArgs, console: &mut Console) -> Outcome 
             ranges.push(found);
         }
     }
-    let printer = printer.many_files(shards > 1).labels(&features);
-    let mut condition = Condition::new(&args.select, shards, &features)?;
-    condition.compare_numbered(&mut records)?;
-    let read = args.print.payload.read;
-    let mut skipped = SkippedErrors::default();
+    let printer = printer.for_files(shards > 1, &features);
+    let condition = Condition::new(&args.select, shards, &features)?;
+    let mut output = RecordOutput::new(condition, printer, args.print.payload.read, console);
+    output.condition.compare_numbered(&mut records)?;
     for i in ranges.into_iter().flatten() {
         let item = records.get(i)?;
-        let printed = condition
-            .accepts(&item)
-            .and_then(|accepted| if accepted { printer.record(console, item) } else { Ok(()) });
-        skipped.catch(read, printed)?;
+        if output.accepts(&item)? {
+            output.print(item)?;
+        }
     }
-    condition.finish(console);
-    printer.finish(console);
-    skipped.report(console)
+    output.finish()
 }
 
 const NUMBERS: &str = "`7`, `-1` for the last, `3,7`, `10:20`, `10:`, `:10`";

@@ -3,7 +3,7 @@
 //! Files are read in order, so pipes and compressed files can be searched and no index is needed. Several
 //! threads work on units of records; what is printed does not depend on their number.
 
-use crate::args::{GlobalArgs, PathsArgs, PayloadKind, PrintArgs, RecordFormat, ThreadsArgs};
+use crate::args::{PathsArgs, PayloadKind, PrintArgs, RecordFormat, ThreadsArgs};
 use crate::condition;
 use crate::console::Console;
 use crate::damage::SkippedErrors;
@@ -18,7 +18,7 @@ use indicatif::ProgressBar;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use tfseek::example::MessageKind;
-use tfseek::{Compression, Error, ErrorKind, Record};
+use tfseek::{ErrorKind, Record};
 use tfseek_tools::grep::{Grep, GrepOptions, GrepUnit};
 use tfseek_tools::units::{MergedUnit, UnitSource};
 
@@ -80,8 +80,8 @@ pub(crate) struct GrepArgs {
     pub(crate) threads: ThreadsArgs,
 }
 
-pub(crate) fn run(args: &GrepArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
-    let printer = Printer::new(&args.print, global)?;
+pub(crate) fn run(args: &GrepArgs, console: &mut Console) -> Outcome {
+    let printer = Printer::new(&args.print)?;
     if args.number && matches!(args.print.format, RecordFormat::Tfrecord | RecordFormat::ProtoJson) {
         return Err(Failure::usage("-n: expected the format human, json or raw"));
     }
@@ -101,11 +101,11 @@ pub(crate) fn run(args: &GrepArgs, global: &GlobalArgs, console: &mut Console) -
         Some(filter) => Grep::filter(&features.filter(filter)?, options),
         None => Grep::text(args.expr.as_bytes(), options),
     };
-    let bar = progress::bytes(global, "searching", progress::total_size(&paths));
+    let bar = progress::bytes(console, "searching", progress::total_size(&paths));
     let mut report = GrepReport {
         args,
         paths: &paths,
-        printer: printer.many_files(paths.len() > 1).labels(&features),
+        printer: printer.for_files(paths.len() > 1, &features),
         console,
         skipped: SkippedErrors::default(),
         found: 0,
@@ -119,8 +119,7 @@ pub(crate) fn run(args: &GrepArgs, global: &GlobalArgs, console: &mut Console) -
         let Some(path) = paths.get(s) else { return Err(ErrorKind::Cancelled.into()) };
         let before = numbers.begin(path);
         let records = Records::open(path, args.print.payload)?.numbered(before);
-        let is_plain = records.compression() == Compression::None;
-        let progress = Some(FileProgress::new(&bar, path, is_plain));
+        let progress = FileProgress::new(&bar, path, records.reader.stream().compression());
         Ok(GrepSource { records, progress, one_file: paths.len() == 1 })
     };
     let searched = if args.limit == Some(0) {
@@ -129,31 +128,14 @@ pub(crate) fn run(args: &GrepArgs, global: &GlobalArgs, console: &mut Console) -
         grep.run(paths.len(), open, |unit| report.unit(unit, &bar)).map(Some)
     };
     bar.finish_and_clear();
+    let is_full = args.limit.is_some_and(|limit| report.found >= limit);
     let totals = match searched {
         Ok(totals) => totals,
-        Err(GrepEnd::Limit) => None,
-        Err(GrepEnd::Failure(e)) => return Err(e),
+        // The requested number of matches was found.
+        Err(Failure::Error(e)) if is_full && matches!(e.kind(), ErrorKind::Cancelled) => None,
+        Err(e) => return Err(e),
     };
     report.finish(totals.map_or_else(Vec::new, |totals| totals.unseen))
-}
-
-/// The end of a search before its last record.
-enum GrepEnd {
-    /// The requested number of matches was found.
-    Limit,
-    Failure(Failure),
-}
-
-impl From<Error> for GrepEnd {
-    fn from(e: Error) -> GrepEnd {
-        GrepEnd::Failure(e.into())
-    }
-}
-
-impl From<Failure> for GrepEnd {
-    fn from(e: Failure) -> GrepEnd {
-        GrepEnd::Failure(e)
-    }
 }
 
 /// Counts of the current file.
@@ -177,7 +159,7 @@ struct GrepReport<'a> {
 }
 
 impl GrepReport<'_> {
-    fn unit(&mut self, unit: MergedUnit<GrepUnit>, bar: &ProgressBar) -> Result<(), GrepEnd> {
+    fn unit(&mut self, unit: MergedUnit<GrepUnit>, bar: &ProgressBar) -> Outcome {
         if unit.shard != self.file.shard {
             self.end_file()?;
             self.file.shard = unit.shard;
@@ -195,13 +177,13 @@ impl GrepReport<'_> {
         }
         unit.skipped.into_iter().for_each(|e| self.skipped.add(e));
         if self.args.limit.is_some_and(|limit| self.found >= limit) {
-            return Err(GrepEnd::Limit);
+            return Err(tfseek::Error::from(ErrorKind::Cancelled).into());
         }
         match unit.error {
             None => Ok(()),
             // The condition does not fit the records.
-            Some(e) if matches!(e.kind(), ErrorKind::Filter(_)) => Err(Failure::from(e).into()),
-            Some(e) => Ok(bar.suspend(|| self.console.report_and_continue(Err(e.into())))?),
+            Some(e) if matches!(e.kind(), ErrorKind::Filter(_)) => Err(e.into()),
+            Some(e) => bar.suspend(|| self.console.report_and_continue(Err(e.into()))),
         }
     }
 
@@ -273,7 +255,7 @@ fn unknown_number(name: &Path) -> Failure {
 /// The records of a file, and their progress.
 struct GrepSource<'a> {
     records: Records,
-    progress: Option<FileProgress<'a>>,
+    progress: FileProgress<'a>,
     /// There is one file, so the number of a record in it is its number over all files.
     one_file: bool,
 }
@@ -282,8 +264,8 @@ impl UnitSource for GrepSource<'_> {
     fn next(&mut self) -> tfseek::Result<Option<(Record<'_>, Option<u64>)>> {
         let Some(NumberedRecord { record, index, .. }) = self.records.next()? else { return Ok(None) };
         let at = record.at();
-        if let (Some(progress), Some(offset)) = (&mut self.progress, at.offset) {
-            progress.read_to(offset);
+        if let Some(offset) = at.offset {
+            self.progress.read_to(offset);
         }
         Ok(Some((record, index.or(at.record.filter(|_| self.one_file)))))
     }
@@ -293,18 +275,10 @@ impl UnitSource for GrepSource<'_> {
     }
 
     fn name(&self) -> PathBuf {
-        self.records.name()
+        self.records.reader.path().to_path_buf()
     }
 
     fn total(&self) -> Option<u64> {
-        self.records.total()
-    }
-}
-
-impl Drop for GrepSource<'_> {
-    fn drop(&mut self) {
-        if let Some(progress) = self.progress.take() {
-            progress.finish();
-        }
+        self.records.reader.total()
     }
 }

@@ -1,7 +1,7 @@
 //! `tfseek head`: prints the first records of each file. `cat` uses the same loop.
 
-use crate::args::{self, GlobalArgs, HeadCount, PathsArgs, PrintArgs, ReadArgs, StepsArgs, WhereArgs};
-use crate::condition::Condition;
+use crate::args::{self, HeadCount, PathsArgs, PrintArgs, StepsArgs, WhereArgs};
+use crate::condition::{Condition, RecordOutput};
 use crate::console::Console;
 use crate::damage::{self, Reading, SkippedErrors};
 use crate::exit::Outcome;
@@ -30,9 +30,9 @@ pub(crate) struct HeadArgs {
     pub(crate) steps: StepsArgs,
 }
 
-pub(crate) fn run(args: &HeadArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
+pub(crate) fn run(args: &HeadArgs, console: &mut Console) -> Outcome {
     let paths = records::resolve(&args.paths, args.print.payload.read, console)?;
-    print(&paths, (args.skip, args.n), (&args.print, &args.select, &args.steps), global, console)
+    print(&paths, (args.skip, args.n), (&args.print, &args.select, &args.steps), console)
 }
 
 /// Skips the first `skip` records of each file that meet the condition, and prints the next `n`. After an
@@ -41,17 +41,16 @@ pub(crate) fn print(
     paths: &[InputFile],
     (skip, n): (u64, HeadCount),
     (print, select, steps): (&PrintArgs, &WhereArgs, &StepsArgs),
-    global: &GlobalArgs,
     console: &mut Console,
 ) -> Outcome {
     let features = features::find(paths.iter().map(InputFile::path), console);
     let (splitter, features) = features::splitter(steps, features, paths)?;
-    let mut condition = Condition::new(select, paths.len(), &features)?;
-    let printer = Printer::new(print, global)?.many_files(paths.len() > 1).labels(&features);
+    let condition = Condition::new(select, paths.len(), &features)?;
+    let printer = Printer::new(print)?.for_files(paths.len() > 1, &features);
+    let mut output = RecordOutput::new(condition, printer, print.payload.read, console);
     let mut numbers = RecordNumbers::new(print.payload.read);
-    let mut skipped = SkippedErrors::default();
     for (k, path) in paths.iter().enumerate() {
-        printer.file(console, &records::name(path), k == 0)?;
+        output.printer.file(output.console, &records::name(path), k == 0)?;
         if n == HeadCount::First(0) {
             continue;
         }
@@ -59,47 +58,29 @@ pub(crate) fn print(
         let outcome = match Records::open_steps(path, print.payload, splitter.as_ref()) {
             Ok(records) => {
                 let mut records = records.numbered(before);
-                let read = (print.payload.read, &mut skipped);
-                let outcome = file(&mut records, (skip, n), &mut condition, read, &printer, console);
-                numbers.end(records.total());
-                outcome
+                let outcome = file(&mut records, (skip, n), &mut output);
+                numbers.end(records.reader.total());
+                outcome.map_err(|e| damage::explain(e, Reading::InOrder))
             }
             Err(e) => Err(e.into()),
         };
-        console.report_and_continue(outcome)?;
+        output.console.report_and_continue(outcome)?;
     }
-    condition.finish(console);
-    printer.finish(console);
-    skipped.report(console)
+    output.finish()
 }
 
 /// Prints `n` records of a file that meet the condition, after the first `skip` of them.
 pub(super) fn file(
     records: &mut Records,
     (skip, n): (u64, HeadCount),
-    condition: &mut Condition,
-    read: (ReadArgs, &mut SkippedErrors),
-    printer: &Printer,
-    console: &mut Console,
-) -> Outcome {
-    print_records(records, (skip, n), condition, read, printer, console)
-        .map_err(|e| damage::explain(e, Reading::InOrder))
-}
-
-fn print_records(
-    records: &mut Records,
-    (skip, n): (u64, HeadCount),
-    condition: &mut Condition,
-    (read, skipped): (ReadArgs, &mut SkippedErrors),
-    printer: &Printer,
-    console: &mut Console,
+    output: &mut RecordOutput<'_>,
 ) -> Outcome {
     let (n, hold) = match n {
         HeadCount::First(n) => (n, 0),
         HeadCount::AllBut(hold) => (u64::MAX, hold),
     };
-    condition.compare_names(records)?;
-    let name = records.name();
+    output.condition.compare_names(records)?;
+    let name = records.reader.path().to_path_buf();
     // The last records that were read. Each is printed when `hold` records after it have been read.
     let mut held: VecDeque<KeptRecord> = VecDeque::new();
     let mut spare = KeptRecord::default();
@@ -110,28 +91,24 @@ fn print_records(
             Ok(Some(item)) => item,
             Ok(None) => break,
             Err(e) => {
-                if !records.goes_on() {
+                if !records.goes_on {
                     return Err(e.into());
                 }
-                skipped.catch(read, Err(e.into()))?;
+                output.skipped.catch(output.read, Err(e.into()))?;
                 continue;
             }
         };
-        let outcome = match condition.accepts(&item) {
-            Ok(true) => Ok(item),
+        let outcome = match output.condition.accepts(&item) {
             Ok(false) => continue,
-            Err(e) => Err(e),
-        };
-        let outcome = match outcome {
-            Ok(_) if seen < skip => Ok(()),
-            Ok(item) if hold == 0 => printer.record(console, item),
-            Ok(item) => {
+            Ok(true) if seen < skip => Ok(()),
+            Ok(true) if hold == 0 => output.printer.record(output.console, item),
+            Ok(true) => {
                 spare.set(item)?;
                 held.push_back(std::mem::take(&mut spare));
                 if held.len() as u64 > hold
                     && let Some(first) = held.pop_front()
                 {
-                    printer.record(console, first.numbered(&name))?;
+                    output.printer.record(output.console, first.numbered(&name))?;
                     spare = first;
                 }
                 Ok(())
@@ -140,9 +117,9 @@ fn print_records(
         };
         seen += 1;
         if seen > skip {
-            skipped.catch(read, outcome)?;
+            output.skipped.catch(output.read, outcome)?;
         } else {
-            SkippedErrors::default().catch(read, outcome)?;
+            SkippedErrors::default().catch(output.read, outcome)?;
         }
     }
     Ok(())

@@ -2,7 +2,7 @@
 
 mod steps;
 
-use crate::args::{self, GlobalArgs, PathsArgs, ReadArgs, ThreadsArgs, VerifyChoice};
+use crate::args::{self, PathsArgs, ReadArgs, ThreadsArgs, VerifyChoice};
 use crate::bytes::Size;
 use crate::console::Console;
 use crate::exit::{DATA, Failure, Outcome};
@@ -76,7 +76,7 @@ impl IndexArgs {
     /// # Errors
     /// `--rest` without `--damage skip`, and `--verify none`.
     fn index(&self) -> Outcome<IndexOptions> {
-        if self.read.verify() == VerifyChoice::None {
+        if self.read.verify == VerifyChoice::None {
             return Err(Failure::usage(
                 "--verify none: expected checksums, because readers that verify would trust the index (other verbs read the records with it)",
             ));
@@ -104,8 +104,8 @@ pub(crate) enum IndexFormat {
     Dali,
 }
 
-pub(crate) fn run(args: &IndexArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
-    let report = build(args, global, console)?;
+pub(crate) fn run(args: &IndexArgs, console: &mut Console) -> Outcome {
+    let report = build(args, console)?;
     if args.json {
         console.print(format_args!("{}\n", Value::from(report)))?;
     }
@@ -115,7 +115,7 @@ pub(crate) fn run(args: &IndexArgs, global: &GlobalArgs, console: &mut Console) 
 /// The report of `--json`.
 type IndexReport = Map<String, Value>;
 
-fn build(args: &IndexArgs, global: &GlobalArgs, console: &mut Console) -> Outcome<IndexReport> {
+fn build(args: &IndexArgs, console: &mut Console) -> Outcome<IndexReport> {
     let paths = match &args.steps {
         Some(_) => steps::shards(&args.paths, args.read, console)?,
         None => {
@@ -124,12 +124,10 @@ fn build(args: &IndexArgs, global: &GlobalArgs, console: &mut Console) -> Outcom
         }
     };
     check_objects(&paths, args)?;
-    let sets = match &args.steps {
-        Some(feature) => Some(steps::sets(&paths, args::named_feature(Some(feature)), console)?),
-        None => None,
-    };
+    let feature = args::named_feature(args.steps.as_deref());
+    let sets = args.steps.as_ref().map(|_| steps::sets(&paths, feature, console)).transpose()?;
     let bytes = progress::total_size(&paths);
-    let bar = progress::bytes(global, "indexing", bytes);
+    let bar = progress::bytes(console, "indexing", bytes);
     let mut options = args.index()?.check_payloads(args.check).threads(args.threads.threads);
     options = options.checkpoint_every(args.checkpoint_every).progress(progress::callback(&bar));
     if args.rebuild {
@@ -150,7 +148,7 @@ fn build(args: &IndexArgs, global: &GlobalArgs, console: &mut Console) -> Outcom
         let all = index::open_shards(&paths, &options.clone().auto_limit(u64::MAX));
         bar.finish_and_clear();
         warnings::print(&all.map_err(|e| elsewhere(e.into(), &paths, args))?.warnings, console);
-        let tables = steps::build(sets, &paths, args, global, console)?;
+        let tables = steps::build(sets, &paths, args, console)?;
         report.extend(tables.report());
         if tables.failed > 0 {
             return Ok(report);
@@ -161,16 +159,16 @@ fn build(args: &IndexArgs, global: &GlobalArgs, console: &mut Console) -> Outcom
     let time = start.elapsed();
     report.extend(built.report(bytes, time));
     if !args.json {
-        console.note(format_args!("{}", built.summary(Size { bytes, exact: global.bytes }, time)));
+        console.note(built.summary(console.size(bytes), time));
     }
     if !args.column.is_empty() {
         // The indexes are in the pack and not next to the shards.
         let sources = built.pack.as_ref().map_or(&*built.indexed, std::slice::from_ref);
-        let columns = columns(sources, args, global, console)?;
+        let columns = columns(sources, args, console)?;
         report.extend(columns.map(|columns| ("columns".to_owned(), Value::from(columns))));
     }
     if let (Some(sets), None) = (&sets, &args.pack) {
-        report.extend(steps::build(sets, &built.indexed, args, global, console)?.report());
+        report.extend(steps::build(sets, &built.indexed, args, console)?.report());
     }
     Ok(report)
 }
@@ -304,17 +302,13 @@ fn elsewhere(failure: Failure, shards: &[PathBuf], args: &IndexArgs) -> Failure 
         None => "`--index-dir DIR` writes index files to another folder",
         Some(_) => "`--index-dir DIR` instead of `--pack` writes index files to another folder",
     };
+    let is_of_index = |e: &tfseek::Error| {
+        let path = e.location().path.as_ref();
+        matches!(e.kind(), ErrorKind::Io(_))
+            && path.is_some_and(|path| shards.iter().all(|shard| **shard != **path))
+    };
     match failure {
-        Failure::Error(e)
-            if args.index_dir.is_none()
-                && matches!(e.kind(), ErrorKind::Io(_))
-                && e.location()
-                    .path
-                    .as_ref()
-                    .is_some_and(|path| shards.iter().all(|shard| **shard != **path)) =>
-        {
-            Failure::Noted(e, hint.into())
-        }
+        Failure::Error(e) if args.index_dir.is_none() && is_of_index(&e) => Failure::Noted(e, hint.into()),
         failure => failure,
     }
 }
@@ -351,13 +345,8 @@ impl FeatureTotals<'_> {
 }
 
 /// Builds the columns of indexed shards, or of a pack, and returns their report, unless all shards failed.
-fn columns(
-    sources: &[PathBuf],
-    args: &IndexArgs,
-    global: &GlobalArgs,
-    console: &mut Console,
-) -> Outcome<Option<Vec<Value>>> {
-    let bar = progress::bytes(global, "columns", progress::total_size(sources));
+fn columns(sources: &[PathBuf], args: &IndexArgs, console: &mut Console) -> Outcome<Option<Vec<Value>>> {
+    let bar = progress::bytes(console, "columns", progress::total_size(sources));
     let threads = (sources.len() > 1).then_some(1);
     let options = args.indexed(threads)?.progress(progress::callback(&bar));
     let built = shard_columns(sources, args, &options, console);

@@ -8,16 +8,17 @@
 mod episodes;
 mod one_file;
 
-use crate::args::{GlobalArgs, InspectArgs, LimitArgs, PathsArgs, PayloadKind};
-use crate::bytes::{Key, Size};
+use crate::args::{InspectArgs, LimitArgs, PathsArgs, PayloadKind};
+use crate::bytes::Key;
 use crate::console::{BOLD, Console, DIM};
 use crate::exit::{Failure, Outcome};
 use crate::features;
+use crate::output::shape;
 use crate::progress;
 use crate::records::{self, Records};
 use crate::split::InputFile;
 use crate::store::{self, ObjectCache};
-use crate::text::count;
+use crate::text::{count, widths};
 use crate::tfds::{self, Splits};
 use crate::warnings;
 use clap::Args;
@@ -26,8 +27,9 @@ use one_file::of_one_file;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
+use tfseek::error::IndexError;
 use tfseek::example::MessageKind;
-use tfseek::index;
+use tfseek::index::{self, Index, IndexOptions};
 use tfseek::paths::set_of;
 use tfseek::{Compression, Damage, ErrorKind, Feature, FeatureList, Gap, IndexMode, Tail, Warning};
 use tfseek_tfds::{FileSplit, FoundFeatures};
@@ -52,6 +54,7 @@ const MAX_PAYLOADS: u64 = 16;
 const MAX_PAYLOAD_BYTES: usize = 1 << 20;
 
 /// The summary of a file. `None` means unknown.
+#[derive(Default)]
 struct FileSummary {
     path: PathBuf,
     /// Bytes on disk; `None` for standard input and pipes.
@@ -98,15 +101,15 @@ struct RecordKeys {
     lists: Vec<(String, String)>,
 }
 
-pub(crate) fn run(args: &InfoArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
+pub(crate) fn run(args: &InfoArgs, console: &mut Console) -> Outcome {
     args.paths.paths.iter().for_each(|path| mention_folders(path, console));
     let mut splits = Splits::new(&args.paths, console);
     let paths = records::resolve_each(&args.paths, args.inspect.payload().read, console)?;
     let bytes = |path: &Result<InputFile, _>| {
         path.as_ref().map_or(0, |path| progress::total_size(std::slice::from_ref(path)))
     };
-    let total = paths.iter().map(bytes).sum();
-    let bar = progress::bytes(global, "reading", total);
+    let total: u64 = paths.iter().map(bytes).sum();
+    let bar = progress::bytes(console, "reading", total);
     let features = features::find(paths.iter().flatten().map(InputFile::path), console);
     let mut episodes = EpisodeSummary::new(&features, total, args.inspect.limit);
     let single = paths.len() == 1;
@@ -138,8 +141,8 @@ pub(crate) fn run(args: &InfoArgs, global: &GlobalArgs, console: &mut Console) -
             if args.json {
                 console.print(format_args!("{}\n", as_json(&summary, &features, cache.as_ref())))?;
             } else if single {
-                print_block(&summary, global, console)?;
-                print_set("  ", &features, &episodes, cache.as_ref(), global, console)?;
+                print_block(&summary, console)?;
+                print_set("  ", &features, &episodes, cache.as_ref(), console)?;
             } else {
                 rows.push(summary);
             }
@@ -156,9 +159,9 @@ pub(crate) fn run(args: &InfoArgs, global: &GlobalArgs, console: &mut Console) -
     if rows.is_empty() {
         return Ok(());
     }
-    print_table(&rows, global, console)?;
+    print_table(&rows, console)?;
     splits.print_table(console)?;
-    print_set("", &features, &episodes, cache.as_ref(), global, console)
+    print_set("", &features, &episodes, cache.as_ref(), console)
 }
 
 /// Prints what the files have in common: their features, episodes, and the cache of objects on disk.
@@ -167,13 +170,12 @@ fn print_set(
     features: &FoundFeatures,
     episodes: &EpisodeSummary,
     cache: Option<&ObjectCache>,
-    global: &GlobalArgs,
     console: &mut Console,
 ) -> Outcome {
     tfds::print_features(features, indent, console)?;
-    episodes.print(indent, global.bytes, console)?;
+    episodes.print(indent, console)?;
     let Some((folder, pieces, bytes, limit)) = cache else { return Ok(()) };
-    let [bytes, limit] = [*bytes, *limit].map(|bytes| Size { bytes, exact: global.bytes });
+    let [bytes, limit] = [*bytes, *limit].map(|bytes| console.size(bytes));
     let dim = console.style(DIM);
     let pieces = count(*pieces, "piece");
     console.print(format_args!(
@@ -205,39 +207,54 @@ impl FileSummary {
         FileSummary {
             path: records::name(path),
             size: store::size(path).filter(|_| records::is_regular(path)),
-            compression: None,
-            kind: None,
-            looks_like: None,
-            index: None,
-            index_bytes: None,
-            inflated: None,
-            records: None,
-            gaps: None,
-            warnings: Vec::new(),
-            first: None,
-            split: None,
-            payloads: None,
-            steps: Value::Null,
-            error: None,
+            ..FileSummary::default()
         }
     }
 
-    /// Adds the state of the file's index, and returns the index if it is fresh.
-    fn add_index(&mut self, path: &Path, limit: LimitArgs) -> tfseek::Result<KnownIndex> {
-        let known = open_index(path, limit)?;
-        self.index = Some(known.state.clone());
-        self.warnings.extend(known.warnings.iter().cloned());
-        let index = &known.index;
-        if let Some(index) = index {
-            self.index_bytes = index.file().and_then(store::size);
-            let checkpoints = index.checkpoint_spacing()?;
-            self.inflated =
-                checkpoints.map(|checkpoints| Inflated { bytes: index.stream_end(), checkpoints });
-            if index.has_gaps() {
-                self.gaps = Some(index.gaps().collect::<tfseek::Result<_>>()?);
+    /// Adds the state of the file's index. One with a torn tail, or with gaps, is used if there is no other.
+    /// Returns the index if it is fresh, and the error of a torn tail that is not tolerated. The index then
+    /// has the records before it.
+    fn add_index(
+        &mut self,
+        path: &Path,
+        limit: LimitArgs,
+    ) -> tfseek::Result<(Option<Index>, Option<tfseek::Error>)> {
+        let options = limit.index().mode(IndexMode::Require).threads(1);
+        let open = |options: &IndexOptions| index::open_shards(&[path.to_path_buf()], options);
+        let mut torn = None;
+        let opened = open(&options).or_else(|e| {
+            if let Ok(opened) = open(&options.clone().tail(Tail::Tolerate)) {
+                torn = Some(e);
+                return Ok(opened);
             }
+            let with_gaps = |opened: &index::Indexes| opened.indexes.iter().all(Index::has_gaps);
+            open(&options.damage(Damage::Skip)).ok().filter(with_gaps).ok_or(e)
+        });
+        let mut opened = match opened {
+            Ok(opened) => opened,
+            Err(e) => {
+                self.index = Some(match e.kind() {
+                    ErrorKind::Index(IndexError::Missing) => "none".to_owned(),
+                    ErrorKind::Index(why) => why.to_string(),
+                    _ => return Err(e),
+                });
+                return Ok((None, None));
+            }
+        };
+        let Some(index) = opened.indexes.pop() else { return Ok((None, None)) };
+        let file = index.file().map_or(String::new(), |file| format!(" {}", tfseek::error::printable(file)));
+        self.index = Some(format!("fresh{file}"));
+        let told = ["damage_skipped", "torn_tail"];
+        // An end that is not tolerated is an error.
+        let is_told = |warning: &Warning| told.contains(&warning.kind()) && torn.is_none();
+        self.warnings.extend(opened.warnings.into_iter().filter(is_told));
+        self.index_bytes = index.file().and_then(store::size);
+        let checkpoints = index.checkpoint_spacing()?;
+        self.inflated = checkpoints.map(|checkpoints| Inflated { bytes: index.stream_end(), checkpoints });
+        if index.has_gaps() {
+            self.gaps = Some(index.gaps().collect::<tfseek::Result<_>>()?);
         }
-        Ok(known)
+        Ok((Some(index), torn))
     }
 
     /// Returns the type of payloads that are neither Examples nor SequenceExamples.
@@ -272,10 +289,10 @@ fn summarize(path: &InputFile, inspect: InspectArgs) -> (FileSummary, Outcome) {
 fn summarize_once(path: &InputFile, inspect: InspectArgs) -> (FileSummary, Outcome) {
     let mut summary = FileSummary::new(path);
     let read = Records::open(path, inspect.payload()).and_then(|mut records| {
-        summary.compression = Some(records.compression());
+        summary.compression = Some(records.reader.stream().compression());
         summary.records = Some(0);
         let counted = count_records(path, inspect.limit, &mut records, &mut summary);
-        for warning in records.warnings() {
+        for warning in records.reader.stream().warnings() {
             if !summary.warnings.contains(warning) {
                 summary.warnings.push(warning.clone());
             }
@@ -303,7 +320,7 @@ fn count_records(
     let regular = records::is_regular(path);
     let kind = Some(records.kind);
     let Some(first) = records.next()? else {
-        if regular && let Some(e) = summary.add_index(path, limit)?.torn {
+        if regular && let (_, Some(e)) = summary.add_index(path, limit)? {
             return Err(e);
         }
         return Ok(());
@@ -317,33 +334,32 @@ fn count_records(
     let n = seen.records();
     summary.records = Some(n);
     summary.payloads = is_other.then_some(seen);
-    if let Some(packed) = path.packed() {
+    if let Some(packed) = &path.packed {
         // Those that were read so far are not its records.
         summary.records = None;
         summary.records = Some(packed.check()?);
-        summary.index = Some(format!("fresh {}", tfseek::error::printable(packed.pack())));
+        summary.index = Some(format!("fresh {}", tfseek::error::printable(&*packed.pack)));
         return Ok(());
     }
     if regular {
-        let known = summary.add_index(path, limit)?;
-        let index = match known.index {
-            Some(index) => index,
-            None if !plain => return read.and_then(|()| read_all(n, records, summary)),
-            None => {
-                let scan = limit.index().mode(IndexMode::Memory).threads(1);
+        let (known, torn) = summary.add_index(path, limit)?;
+        let index = match known {
+            None if plain => {
                 // The scan of a damaged file fails without a count. Reading the file counts the records
                 // before the damage.
-                match index::open_shards(&[path.to_path_buf()], &scan) {
-                    Ok(mut opened) if opened.indexes.len() == 1 => {
-                        summary.warnings.extend(opened.warnings);
-                        opened.indexes.remove(0)
-                    }
-                    _ => return read.and_then(|()| read_all(n, records, summary)),
-                }
+                let scan = limit.index().mode(IndexMode::Memory).threads(1);
+                let scanned = index::open_shards(&[path.to_path_buf()], &scan).ok();
+                scanned.and_then(|mut scanned| {
+                    summary.warnings.extend(scanned.warnings);
+                    scanned.indexes.pop()
+                })
             }
+            known => known,
         };
-        summary.records = Some(index.len());
-        return known.torn.map_or(Ok(()), Err);
+        if let Some(index) = index {
+            summary.records = Some(index.len());
+            return torn.map_or(Ok(()), Err);
+        }
     }
     read.and_then(|()| read_all(n, records, summary))
 }
@@ -374,59 +390,6 @@ fn gap_bytes(gaps: &[Gap]) -> u64 {
     gaps.iter().map(Gap::bytes).sum()
 }
 
-/// The index of a file, as far as it is known.
-struct KnownIndex {
-    /// Description of the index.
-    state: String,
-    /// The index if it is fresh.
-    index: Option<index::Index>,
-    /// The error of a torn tail that is not tolerated. The index then has the records before it.
-    torn: Option<tfseek::Error>,
-    /// What the index leaves out.
-    warnings: Vec<Warning>,
-}
-
-impl KnownIndex {
-    fn missing(state: String) -> KnownIndex {
-        KnownIndex { state, index: None, torn: None, warnings: Vec::new() }
-    }
-}
-
-/// Finds the file's index. One with a torn tail, or with gaps, is used if there is no other.
-fn open_index(path: &Path, limit: LimitArgs) -> tfseek::Result<KnownIndex> {
-    let options = limit.index().mode(IndexMode::Require).threads(1);
-    let open = |options: &index::IndexOptions| index::open_shards(&[path.to_path_buf()], options);
-    let mut torn = None;
-    let opened = open(&options).or_else(|e| {
-        if let Ok(opened) = open(&options.clone().tail(Tail::Tolerate)) {
-            torn = Some(e);
-            return Ok(opened);
-        }
-        let with_gaps = |opened: &index::Indexes| opened.indexes.iter().all(index::Index::has_gaps);
-        open(&options.damage(Damage::Skip)).ok().filter(with_gaps).ok_or(e)
-    });
-    match opened {
-        Ok(mut opened) if opened.indexes.len() == 1 => {
-            let index = opened.indexes.remove(0);
-            let file =
-                index.file().map_or(String::new(), |file| format!(" {}", tfseek::error::printable(file)));
-            let mut warnings = opened.warnings;
-            let told = ["damage_skipped", "torn_tail"];
-            // An end that is not tolerated is an error.
-            warnings.retain(|warning| told.contains(&warning.kind()) && torn.is_none());
-            Ok(KnownIndex { state: format!("fresh{file}"), index: Some(index), torn, warnings })
-        }
-        Err(e) => match e.kind() {
-            ErrorKind::Index(tfseek::error::IndexError::Missing) => {
-                Ok(KnownIndex::missing("none".to_owned()))
-            }
-            ErrorKind::Index(why) => Ok(KnownIndex::missing(why.to_string())),
-            _ => Err(e),
-        },
-        Ok(_) => Ok(KnownIndex::missing("none".to_owned())),
-    }
-}
-
 impl RecordKeys {
     fn of(content: &Content<'_>) -> RecordKeys {
         let (context, lists) = match content {
@@ -450,23 +413,15 @@ fn list_shapes(map: &BTreeMap<&str, FeatureList<'_>>) -> Vec<(String, String)> {
     map.iter().map(|(key, list)| ((*key).to_owned(), list_shape(list))).collect()
 }
 
-fn shape(feature: Feature<'_>) -> String {
-    match (feature.kind(), feature.len()) {
-        (None, _) => "no kind".to_owned(),
-        (Some(kind), 1) => kind.list_name().to_owned(),
-        (Some(kind), n) => format!("{}[{n}]", kind.list_name()),
-    }
-}
-
 fn kind_name(summary: &FileSummary) -> &'static str {
     summary.kind.map_or("unknown", MessageKind::name)
 }
 
-fn print_block(summary: &FileSummary, global: &GlobalArgs, console: &mut Console) -> Outcome {
+fn print_block(summary: &FileSummary, console: &mut Console) -> Outcome {
     let bold = console.style(BOLD);
     let dim = console.style(DIM);
     console.print(format_args!("{bold}{}{bold:#}\n", tfseek::error::printable(&summary.path)))?;
-    let size_of = |bytes| Size { bytes, exact: global.bytes }.to_string();
+    let size_of = |bytes| console.size(bytes).to_string();
     let size = summary.size.map(size_of);
     let inflated = summary.inflated.as_ref();
     let index_size = summary.index_bytes.zip(summary.size).map(|(index, file)| {
@@ -516,9 +471,7 @@ fn print_fields(summary: &FileSummary, indent: &str, console: &mut Console) -> O
     };
     let rows = seen.fields().map(|(number, name, field)| (label(number, name), types(field), field));
     let rows: Vec<_> = rows.collect();
-    let widths =
-        rows.iter().fold((0, 0), |(a, b), (label, types, _)| (a.max(label.len()), b.max(types.len())));
-    let (labels, shapes) = widths;
+    let [labels, shapes] = widths(rows.iter().map(|(label, types, _)| [label.len(), types.len()]));
     let records = seen.records();
     for (k, (label, types, field)) in rows.iter().enumerate() {
         if k == 0 {
@@ -567,10 +520,8 @@ fn print_keys(summary: &FileSummary, indent: &str, console: &mut Console) -> Out
     Ok(())
 }
 
-fn print_table(all: &[FileSummary], global: &GlobalArgs, console: &mut Console) -> Outcome {
-    let size = |bytes: Option<u64>| {
-        bytes.map_or(String::new(), |bytes| Size { bytes, exact: global.bytes }.to_string())
-    };
+fn print_table(all: &[FileSummary], console: &mut Console) -> Outcome {
+    let size = |bytes: Option<u64>| bytes.map_or(String::new(), |bytes| console.size(bytes).to_string());
     // The state of an index, without its path.
     let state = |f: &FileSummary| match f.index.as_deref() {
         Some(state) => state.split_once([' ', ':']).map_or(state, |(first, _)| first).to_owned(),
@@ -605,13 +556,7 @@ fn print_table(all: &[FileSummary], global: &GlobalArgs, console: &mut Console) 
         }));
     }
     rows.push(sum(&all.iter().collect::<Vec<_>>(), count(all.len() as u64, "file")));
-    let mut widths = [0; 5];
-    for row in &rows {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(cell.len());
-        }
-    }
-    let [a, b, c, d, e] = widths;
+    let [a, b, c, d, e, _] = widths(rows.iter().map(|row| row.each_ref().map(String::len)));
     let last = rows.len() - 1;
     for (k, [records, size, compression, index, kind, file]) in rows.iter().enumerate() {
         let style = console.style(if k == 0 {

@@ -10,14 +10,16 @@
 //! Record numbers count over all files, as `get` takes them. The number in the file is printed if it differs.
 //! In JSON the first is `index` and the second is `record`.
 
-use crate::args::{AccessArgs, GlobalArgs, PathsArgs, ShareArgs};
+use crate::args::{AccessArgs, PathsArgs, ShareArgs};
 use crate::console::{Console, DIM};
-use crate::dataset::{self, RecordLocations};
+use crate::dataset;
 use crate::exit::{Failure, Outcome};
-use crate::text::count;
+use crate::text::{count, widths};
 use clap::Args;
 use serde_json::{Value, json};
 use std::ops::Range;
+use std::path::Path;
+use tfseek::Dataset;
 use tfseek::order::{Order, RankShare, Run, StepRow};
 
 #[derive(Debug, Args)]
@@ -70,9 +72,9 @@ fn step_range(text: &str) -> Result<Range<u64>, String> {
 /// Maximum number of samples that are looked up at once.
 const CHUNK: u64 = 1024;
 
-pub(crate) fn run(args: &OrderArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
-    let dataset = dataset::open(&args.paths, &args.access, args.share.read, global, console)?;
-    let cursor = args.share.cursor(&dataset, global, console)?;
+pub(crate) fn run(args: &OrderArgs, console: &mut Console) -> Outcome {
+    let dataset = dataset::open(&args.paths, &args.access, args.share.read, console)?;
+    let cursor = args.share.cursor(&dataset, console)?;
     let order = cursor.order();
     let share = cursor.share()?;
     if let Some(range) = &args.query.step {
@@ -187,14 +189,30 @@ fn rows_of(
     Ok(())
 }
 
+/// Maps record numbers over all files to a file and a number in it.
+struct RecordLocations<'a> {
+    dataset: &'a Dataset,
+    paths: Vec<&'a Path>,
+}
+
 impl RecordLocations<'_> {
+    fn of(dataset: &Dataset) -> RecordLocations<'_> {
+        RecordLocations { dataset, paths: dataset.shards().map(|shard| shard.path).collect() }
+    }
+
+    /// Returns the file of record `i`, and the record's number in it.
+    fn locate(&self, i: u64) -> tfseek::Result<(&Path, u64)> {
+        let (s, record) = self.dataset.shard_of(i)?;
+        Ok((self.paths.get(s).copied().unwrap_or(Path::new("")), record))
+    }
+
     /// Adds the fields that identify record `index` to a line of JSON.
     fn with_fields(&self, index: u64, mut line: Value) -> tfseek::Result<Value> {
         let (file, record) = self.locate(index)?;
         if let Some(line) = line.as_object_mut() {
             line.insert("index".into(), index.into());
             line.insert("record".into(), record.into());
-            if self.has_many_files() {
+            if self.paths.len() > 1 {
                 line.insert("file".into(), file.to_string_lossy().into());
             }
         }
@@ -211,11 +229,7 @@ struct NumberTable {
 impl NumberTable {
     fn new(names: [&'static str; 4], max_values: &[u64; 4]) -> NumberTable {
         let digits = |n: u64| n.checked_ilog10().map_or(1, |log| log as usize + 1);
-        let mut widths = names.map(str::len);
-        for (width, &max) in widths.iter_mut().zip(max_values) {
-            *width = (*width).max(digits(max));
-        }
-        NumberTable { names, widths }
+        NumberTable { names, widths: widths([names.map(str::len), max_values.map(digits)]) }
     }
 
     fn head(&self, console: &mut Console) -> Outcome {

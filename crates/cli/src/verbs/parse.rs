@@ -2,7 +2,7 @@
 //!
 //! Batches continue across files. If a record cannot be parsed, the batches printed before it remain.
 
-use crate::args::{self, GlobalArgs, PathsArgs, ReadArgs};
+use crate::args::{self, PathsArgs, ReadArgs};
 use crate::console::Console;
 use crate::damage::SkippedErrors;
 use crate::exit::{Failure, Outcome};
@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tfseek::batch::{BatchParser, Row};
 use tfseek::frame::OVERHEAD;
-use tfseek::{At, Compression, Error, FeatureSpec, Record, Schema};
+use tfseek::{At, Error, FeatureSpec, Record, Schema};
 use tfseek_tools::tfx::TfxSchema;
 
 #[derive(Debug, Args)]
@@ -46,10 +46,10 @@ pub(crate) struct ParseArgs {
     pub(crate) n: Option<u64>,
 }
 
-pub(crate) fn run(args: &ParseArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
+pub(crate) fn run(args: &ParseArgs, console: &mut Console) -> Outcome {
     let paths = records::resolve(&args.paths, args.read, console)?;
     let schema = schema(&args.schema)?;
-    let bar = progress::bytes(global, "parsing", progress::total_size(&paths));
+    let bar = progress::bytes(console, "parsing", progress::total_size(&paths));
     let mut batches = Batches {
         args,
         parser: BatchParser::new(&schema),
@@ -88,10 +88,8 @@ fn columns(rules: &TfxSchema) -> tfseek::Result<Schema> {
         schema = schema.feature(name, spec);
     }
     for (name, rule) in &rules.lists {
-        schema = match rule.kind {
-            Some(kind) => schema.feature_list(name, FeatureSpec::var_len(kind)),
-            None => schema,
-        };
+        let Some(kind) = rule.kind else { continue };
+        schema = schema.feature_list(name, FeatureSpec::var_len(kind));
     }
     schema.build()
 }
@@ -155,8 +153,7 @@ impl Batches<'_> {
                 break;
             }
             let mut stream = records::stream(path, args.read)?;
-            let is_plain = stream.compression() == Compression::None;
-            let mut progress = FileProgress::new(bar, path, is_plain);
+            let mut progress = FileProgress::new(bar, path, stream.compression());
             let name: Arc<Path> = records::name(path).into();
             while taken < max_records
                 && let Some(record) = stream.next()?
@@ -173,7 +170,6 @@ impl Batches<'_> {
                     taken -= self.flush(false, console)?;
                 }
             }
-            progress.finish();
         }
         if self.pending > 0 {
             self.flush(true, console)?;

@@ -1,7 +1,6 @@
 //! `tfseek reshard`: writes a dataset again, in other shards or another order.
 
-use crate::args::{self, AccessArgs, GlobalArgs, IoMode, PathsArgs, PayloadArgs};
-use crate::bytes::Size;
+use crate::args::{self, AccessArgs, IoMode, PathsArgs, PayloadArgs};
 use crate::console::Console;
 use crate::damage::SkippedErrors;
 use crate::exit::{DATA, Failure, IO, Outcome};
@@ -10,8 +9,7 @@ use crate::text::count;
 use crate::{dataset, outputs, progress, records, store};
 use clap::{ArgGroup, Args};
 use serde_json::{Value, json};
-use std::path::Path;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tfseek::Filter;
 use tfseek_tools::reshard::{
@@ -94,7 +92,7 @@ fn split(text: &str) -> Result<(String, f64), String> {
     Ok((name.to_owned(), fraction.parse().map_err(|_| expected())?))
 }
 
-pub(crate) fn run(args: &ReshardArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
+pub(crate) fn run(args: &ReshardArgs, console: &mut Console) -> Outcome {
     if args.paths.paths.iter().any(|path| path == Path::new(records::STDIN)) {
         return Err(Failure::usage(
             "expected files, found `-` (standard input): the number of records must be known",
@@ -114,19 +112,19 @@ pub(crate) fn run(args: &ReshardArgs, global: &GlobalArgs, console: &mut Console
     if !reshard::fits(progress::total_size(&resolved), memory) {
         access.io = IoMode::Pread;
     }
-    let dataset = dataset::open(&paths, &access, args.payload.read, global, console)?;
+    let dataset = dataset::open(&paths, &access, args.payload.read, console)?;
     let mut options = options(args);
     options.prepared = prepared.map(Arc::new);
     let which = (args.condition.as_ref(), options.decodes());
     let mut skipped = SkippedErrors::default();
-    options.records = dataset::subset(&dataset, which, args.payload, &mut skipped, global, console)?;
-    let bar = progress::bytes(global, "resharding", 1);
+    options.records = dataset::subset(&dataset, which, args.payload, &mut skipped, console)?;
+    let bar = progress::bytes(console, "resharding", 1);
     let report = reshard::reshard(&dataset, &options, &progress::of_writing(&bar));
     bar.finish_and_clear();
     let report = report.map_err(failure)?;
-    print(&report, args, global, console)?;
+    print(&report, args, console)?;
     skipped.report(console)?;
-    if args.condition.is_some() && report.records() == 0 {
+    if args.condition.is_some() && records_in(&report.sets) == 0 {
         return Err(Failure::Message(
             DATA,
             "no record meets the condition; the files have no records".into(),
@@ -159,7 +157,7 @@ fn options(args: &ReshardArgs) -> ReshardOptions {
     options
 }
 
-fn failure(e: ToolsError) -> Failure {
+pub(super) fn failure(e: ToolsError) -> Failure {
     match e {
         ToolsError::Error(e) => e.into(),
         ToolsError::Conflict(e @ OutputConflict::Exists { .. }) => {
@@ -174,28 +172,26 @@ fn failure(e: ToolsError) -> Failure {
     }
 }
 
-fn print(report: &ReshardReport, args: &ReshardArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
+fn records_in(sets: &[ReshardSet]) -> u64 {
+    sets.iter().map(|set| set.records).sum()
+}
+
+fn print(report: &ReshardReport, args: &ReshardArgs, console: &mut Console) -> Outcome {
     if args.json {
         let sets: Vec<Value> = report.sets.iter().map(set_json).collect();
-        let line = json!({"records": report.records(), "left_out": report.left_out, "way": report.way.name(), "sets": sets});
+        let line = json!({"records": records_in(&report.sets), "left_out": report.left_out, "way": report.way.name(), "sets": sets});
         return console.print(format_args!("{line}\n"));
     }
-    print_lines(&report.sets, global, console)
+    print_lines(&report.sets, console)
 }
 
 /// Prints the sets of a data set.
 #[cfg(feature = "tables")]
-pub(super) fn print_sets(
-    sets: &[ReshardSet],
-    json: bool,
-    global: &GlobalArgs,
-    console: &mut Console,
-) -> Outcome {
+pub(super) fn print_sets(sets: &[ReshardSet], json: bool, console: &mut Console) -> Outcome {
     if !json {
-        return print_lines(sets, global, console);
+        return print_lines(sets, console);
     }
-    let records = sets.iter().map(|set| set.records).sum::<u64>();
-    let line = json!({"records": records, "sets": sets.iter().map(set_json).collect::<Vec<_>>()});
+    let line = json!({"records": records_in(sets), "sets": sets.iter().map(set_json).collect::<Vec<_>>()});
     console.print(format_args!("{line}\n"))
 }
 
@@ -210,9 +206,9 @@ fn set_json(set: &ReshardSet) -> Value {
     })
 }
 
-fn print_lines(sets: &[ReshardSet], global: &GlobalArgs, console: &mut Console) -> Outcome {
+fn print_lines(sets: &[ReshardSet], console: &mut Console) -> Outcome {
     for set in sets {
-        let size = Size { bytes: set.bytes, exact: global.bytes };
+        let size = console.size(set.bytes);
         let records = count(set.records, "record");
         let shards = count(set.shards.len() as u64, "shard");
         console.summary(format_args!(

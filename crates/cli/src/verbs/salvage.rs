@@ -2,8 +2,6 @@
 //!
 //! The input is only read. A new file gets its name when it is complete.
 
-use crate::args::GlobalArgs;
-use crate::bytes::Size;
 use crate::console::Console;
 use crate::exit::{DATA, Failure, Outcome};
 use crate::split::SplitPath;
@@ -11,8 +9,7 @@ use crate::text::count;
 use crate::{outputs, progress, records};
 use clap::Args;
 use serde_json::{Value, json};
-use std::path::Path;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tfseek::error::printable;
 use tfseek::io::Existing;
 use tfseek_tools::damage::{Gap, MAX_RECORD};
@@ -42,7 +39,7 @@ pub(crate) struct SalvageArgs {
     pub(crate) force: bool,
 }
 
-pub(crate) fn run(args: &SalvageArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
+pub(crate) fn run(args: &SalvageArgs, console: &mut Console) -> Outcome {
     let input = args.input.as_path();
     let targets = [Some(args.output.as_path()), args.rest.as_deref()];
     let targets: Vec<_> = targets.into_iter().flatten().map(|target| (target, input)).collect();
@@ -53,7 +50,7 @@ pub(crate) fn run(args: &SalvageArgs, global: &GlobalArgs, console: &mut Console
         outputs::check_replace(target, args.force)?;
         console.leave_stdout_to(target);
     }
-    let bar = progress::bytes(global, "salvaging", progress::total_size(std::slice::from_ref(&args.input)));
+    let bar = progress::bytes(console, "salvaging", progress::total_size(std::slice::from_ref(&args.input)));
     let limit = args.max_record.unwrap_or(MAX_RECORD);
     let existing = Existing::replace_if(args.force);
     let report = salvage::salvage(input, &args.output, args.rest.as_deref(), existing, limit, &mut |read| {
@@ -61,18 +58,19 @@ pub(crate) fn run(args: &SalvageArgs, global: &GlobalArgs, console: &mut Console
     });
     bar.finish_and_clear();
     let report = report?;
+    let gap_bytes: u64 = report.gaps.iter().map(|gap| gap.len).sum();
     if args.json {
         let line = json!({
             "file": input.to_string_lossy(),
             "records": report.records,
             "bytes": report.bytes,
-            "gap_bytes": report.gap_bytes(),
+            "gap_bytes": gap_bytes,
             "gaps": gaps(&report.gaps),
         });
         console.print(format_args!("{line}\n"))?;
     } else {
         print(input, &report.gaps, console)?;
-        let size = Size { bytes: report.bytes, exact: global.bytes };
+        let size = console.size(report.bytes);
         console.summary(format_args!(
             "{}: {}, {size}\n",
             printable(&args.output),
@@ -83,7 +81,7 @@ pub(crate) fn run(args: &SalvageArgs, global: &GlobalArgs, console: &mut Console
         return Ok(());
     }
     let gaps = count(report.gaps.len() as u64, "damaged range");
-    let bytes = count(report.gap_bytes(), "byte");
+    let bytes = count(gap_bytes, "byte");
     let in_file = report.gaps.iter().filter_map(|gap| gap.file.as_ref()).map(|file| file.end - file.start);
     let more = match in_file.sum::<u64>() {
         0 => String::new(),
@@ -105,11 +103,10 @@ pub(super) fn check_regular(input: &Path) -> Outcome {
         tfseek::Stream::open(input)?;
     }
     let found = std::fs::metadata(input).map_err(|e| Failure::io(input, e))?;
-    match (found.is_file(), found.is_dir()) {
-        (true, _) => Ok(()),
-        (_, true) => Err(expected("a folder")),
-        _ => Err(expected("a pipe or a device")),
+    if found.is_file() {
+        return Ok(());
     }
+    Err(expected(if found.is_dir() { "a folder" } else { "a pipe or a device" }))
 }
 
 /// Prints the damaged ranges of a file.
@@ -119,18 +116,15 @@ pub(crate) fn print(path: &Path, gaps: &[Gap], console: &mut Console) -> Outcome
         let name = records::name(path);
         let size = count(gap.len, "byte");
         let reason = gap.reason.name();
+        let file = gap.file.as_ref().map_or_else(String::new, |file| {
+            format!("; bytes {}..{} of the file not inflated", file.start, file.end)
+        });
+        let next = gap.next_record.map_or_else(String::new, |next| format!("; record {next} follows"));
         console.print(format_args!(
-            "{}: damaged: bytes {}..{end} ({size}): {reason}",
+            "{}: damaged: bytes {}..{end} ({size}): {reason}{file}{next}\n",
             printable(&name),
             gap.offset
         ))?;
-        if let Some(file) = &gap.file {
-            console.print(format_args!("; bytes {}..{} of the file not inflated", file.start, file.end))?;
-        }
-        if let Some(next) = gap.next_record {
-            console.print(format_args!("; record {next} follows"))?;
-        }
-        console.print("\n")?;
     }
     Ok(())
 }

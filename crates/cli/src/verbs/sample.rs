@@ -5,23 +5,21 @@
 //! printed in file order, as `tfseek.stream(..).sample` of the Python package does. With `--rest` every file
 //! is read by number, because an index writes the damaged bytes.
 
-use crate::args::{self, AccessArgs, GlobalArgs, PathsArgs, PrintArgs, StepsArgs, WhereArgs};
-use crate::condition::Condition;
+use crate::args::{self, AccessArgs, PathsArgs, PrintArgs, StepsArgs, WhereArgs};
+use crate::condition::{Condition, RecordOutput};
 use crate::console::Console;
-use crate::damage::{self, Reading, SkippedErrors};
-use crate::dataset::Numbered;
+use crate::damage::{self, Reading};
+use crate::dataset::{self, Numbered};
 use crate::exit::{Failure, Outcome};
 use crate::features;
 use crate::output::Printer;
 use crate::progress;
-use crate::random::Random;
 use crate::records::{self, KeptRecord, RecordNumbers, Records};
-use crate::split::{InputFile, SplitPath};
-use crate::steps::StepSplitter;
+use crate::split::InputFile;
 use clap::Args;
 use tfseek::Compression;
-use tfseek_tfds::Features;
-use tfseek_tools::sample::Reservoir;
+use tfseek_tfds::{EpisodeWindows, Features};
+use tfseek_tools::sample::{Random, Reservoir};
 
 #[derive(Debug, Args)]
 pub(crate) struct SampleArgs {
@@ -43,24 +41,21 @@ pub(crate) struct SampleArgs {
     pub(crate) access: AccessArgs,
 }
 
-pub(crate) fn run(args: &SampleArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
-    let printer = Printer::new(&args.print, global)?;
+pub(crate) fn run(args: &SampleArgs, console: &mut Console) -> Outcome {
+    let printer = Printer::new(&args.print)?;
     let paths = records::resolve(&args.paths, args.print.payload.read, console)?;
     let of_records = features::find(paths.iter().map(InputFile::path), console);
     let (splitter, features) = features::splitter(&args.steps, of_records.clone(), &paths)?;
     let condition = Condition::new(&args.select, paths.len(), &features)?;
-    let printer = printer.many_files(paths.len() > 1).labels(&features);
+    let printer = printer.for_files(paths.len() > 1, &features);
+    let output = RecordOutput::new(condition, printer, args.print.payload.read, console);
     for path in &paths {
         if is_stream(path, args)? {
-            return in_one_pass(&paths, args, splitter.as_ref(), (condition, &printer), global, console);
+            return in_one_pass(&paths, args, splitter.as_ref(), output);
         }
     }
-    // Warnings about the paths have been printed.
-    let split = SplitPath::among(&args.paths.paths)?.is_some();
-    let files = paths.iter().map(|path| path.path().to_path_buf());
-    let paths = if split { args.paths.paths.clone() } else { files.collect() };
-    let paths = PathsArgs { paths, allow_missing: true };
-    by_number(&paths, args, of_records.features.as_deref(), (condition, &printer), global, console)
+    let paths = records::resolved(&args.paths, &paths)?;
+    by_number(&paths, args, of_records.features.as_deref(), output)
         .map_err(|e| damage::explain(e, Reading::ByNumber))
 }
 
@@ -78,38 +73,34 @@ fn by_number(
     paths: &PathsArgs,
     args: &SampleArgs,
     features: Option<&Features>,
-    (mut condition, printer): (Condition, &Printer),
-    global: &GlobalArgs,
-    console: &mut Console,
+    mut output: RecordOutput<'_>,
 ) -> Outcome {
     let payload = args.print.payload_of(&args.select);
-    let mut records = Numbered::open(paths, &args.access, payload, global, console)?;
+    let dataset = dataset::open(paths, &args.access, payload.read, output.console)?;
+    let mut records = Numbered::new(dataset, payload.kind);
     if let (true, Some(features)) = (args.steps.is_set(), features) {
-        (records, _) = records.into_steps(features, args.steps.feature(), global, console)?;
+        (records, _) = records.into_steps(features, args.steps.feature(), output.console)?;
     }
     let mut random = Random::new(args.seed);
-    let read = args.print.payload.read;
-    let mut skipped = SkippedErrors::default();
     let len = records.dataset.len();
-    if condition.is_all() {
+    if output.condition.is_all() {
         for i in random.draw(args.n, len) {
-            skipped.catch(read, printer.record(console, records.get(i)?))?;
+            output.print(records.get(i)?)?;
         }
     } else {
-        condition.compare_numbered(&mut records)?;
+        output.condition.compare_numbered(&mut records)?;
         let mut matching = Vec::new();
         for i in 0..len {
-            let accepted = condition.accepts(&records.get(i)?);
-            skipped.catch(read, accepted.map(|accepted| matching.extend(accepted.then_some(i))))?;
+            if output.accepts(&records.get(i)?)? {
+                matching.push(i);
+            }
         }
         for k in random.draw(args.n, matching.len() as u64) {
             let Some(i) = matching.get(k as usize) else { continue };
-            skipped.catch(read, printer.record(console, records.get(*i)?))?;
+            output.print(records.get(*i)?)?;
         }
     }
-    condition.finish(console);
-    printer.finish(console);
-    skipped.report(console)
+    output.finish()
 }
 
 /// A record of the sample, and the number of its file.
@@ -122,31 +113,27 @@ struct Drawn {
 fn in_one_pass(
     paths: &[InputFile],
     args: &SampleArgs,
-    splitter: Option<&StepSplitter>,
-    (mut condition, printer): (Condition, &Printer),
-    global: &GlobalArgs,
-    console: &mut Console,
+    splitter: Option<&EpisodeWindows>,
+    mut output: RecordOutput<'_>,
 ) -> Outcome {
     let n = usize::try_from(args.n).unwrap_or(usize::MAX);
     let mut sample = Reservoir::<Drawn>::new(n, args.seed);
     let mut numbers = RecordNumbers::new(args.print.payload.read);
-    let read = args.print.payload.read;
-    let mut skipped = SkippedErrors::default();
-    let bar = progress::bytes(global, "reading", progress::total_size(paths));
+    let bar = progress::bytes(output.console, "reading", progress::total_size(paths));
     for (file, path) in paths.iter().enumerate() {
         if n == 0 {
             break;
         }
-        let in_order = |e: tfseek::Error| {
+        let in_order = |e: Failure| {
             bar.finish_and_clear();
-            damage::explain(Failure::from(e), Reading::InOrder)
+            damage::explain(e, Reading::InOrder)
         };
         let before = numbers.begin(path);
-        let mut records =
-            Records::open_steps(path, args.print.payload, splitter).map_err(in_order)?.numbered(before);
-        condition.compare_names(&mut records)?;
-        while let Some(item) = records.next().map_err(in_order)? {
-            let offered = condition.accepts(&item).and_then(|accepted| {
+        let records = Records::open_steps(path, args.print.payload, splitter);
+        let mut records = records.map_err(|e| in_order(e.into()))?.numbered(before);
+        output.condition.compare_names(&mut records)?;
+        while let Some(item) = records.next().map_err(|e| in_order(e.into()))? {
+            let offered = output.condition.accepts(&item).and_then(|accepted| {
                 let set = |drawn: &mut Drawn| {
                     drawn.file = file;
                     drawn.record.set(item)
@@ -155,21 +142,33 @@ fn in_one_pass(
                 kept.transpose()?;
                 Ok(())
             });
-            skipped.catch(read, offered).map_err(|e| {
-                bar.finish_and_clear();
-                damage::explain(e, Reading::InOrder)
-            })?;
+            output.skipped.catch(output.read, offered).map_err(in_order)?;
         }
-        numbers.end(records.total());
+        numbers.end(records.reader.total());
         bar.inc(progress::total_size(std::slice::from_ref(path)));
     }
     bar.finish_and_clear();
     for drawn in sample.into_items() {
         let Some(path) = paths.get(drawn.file) else { continue };
         let name = records::name(path);
-        skipped.catch(read, printer.record(console, drawn.record.numbered(&name)))?;
+        output.print(drawn.record.numbered(&name))?;
     }
-    condition.finish(console);
-    printer.finish(console);
-    skipped.report(console)
+    output.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Random;
+
+    #[test]
+    fn draws_are_distinct() {
+        for (k, n) in [(0, 0), (5, 0), (1, 1), (3, 10), (10, 10), (99, 10)] {
+            let mut drawn: Vec<u64> = Random::new(7).draw(k, n).collect();
+            assert_eq!(drawn.len() as u64, k.min(n));
+            drawn.sort_unstable();
+            drawn.dedup();
+            assert_eq!(drawn.len() as u64, k.min(n));
+            assert!(drawn.iter().all(|&i| i < n));
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! `tfseek schema`: prints the features of records, or a schema that parses them.
 
-use crate::args::{GlobalArgs, PathsArgs, PayloadArgs, ReadArgs};
+use crate::args::{PathsArgs, PayloadArgs, ReadArgs};
 use crate::bytes::Key;
 use crate::console::{BOLD, Console, DIM};
 use crate::damage::SkippedErrors;
@@ -11,9 +11,9 @@ use crate::split::InputFile;
 use crate::{features, progress, text};
 use clap::Args;
 use std::path::Path;
+use tfseek::FeatureSpec;
 use tfseek::example::MessageKind;
 use tfseek::frame::OVERHEAD;
-use tfseek::{Compression, FeatureSpec};
 use tfseek_tools::warnings::kindless;
 use tfseek_tools::{Finding, Inference, schema_code};
 
@@ -40,30 +40,27 @@ pub(crate) struct SchemaArgs {
     pub(crate) payload: PayloadArgs,
 }
 
-pub(crate) fn run(args: &SchemaArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
+pub(crate) fn run(args: &SchemaArgs, console: &mut Console) -> Outcome {
     let paths = records::resolve(&args.paths, args.payload.read, console)?;
-    let mut open_file = None;
-    let Observed { seen, skipped, failed } = match args.payload.kind.specified() {
-        Some(MessageKind::Other) => {
-            return Err(Failure::usage("--kind: expected records with features, found bytes"));
+    let kind = args.payload.kind.specified().unwrap_or(MessageKind::Example);
+    if kind == MessageKind::Other {
+        return Err(Failure::usage("--kind: expected records with features, found bytes"));
+    }
+    let mut seen = Inference::new(kind)?;
+    let mut observed = observe(&paths, args, &mut seen, None, console)?;
+    // SequenceExamples follow Examples, so all files are read again as SequenceExamples. An Example then
+    // reads as a context.
+    if let Some((read, _)) = observed.sequences {
+        if let Some(pipe) = paths.iter().take(read).find(|path| !records::is_regular(path)) {
+            return Err(Failure::usage(format!(
+                "{}: cannot be read again as SequenceExamples, which later files contain: specify --kind sequence-example",
+                pipe.display()
+            )));
         }
-        Some(kind) => observe(&paths, args, kind, &mut open_file, global, console)?,
-        None => match observe(&paths, args, MessageKind::Example, &mut open_file, global, console) {
-            // SequenceExamples follow Examples, so all files are read again as SequenceExamples. An Example
-            // then reads as a context.
-            Err(Stop::FoundSequences) => {
-                let read = open_file.as_ref().map_or(0, |(k, _)| *k);
-                if let Some(pipe) = paths.iter().take(read).find(|path| !records::is_regular(path)) {
-                    return Err(Failure::usage(format!(
-                        "{}: cannot be read again as SequenceExamples, which later files contain: specify --kind sequence-example",
-                        pipe.display()
-                    )));
-                }
-                observe(&paths, args, MessageKind::SequenceExample, &mut open_file, global, console)?
-            }
-            other => other?,
-        },
-    };
+        seen = Inference::new(MessageKind::SequenceExample)?;
+        observed = observe(&paths, args, &mut seen, observed.sequences, console)?;
+    }
+    let Observed { skipped, failed, .. } = observed;
     skipped.report(console)?;
     if failed && seen.records() == 0 {
         // The failure has been reported, and there are no records to infer from.
@@ -113,53 +110,30 @@ fn no_records(paths: &[InputFile]) -> Failure {
 }
 
 /// The result of [`observe`].
+#[derive(Default)]
 struct Observed {
-    seen: Inference,
     skipped: SkippedErrors,
     /// A failure was reported.
     failed: bool,
+    /// The file with SequenceExamples that ended it, because Examples were expected.
+    sequences: Option<OpenFile>,
 }
 
 /// The position of a file among the paths, and its records. The file stays open because standard input and
 /// pipes cannot be opened again.
 type OpenFile = (usize, Records);
 
-/// The reason why [`observe`] stopped.
-enum Stop {
-    /// A file contains SequenceExamples, and Examples were expected.
-    FoundSequences,
-    Failed(Failure),
-}
-
-impl From<Failure> for Stop {
-    fn from(failure: Failure) -> Stop {
-        Stop::Failed(failure)
-    }
-}
-
-impl From<Stop> for Failure {
-    fn from(stop: Stop) -> Failure {
-        match stop {
-            Stop::FoundSequences => Failure::Message(DATA, "Examples and SequenceExamples are mixed".into()),
-            Stop::Failed(failure) => failure,
-        }
-    }
-}
-
 /// Collects the features of the first records of each file. A damaged file is reported, and the records
-/// before the damage count.
+/// before the damage count. `open_file` is a file that was opened before.
 fn observe(
     paths: &[InputFile],
     args: &SchemaArgs,
-    kind: MessageKind,
-    open_file: &mut Option<OpenFile>,
-    global: &GlobalArgs,
+    seen: &mut Inference,
+    mut open_file: Option<OpenFile>,
     console: &mut Console,
-) -> Result<Observed, Stop> {
-    let mut seen = Inference::new(kind).map_err(Failure::from)?;
-    let mut failed = false;
-    let mut skipped = SkippedErrors::default();
-    let bar = progress::bytes(global, "reading", if args.all { progress::total_size(paths) } else { 0 });
+) -> Outcome<Observed> {
+    let mut observed = Observed::default();
+    let bar = progress::bytes(console, "reading", if args.all { progress::total_size(paths) } else { 0 });
     for (k, path) in paths.iter().enumerate() {
         // Records that a short file lacks are read from later files.
         let until = if args.all { u64::MAX } else { share(args.n, k + 1, paths.len()) };
@@ -172,25 +146,21 @@ fn observe(
         };
         let outcome = match outcome {
             Ok(records) if records.kind == MessageKind::SequenceExample && !seen.is_sequence() => {
-                *open_file = Some((k, records));
-                bar.finish_and_clear();
-                return Err(Stop::FoundSequences);
+                observed.sequences = Some((k, records));
+                break;
             }
             Ok(records) => {
-                let is_plain = records.compression() == Compression::None;
-                let mut progress = FileProgress::new(&bar, path, is_plain);
-                let outcome =
-                    file(path, until, records, (&mut seen, args.payload.read, &mut skipped), &mut progress);
-                progress.finish();
-                outcome
+                let mut progress = FileProgress::new(&bar, path, records.reader.stream().compression());
+                let skipped = (args.payload.read, &mut observed.skipped);
+                file(path, until, records, seen, skipped, &mut progress)
             }
             Err(failure) => Err(failure),
         };
-        failed |= outcome.is_err();
+        observed.failed |= outcome.is_err();
         bar.suspend(|| console.report_and_continue(outcome))?;
     }
     bar.finish_and_clear();
-    Ok(Observed { seen, skipped, failed })
+    Ok(observed)
 }
 
 /// Returns the share of `n` records for the first `k` of `files` files.
@@ -203,7 +173,8 @@ fn file(
     path: &Path,
     until: u64,
     mut records: Records,
-    (seen, read, skipped): (&mut Inference, ReadArgs, &mut SkippedErrors),
+    seen: &mut Inference,
+    (read, skipped): (ReadArgs, &mut SkippedErrors),
     progress: &mut FileProgress<'_>,
 ) -> Outcome {
     if records.kind == MessageKind::Other {
@@ -271,11 +242,12 @@ fn range((min, max): (usize, usize)) -> String {
 fn describe(spec: &FeatureSpec) -> String {
     let name = spec.name();
     match spec {
-        FeatureSpec::FixedLen { shape, .. } => format!("{name} {shape:?}"),
         FeatureSpec::FixedLenSequence { shape, allow_missing: true, .. } => {
             format!("{name} {shape:?}, may be missing")
         }
-        FeatureSpec::FixedLenSequence { shape, .. } => format!("{name} {shape:?}"),
+        FeatureSpec::FixedLen { shape, .. } | FeatureSpec::FixedLenSequence { shape, .. } => {
+            format!("{name} {shape:?}")
+        }
         _ => name.to_owned(),
     }
 }
@@ -286,15 +258,11 @@ fn print_rows(
     dim: anstyle::Style,
     console: &mut Console,
 ) -> Outcome {
+    let cells = rows.iter().map(|[name, kind, values, present, _]| {
+        [Key(name).width().min(40), kind.len(), values.len(), present.len()]
+    });
     let [name, kind, values, present, spec] = titles;
-    let mut a = name.len();
-    let mut b = kind.len();
-    let mut c = values.len();
-    let mut d = present.len();
-    for [name, kind, values, present, _] in rows {
-        a = a.max(Key(name).width().min(40));
-        (b, c, d) = (b.max(kind.len()), c.max(values.len()), d.max(present.len()));
-    }
+    let [a, b, c, d] = text::widths(cells.chain([[name, kind, values, present].map(str::len)]));
     console.print(format_args!("  {dim}{name:a$}  {kind:b$}  {values:c$}  {present:d$}  {spec}{dim:#}\n"))?;
     for [name, kind, values, present, spec] in rows {
         let key = Key(name);

@@ -2,19 +2,19 @@
 
 mod steps;
 
-use crate::args::{self, AccessArgs, GlobalArgs, IoMode, PathsArgs, PayloadArgs, ThreadsArgs};
+use super::reshard::failure;
+use crate::args::{self, AccessArgs, IoMode, PathsArgs, PayloadArgs, ThreadsArgs};
 use crate::bytes::Key;
 use crate::console::{BOLD, Console, DIM};
 use crate::exit::{DATA, Failure, Outcome};
 use crate::records::{self, STDIN};
-use crate::split::{InputFile, SplitPath};
+use crate::split::InputFile;
 use crate::{condition, dataset, features, outputs, progress, text};
 use clap::Args;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use tfseek::Filter;
 use tfseek::frame::put_record;
-use tfseek::io::{Existing, Output};
+use tfseek::io::Existing;
 use tfseek_tools::ToolsError;
 use tfseek_tools::stats::{Statistics, StatsOptions, TableStyle};
 
@@ -77,9 +77,9 @@ pub(crate) struct StatsArgs {
     pub(crate) threads: ThreadsArgs,
 }
 
-pub(crate) fn run(args: &StatsArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
+pub(crate) fn run(args: &StatsArgs, console: &mut Console) -> Outcome {
     if args.steps.is_some() {
-        return steps::run(args, global, console);
+        return steps::run(args, console);
     }
     let paths = if args.merge {
         args.paths.paths.iter().cloned().map(InputFile::from).collect()
@@ -91,25 +91,29 @@ pub(crate) fn run(args: &StatsArgs, global: &GlobalArgs, console: &mut Console) 
     outputs::check_distinct(written.iter().map(|path| (*path, *path)), inputs)?;
     written.iter().try_for_each(|path| outputs::check_replace(path, args.force))?;
     // A folder that does not exist is an error before all records are read.
-    let (saved, tfdv) =
-        (create(args.save.as_deref(), args.force)?, create(args.tfdv.as_deref(), args.force)?);
-    let stats = if args.merge { merged(&paths)? } else { computed(&paths, args, global, console)? };
+    let create = |path: &Option<PathBuf>| {
+        let path = path.as_deref();
+        path.map(|path| outputs::create(path, Existing::replace_if(args.force))).transpose()
+    };
+    let saved = create(&args.save)?;
+    let tfdv = create(&args.tfdv)?;
+    let stats = if args.merge { merged(&paths)? } else { computed(&paths, args, console)? };
     if let Some(by) = &args.by {
         check_feature(&stats, by).map_err(|message| Failure::usage(format!("--by: {message}")))?;
     }
-    if let Some(output) = saved {
-        write(output, stats.save().as_bytes())?;
+    if let (Some(path), Some(output)) = (&args.save, saved) {
+        outputs::write(path, output, stats.save().as_bytes())?;
     }
-    if let Some((path, output)) = tfdv {
+    if let (Some(path), Some(output)) = (&args.tfdv, tfdv) {
         let mut message = stats.tfdv();
         if path.extension().is_some_and(|extension| extension == "tfrecord") {
             let payload = std::mem::take(&mut message);
             put_record(&mut message, &payload).map_err(|e| Failure::io(path, e))?;
         }
-        write((path, output), &message)?;
+        outputs::write(path, output, &message)?;
     }
     if args.json {
-        console.print(format_args!("{}\n", stats.json()))?;
+        console.print(format_args!("{}\n", stats.report()))?;
     } else {
         let bold = console.style(BOLD);
         let dim = console.style(DIM);
@@ -120,13 +124,9 @@ pub(crate) fn run(args: &StatsArgs, global: &GlobalArgs, console: &mut Console) 
         console.print(stats.table(&style))?;
     }
     notes(&stats, args, console);
-    match &stats.first_skipped {
-        Some(first) => {
-            let skipped = text::count(stats.skipped, "record");
-            Err(Failure::Message(DATA, format!("{skipped} left out; the first: {first}")))
-        }
-        None => Ok(()),
-    }
+    let Some(first) = &stats.first_skipped else { return Ok(()) };
+    let skipped = text::count(stats.skipped, "record");
+    Err(Failure::Message(DATA, format!("{skipped} left out; the first: {first}")))
 }
 
 /// Prints which numbers are not exact or complete, and which patterns match no feature.
@@ -162,12 +162,7 @@ fn check_feature(stats: &Statistics, name: &str) -> Result<(), String> {
     stats.check_feature(name).map_err(missing)
 }
 
-fn computed(
-    paths: &[InputFile],
-    args: &StatsArgs,
-    global: &GlobalArgs,
-    console: &mut Console,
-) -> Outcome<Statistics> {
+fn computed(paths: &[InputFile], args: &StatsArgs, console: &mut Console) -> Outcome<Statistics> {
     let read = args.payload.read;
     let features = features::find(paths.iter().map(InputFile::path), console);
     let mut options = StatsOptions {
@@ -192,16 +187,12 @@ fn computed(
             let name = records::name(pipe);
             return Err(Failure::usage(format!("{option}: expected files, found {}", name.display())));
         }
-        // Warnings about the paths have been printed.
-        let split = SplitPath::among(&args.paths.paths)?.is_some();
-        let files = paths.iter().map(|path| path.path().to_path_buf());
-        let files = if split { args.paths.paths.clone() } else { files.collect() };
-        let shards = PathsArgs { paths: files, allow_missing: true };
+        let shards = records::resolved(&args.paths, paths)?;
         let access = AccessArgs { io: IoMode::Map, index_dir: None, threads: args.threads };
-        let dataset = dataset::open(&shards, &access, read, global, console)?;
+        let dataset = dataset::open(&shards, &access, read, console)?;
         let sample = args.sample.map(|n| (n, args.seed));
         let records = args.sample.map_or(dataset.len(), |n| n.min(dataset.len()));
-        let bar = progress::records(global, "reading", records);
+        let bar = progress::records(console, "reading", records);
         let report = |records| {
             bar.inc(records);
             Ok(())
@@ -210,10 +201,10 @@ fn computed(
         bar.finish_and_clear();
         return stats.map_err(failure).map(named);
     }
-    let bar = progress::bytes(global, "reading", progress::total_size(paths));
+    let bar = progress::bytes(console, "reading", progress::total_size(paths));
     let open = |input: &InputFile| {
         let path = input.path();
-        if path == Path::new(STDIN) || input.part().is_some() {
+        if path == Path::new(STDIN) || input.part.is_some() {
             return records::stream(input, read);
         }
         read.stream().open_with(path, progress::callback(&bar))
@@ -239,24 +230,4 @@ fn merged(paths: &[InputFile]) -> Outcome<Statistics> {
         }
     }
     merged.ok_or_else(|| Failure::usage("--merge: expected files, found none"))
-}
-
-fn failure(e: ToolsError) -> Failure {
-    match e {
-        ToolsError::Error(e) => e.into(),
-        e => Failure::usage(e.to_string()),
-    }
-}
-
-/// Creates a file, which gets its name when it is complete.
-fn create(path: Option<&Path>, force: bool) -> Outcome<Option<(&Path, Output)>> {
-    let Some(path) = path else { return Ok(None) };
-    Output::open(path, Existing::replace_if(force))
-        .map(|output| Some((path, output)))
-        .map_err(|e| Failure::io(path, e))
-}
-
-/// Writes a file and gives it its name.
-fn write((path, mut output): (&Path, Output), bytes: &[u8]) -> Outcome {
-    output.write_all(bytes).and_then(|()| output.commit()).map_err(|e| Failure::io(path, e))
 }

@@ -5,10 +5,10 @@
 
 use super::follow::{self, FollowArgs};
 use super::head;
-use crate::args::{self, GlobalArgs, HeadCount, PathsArgs, PrintArgs, ReadArgs, TailCount, WhereArgs};
-use crate::condition::Condition;
+use crate::args::{self, HeadCount, PathsArgs, PrintArgs, TailCount, WhereArgs};
+use crate::condition::{Condition, RecordOutput};
 use crate::console::Console;
-use crate::damage::{self, Reading, SkippedErrors};
+use crate::damage::{self, Reading};
 use crate::dataset::Numbered;
 use crate::exit::{Failure, Outcome};
 use crate::features;
@@ -18,8 +18,7 @@ use crate::split::{InputFile, SplitPath};
 use crate::warnings;
 use clap::Args;
 use std::collections::VecDeque;
-use std::path::Path;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tfseek::IndexMode;
 use tfseek::index::IndexOptions;
 
@@ -44,7 +43,7 @@ pub(crate) struct TailArgs {
     pub(crate) select: WhereArgs,
 }
 
-pub(crate) fn run(args: &TailArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
+pub(crate) fn run(args: &TailArgs, console: &mut Console) -> Outcome {
     if args.follow {
         // The state of `--state` counts all records, not those that meet a condition.
         if args.select.condition.is_some() {
@@ -57,31 +56,27 @@ pub(crate) fn run(args: &TailArgs, global: &GlobalArgs, console: &mut Console) -
         let paths = &args.paths.paths;
         SplitPath::refuse(paths)?;
         let follow = FollowArgs { paths, n: args.n, state: args.state.as_deref(), print: &args.print };
-        return follow::run(&follow, global, console);
+        return follow::run(&follow, console);
     }
     let paths = records::resolve(&args.paths, args.print.payload.read, console)?;
     let features = features::find(paths.iter().map(InputFile::path), console);
-    let printer = Printer::new(&args.print, global)?.many_files(paths.len() > 1).labels(&features);
+    let printer = Printer::new(&args.print)?.for_files(paths.len() > 1, &features);
     let mut numbers = RecordNumbers::new(args.print.payload.read);
-    let mut condition = Condition::new(&args.select, paths.len(), &features)?;
-    let mut skipped = SkippedErrors::default();
+    let condition = Condition::new(&args.select, paths.len(), &features)?;
+    let mut output = RecordOutput::new(condition, printer, args.print.payload.read, console);
     for (k, path) in paths.iter().enumerate() {
-        printer.file(console, &records::name(path), k == 0)?;
-        let outcome = file(path, args, &mut numbers, (&mut condition, &mut skipped), &printer, console);
-        console.report_and_continue(outcome)?;
+        output.printer.file(output.console, &records::name(path), k == 0)?;
+        let outcome = file(path, args, &mut numbers, &mut output);
+        output.console.report_and_continue(outcome)?;
     }
-    condition.finish(console);
-    printer.finish(console);
-    skipped.report(console)
+    output.finish()
 }
 
 fn file(
     path: &InputFile,
     args: &TailArgs,
     numbers: &mut RecordNumbers,
-    (condition, skipped): (&mut Condition, &mut SkippedErrors),
-    printer: &Printer,
-    console: &mut Console,
+    output: &mut RecordOutput<'_>,
 ) -> Outcome {
     let read = args.print.payload.read;
     let before = numbers.begin(path);
@@ -91,45 +86,42 @@ fn file(
     let indexed = read.dataset(IndexOptions::new().mode(IndexMode::Require).threads(1));
     // With a condition, the records before the requested ones must be read to count them.
     if path.path() != Path::new(STDIN)
-        && path.part().is_none()
-        && (condition.is_all() || matches!(args.n, TailCount::Last(_)))
+        && path.part.is_none()
+        && (output.condition.is_all() || matches!(args.n, TailCount::Last(_)))
         && let Ok(dataset) = indexed.open([path.path()])
     {
-        warnings::print(dataset.warnings(), console);
+        warnings::print(dataset.warnings(), output.console);
         numbers.end(Some(dataset.len()));
         let mut numbered = Numbered::new(dataset, args.print.payload.kind);
-        let printed = if let (TailCount::Last(n), false) = (args.n, condition.is_all()) {
-            last_matching(n, &mut numbered, index, (condition, read, skipped), printer, console)
+        let printed = if let (TailCount::Last(n), false) = (args.n, output.condition.is_all()) {
+            last_matching(n, &mut numbered, index, output)
         } else {
             let len = numbered.dataset.len();
             let first = match args.n {
                 TailCount::Last(n) => len.saturating_sub(n),
                 TailCount::After(n) => n.min(len),
             };
-            (first..len).try_for_each(|i| {
-                let item = NumberedRecord { index: index(i), ..numbered.get(i)? };
-                skipped.catch(read, printer.record(console, item))
-            })
+            (first..len)
+                .try_for_each(|i| output.print(NumberedRecord { index: index(i), ..numbered.get(i)? }))
         };
         return printed.map_err(|e| damage::explain(e, Reading::ByNumber));
     }
     let mut records = Records::open(path, args.print.payload)?.numbered(before);
     match args.n {
         TailCount::Last(n) => {
-            let (last, end) = keep_last(n, &mut records, (condition, read, &mut *skipped))?;
-            numbers.end(records.total());
+            let (last, end) = keep_last(n, &mut records, output)?;
+            numbers.end(records.reader.total());
             let name = records::name(path);
             for record in &last {
-                let printed = printer.record(console, record.numbered(&name));
-                skipped.catch(read, printed).map_err(|e| damage::explain(e, Reading::InOrder))?;
+                output.print(record.numbered(&name)).map_err(|e| damage::explain(e, Reading::InOrder))?;
             }
             end
         }
         TailCount::After(skip) => {
             let rest = (skip, HeadCount::First(u64::MAX));
-            let printed = head::file(&mut records, rest, condition, (read, skipped), printer, console);
-            numbers.end(records.total());
-            printed
+            let printed = head::file(&mut records, rest, output);
+            numbers.end(records.reader.total());
+            printed.map_err(|e| damage::explain(e, Reading::InOrder))
         }
     }
 }
@@ -138,10 +130,10 @@ fn file(
 fn keep_last(
     n: u64,
     records: &mut Records,
-    (condition, read, skipped): (&mut Condition, ReadArgs, &mut SkippedErrors),
+    output: &mut RecordOutput<'_>,
 ) -> Outcome<(VecDeque<KeptRecord>, Outcome)> {
     let failed = |e| Err(damage::explain(e, Reading::InOrder));
-    condition.compare_names(records)?;
+    output.condition.compare_names(records)?;
     let mut last: VecDeque<KeptRecord> = VecDeque::new();
     let mut spare = KeptRecord::default();
     loop {
@@ -150,13 +142,10 @@ fn keep_last(
             Ok(None) => return Ok((last, Ok(()))),
             Err(e) => return Ok((last, failed(e.into()))),
         };
-        match condition.accepts(&item) {
+        match output.accepts(&item) {
             Ok(true) => spare.set(item)?,
             Ok(false) => continue,
-            Err(e) => match skipped.catch(read, Err(e)) {
-                Ok(()) => continue,
-                Err(e) => return Ok((last, failed(e))),
-            },
+            Err(e) => return Ok((last, failed(e))),
         }
         last.push_back(std::mem::take(&mut spare));
         if last.len() as u64 > n {
@@ -170,27 +159,20 @@ fn last_matching(
     n: u64,
     numbered: &mut Numbered,
     index: impl Fn(u64) -> Option<u64>,
-    (condition, read, skipped): (&mut Condition, ReadArgs, &mut SkippedErrors),
-    printer: &Printer,
-    console: &mut Console,
+    output: &mut RecordOutput<'_>,
 ) -> Outcome {
-    condition.compare_numbered(numbered)?;
+    output.condition.compare_numbered(numbered)?;
     let mut found = VecDeque::new();
     for i in (0..numbered.dataset.len()).rev() {
         if found.len() as u64 >= n {
             break;
         }
-        let accepted = condition.accepts(&NumberedRecord { index: index(i), ..numbered.get(i)? });
-        let added = accepted.map(|accepted| {
-            if accepted {
-                found.push_front(i)
-            }
-        });
-        skipped.catch(read, added)?;
+        if output.accepts(&NumberedRecord { index: index(i), ..numbered.get(i)? })? {
+            found.push_front(i);
+        }
     }
     for i in found {
-        let item = NumberedRecord { index: index(i), ..numbered.get(i)? };
-        skipped.catch(read, printer.record(console, item))?;
+        output.print(NumberedRecord { index: index(i), ..numbered.get(i)? })?;
     }
     Ok(())
 }

@@ -3,8 +3,7 @@
 //! The checksums of the records are verified. A new file gets its name only when it is complete, so a damaged
 //! input produces no file.
 
-use crate::args::{GlobalArgs, PathsArgs, ReadArgs};
-use crate::bytes::Size;
+use crate::args::{PathsArgs, ReadArgs};
 use crate::console::Console;
 use crate::exit::{Failure, Outcome};
 use crate::records::{self, STDIN};
@@ -31,7 +30,7 @@ pub(crate) struct UnpackArgs {
     pub(crate) force: bool,
 }
 
-pub(crate) fn run(args: &UnpackArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
+pub(crate) fn run(args: &UnpackArgs, console: &mut Console) -> Outcome {
     SplitPath::refuse(&args.paths.paths)?;
     let paths = records::resolve(&args.paths, args.read, console)?;
     let paths: Vec<PathBuf> = paths.iter().map(|path| path.path().to_path_buf()).collect();
@@ -56,7 +55,7 @@ pub(crate) fn run(args: &UnpackArgs, global: &GlobalArgs, console: &mut Console)
         let outcome = input
             .stream(open)
             .map_err(Failure::from)
-            .and_then(|stream| file(path, stream, destination, args, global, console));
+            .and_then(|stream| file(path, stream, destination, args, console));
         console.report_and_continue(outcome)?;
     }
     Ok(())
@@ -67,7 +66,6 @@ fn file(
     mut stream: Stream,
     destination: Destination<'_>,
     args: &UnpackArgs,
-    global: &GlobalArgs,
     console: &mut Console,
 ) -> Outcome {
     if stream.compression() == Compression::None {
@@ -79,12 +77,12 @@ fn file(
     }
     let target = target(destination, path)?;
     outputs::check_replace(&target, args.force)?;
-    let bar = progress::byte_count(global, "unpacking");
+    let bar = progress::bytes(console, "unpacking", None);
     let unpacked =
         unpack::unpack(&mut stream, &target, Existing::replace_if(args.force), |bytes| bar.inc(bytes));
     bar.finish_and_clear();
     let count = unpacked?;
-    let size = Size { bytes: stream.offset(), exact: global.bytes };
+    let size = console.size(stream.offset());
     console.note(format_args!("{}: {}, {size}", target.display(), text::count(count, "record")));
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! `tfseek validate`: compares records with a schema, and names the anomalies and the first records that have
 //! them.
 
-use crate::args::{GlobalArgs, PathsArgs, PayloadArgs, ThreadsArgs};
+use crate::args::{PathsArgs, PayloadArgs, ThreadsArgs};
 use crate::bytes::Key;
 use crate::console::{BOLD, Console, DIM};
 use crate::damage::SkippedErrors;
@@ -15,8 +15,8 @@ use indicatif::ProgressBar;
 use serde_json::json;
 use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
+use tfseek::Schema;
 use tfseek::example::MessageKind;
-use tfseek::{Compression, Schema};
 use tfseek_tools::tfx::{AnomalyKind, TfxSchema};
 use tfseek_tools::validate::{Anomaly, ValidationReport, Validator};
 use tfseek_tools::{in_order, thousands};
@@ -43,7 +43,7 @@ pub(crate) struct ValidateArgs {
     pub(crate) threads: ThreadsArgs,
 }
 
-pub(crate) fn run(args: &ValidateArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
+pub(crate) fn run(args: &ValidateArgs, console: &mut Console) -> Outcome {
     let schema = read_schema(&args.schema)?;
     let paths = records::resolve(&args.paths, args.payload.read, console)?;
     let mut skipped = SkippedErrors::default();
@@ -52,10 +52,10 @@ pub(crate) fn run(args: &ValidateArgs, global: &GlobalArgs, console: &mut Consol
         some => {
             let paths = PathsArgs { paths: some.to_vec(), allow_missing: args.paths.allow_missing };
             let paths = records::resolve(&paths, args.payload.read, console)?;
-            Some(check(&schema, &paths, args, &mut skipped, global)?)
+            Some(check(&schema, &paths, args, &mut skipped, console)?)
         }
     };
-    let found = check(&schema, &paths, args, &mut skipped, global)?;
+    let found = check(&schema, &paths, args, &mut skipped, console)?;
     let report = found.report(args.environment.as_deref(), baseline.as_ref());
     if args.json {
         json(&report, console)?
@@ -90,9 +90,9 @@ fn check<'s>(
     paths: &[InputFile],
     args: &ValidateArgs,
     skipped: &mut SkippedErrors,
-    global: &GlobalArgs,
+    console: &Console,
 ) -> Outcome<Validator<'s>> {
-    let bar = progress::bytes(global, "validating", progress::total_size(paths));
+    let bar = progress::bytes(console, "validating", progress::total_size(paths));
     let mut all = Validator::new(schema);
     let outcome = in_order(
         args.threads.threads,
@@ -117,8 +117,7 @@ fn file<'s>(
 ) -> Outcome<(Validator<'s>, SkippedErrors)> {
     let mut skipped = SkippedErrors::default();
     let mut stream = records::kinded(records::stream(path, payload.read)?, payload.kind);
-    let is_plain = stream.stream().compression() == Compression::None;
-    let mut progress = FileProgress::new(bar, path, is_plain);
+    let mut progress = FileProgress::new(bar, path, stream.stream().compression());
     let mut checks = Validator::new(schema);
     let kind = stream.kind();
     while let Some(record) = stream.next()? {
@@ -131,7 +130,6 @@ fn file<'s>(
         skipped.catch(payload.read, added.map_err(Into::into))?;
         progress.read_to(stream.stream().offset());
     }
-    progress.finish();
     Ok((checks, skipped))
 }
 
@@ -183,7 +181,7 @@ fn table(report: &ValidationReport, console: &mut Console) -> Outcome {
         let mut line = format!(
             "  {:kinds$}  {names:width$}  {bold}{}{bold:#}  {}",
             severity(anomaly),
-            anomaly.kind,
+            anomaly.kind.name(),
             anomaly.text
         );
         if anomaly.records > 0 {

@@ -1,8 +1,7 @@
 //! `tfseek verify`: verifies all checksums of all files, several files in parallel, and lists the damaged
 //! ranges. The episodes of a data set with steps are checked, too.
 
-use crate::args::{GlobalArgs, InspectArgs, PathsArgs, PayloadKind, ThreadsArgs};
-use crate::bytes::Size;
+use crate::args::{InspectArgs, PathsArgs, PayloadKind, ThreadsArgs};
 use crate::console::Console;
 use crate::exit::{DATA, Failure, Outcome};
 use crate::records::{self, RecordNumbers, STDIN};
@@ -40,10 +39,10 @@ pub(crate) struct VerifyArgs {
     pub(crate) threads: ThreadsArgs,
 }
 
-pub(crate) fn run(args: &VerifyArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
+pub(crate) fn run(args: &VerifyArgs, console: &mut Console) -> Outcome {
     let mut splits = Splits::new(&args.paths, console);
     let (paths, lacking) = records::resolve_there(&args.paths, args.inspect.payload().read, console)?;
-    let bar = progress::bytes(global, "verifying", progress::total_size(&paths));
+    let bar = progress::bytes(console, "verifying", progress::total_size(&paths));
     let features = features::find(paths.iter().map(InputFile::path), console);
     let checks = RecordChecks::new(features.features.as_deref(), args.decode).map_err(split::failure)?;
     let checks = checks.map(Arc::new);
@@ -64,7 +63,7 @@ pub(crate) fn run(args: &VerifyArgs, global: &GlobalArgs, console: &mut Console)
         numbers.end(counted);
         bar.suspend(|| {
             // A part of a shard has other numbers of records.
-            let split = path.part().is_none().then(|| splits.add(path, counted, console)).flatten();
+            let split = path.part.is_none().then(|| splits.add(path, counted, console)).flatten();
             report(path, found, before, split.as_ref(), &mut faults, args, console)
         })
     };
@@ -77,20 +76,18 @@ pub(crate) fn run(args: &VerifyArgs, global: &GlobalArgs, console: &mut Console)
     if args.json {
         return Ok(());
     }
-    let size = Size { bytes, exact: global.bytes };
+    let size = console.size(bytes);
     let result = if args.decode { "sound, decoded" } else { "sound" };
     let files = count(paths.len() as u64, "file");
     let records = count(records, "record");
     console.print(format_args!("{sound} of {files} {result}: {records}, {size} of payload\n"))?;
-    let FaultReport { has_steps, steps, notes, .. } = faults;
-    let number = faults.faults;
-    let faults = count(faults.faults, "fault");
-    if has_steps {
-        let steps = count(steps, "step");
-        let notes = count(notes, "note");
-        console.print(format_args!("{steps} of episodes: {faults}, {notes}\n"))?;
-    } else if number > 0 {
-        console.print(format_args!("pictures: {faults}\n"))?;
+    let number = count(faults.faults, "fault");
+    if faults.has_steps {
+        let steps = count(faults.steps, "step");
+        let notes = count(faults.notes, "note");
+        console.print(format_args!("{steps} of episodes: {number}, {notes}\n"))?;
+    } else if faults.faults > 0 {
+        console.print(format_args!("pictures: {number}\n"))?;
     }
     splits.print_agreement(console)
 }
@@ -106,16 +103,13 @@ fn verify(
     // Without decoding the kind does not matter. `Raw` avoids buffering records for a guess.
     let kind = if args.decode { args.inspect.kind } else { PayloadKind::Raw };
     let limit = args.inspect.limit;
-    let is_stream = |path: &InputFile| path.path() == Path::new(STDIN) || path.part().is_some();
+    let is_stream = |path: &InputFile| path.path() == Path::new(STDIN) || path.part.is_some();
     if paths.iter().any(is_stream) {
         let each = |path: &InputFile| -> Outcome<_> {
             Ok(match records::stream(path, limit.into()) {
                 Ok(stream) => {
                     let stream = records::kinded(stream, kind);
-                    match checks {
-                        Some(checks) => tfseek_tools::verify_records(stream, checks, |_| ()),
-                        None => tfseek_tools::verify(stream, |_| ()),
-                    }
+                    tfseek_tools::verify(stream, checks.map(|checks| &**checks), |_| ())
                 }
                 Err(e) => e.into(),
             })
@@ -145,6 +139,7 @@ fn report(
     args: &VerifyArgs,
     console: &mut Console,
 ) -> Outcome {
+    let name = records::name(path);
     let difference = split.and_then(|split| split.difference.clone());
     if args.json {
         let faults = found.faults.iter().flat_map(|found| &found.faults);
@@ -153,7 +148,7 @@ fn report(
         let location = error.map(Error::location);
         let record = location.and_then(|location| location.record);
         let line = json!({
-            "file": records::name(path).to_string_lossy(),
+            "file": name.to_string_lossy(),
             "ok": found.is_sound() && difference.is_none(),
             "records": found.records,
             "payload_bytes": found.payload_bytes,
@@ -181,7 +176,6 @@ fn report(
     if let Some(e) = found.first_malformed {
         console.report(&Failure::Error(e));
         if found.malformed > 1 {
-            let name = records::name(path);
             let more = found.malformed - 1;
             let text = if more == 1 { "record does" } else { "records do" };
             console.note(format_args!("{}: {more} more {text} not decode", name.display()));
@@ -195,7 +189,6 @@ fn report(
         console.report(&Failure::Error(e));
     }
     if let Some(records) = found.unverified {
-        let name = records::name(path);
         let records = count(records, "record");
         console.note(format_args!("{}: {records} by their lengths alone", name.display()));
     }

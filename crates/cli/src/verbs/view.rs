@@ -1,18 +1,16 @@
 //! `tfseek view`: shows a dataset in the browser.
 
-use crate::args::{AccessArgs, GlobalArgs, IoMode, PathsArgs, PayloadArgs, WhereArgs};
-use crate::bytes::Size;
+use crate::args::{AccessArgs, IoMode, PathsArgs, PayloadArgs, PayloadKind, WhereArgs};
 use crate::console::Console;
 use crate::exit::{DATA, Failure, IO, Outcome, USAGE};
 use crate::text::{self, count};
 use crate::{dataset, features, outputs, progress, store};
 use clap::Args;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use tfseek::Dataset;
-use tfseek::example::MessageKind;
-use tfseek::io::{Existing, Output, bare_url};
+use tfseek::io::{Existing, bare_url};
 use tfseek_tools::damage::is_damage;
 use tfseek_tools::hints::word;
 use tfseek_tools::thousands;
@@ -62,38 +60,33 @@ pub(crate) struct ViewArgs {
     pub(crate) access: AccessArgs,
 }
 
-pub(crate) fn run(args: &ViewArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
-    let set = open((&args.paths, &args.baseline), args, global, console)?;
+pub(crate) fn run(args: &ViewArgs, console: &mut Console) -> Outcome {
+    let (dataset, view) = open((&args.paths, &args.baseline), args, console)?;
     // A name of no class is an error before the page is opened.
-    let features = features::find(set.dataset.shards().map(|shard| shard.path), console);
+    let features = features::find(dataset.shards().map(|shard| shard.path), console);
     args.select.condition.as_ref().map(|condition| features.filter(condition)).transpose()?;
-    let mut options = ViewOptions::new()
-        .host(args.host)
-        .condition(args.select.condition.as_ref())
-        .threads(args.access.threads.threads)
-        .end_with_page(!args.stay);
-    if let Some(port) = args.port {
-        options = options.port(port);
-    }
-    for name in &args.allow_host {
-        options = options.allow_host(name);
-    }
+    let mut options = ViewOptions::default();
+    options.host = Some(args.host);
+    options.port = args.port;
+    options.allow_host.clone_from(&args.allow_host);
+    options.condition.clone_from(&args.select.condition);
+    options.threads = args.access.threads.threads;
+    options.end_times = (!args.stay).then_some(ViewOptions::END_TIMES);
     if let Some(path) = &args.roles {
         let text = text::read_file(path, "roles")?;
         let in_file = |e: ViewError| Failure::Message(USAGE, format!("{}: {e}", path.display()));
         options = options.roles(&text).map_err(in_file)?;
     }
-    let summary = summary(&set.dataset);
+    let summary = summary(&dataset);
     if let Some(path) = &args.html {
-        let bytes = write_report(path, set, &options, args, global)?;
-        let size = Size { bytes, exact: global.bytes };
+        let size = console.size(write_report(path, (dataset, view), &options, args, console)?);
         return console
             .summary(format_args!("{summary}: {size} written to {}\n", tfseek::error::printable(path)));
     }
-    let mut sets = vec![set.view];
+    let mut sets = vec![view];
     if !args.baseline.is_empty() {
         let paths = PathsArgs { paths: args.baseline.clone(), allow_missing: args.paths.allow_missing };
-        sets.push(open((&paths, &args.paths.paths), args, global, console)?.view);
+        sets.push(open((&paths, &args.paths.paths), args, console)?.1);
     }
     let viewer = Viewer::bind(sets, &options).map_err(failure)?;
     let port = viewer.address().port();
@@ -120,25 +113,24 @@ pub(crate) fn run(args: &ViewArgs, global: &GlobalArgs, console: &mut Console) -
 /// Writes a report, and returns its size in bytes.
 fn write_report(
     path: &Path,
-    set: OpenSet,
+    (dataset, view): (Dataset, ViewSet),
     options: &ViewOptions,
     args: &ViewArgs,
-    global: &GlobalArgs,
+    console: &Console,
 ) -> Outcome<u64> {
-    outputs::check_distinct([(path, path)], set.dataset.shards().map(|shard| shard.path))?;
+    outputs::check_distinct([(path, path)], dataset.shards().map(|shard| shard.path))?;
     outputs::check_replace(path, args.force)?;
     // A folder that does not exist is an error before all records are read.
-    let mut output =
-        Output::open(path, Existing::replace_if(args.force)).map_err(|e| Failure::io(path, e))?;
-    let bar = progress::records(global, "reading", set.dataset.len());
+    let output = outputs::create(path, Existing::replace_if(args.force))?;
+    let bar = progress::records(console, "reading", dataset.len());
     let report = |records| {
         bar.inc(records);
         Ok(())
     };
-    let page = tfseek_view::report(set.view, args.select.condition.as_ref(), options, &report);
+    let page = tfseek_view::report(view, args.select.condition.as_ref(), options, &report);
     bar.finish_and_clear();
     let page = page.map_err(failure)?;
-    output.write_all(page.as_bytes()).and_then(|()| output.commit()).map_err(|e| Failure::io(path, e))?;
+    outputs::write(path, output, page.as_bytes())?;
     Ok(page.len() as u64)
 }
 
@@ -161,48 +153,33 @@ fn failure(e: ViewError) -> Failure {
     }
 }
 
-/// A dataset, and the set of the viewer.
-struct OpenSet {
-    dataset: Dataset,
-    view: ViewSet,
-}
-
-/// Opens a set. `other` are the paths of the set that it is compared with.
+/// Opens a dataset as a set of the viewer. `other` are the paths of the set that it is compared with.
 fn open(
     (paths, other): (&PathsArgs, &[PathBuf]),
     args: &ViewArgs,
-    global: &GlobalArgs,
     console: &mut Console,
-) -> Outcome<OpenSet> {
-    let dataset = open_dataset(paths, args, global, console)?;
-    let view = ViewSet::new(dataset.clone(), title(&paths.paths, other))?.kind(args.payload.kind.specified());
-    let words = words(paths, &args.access, args.payload, &dataset)?;
-    Ok(OpenSet { dataset, view: view.words(words) })
-}
-
-/// Opens a dataset. Damaged files are scanned again to leave the damage out, unless `--damage raise` forbids
-/// it: an index for that takes the checksums of all payloads, and sound files need none.
-fn open_dataset(
-    paths: &PathsArgs,
-    args: &ViewArgs,
-    global: &GlobalArgs,
-    console: &mut Console,
-) -> Outcome<Dataset> {
+) -> Outcome<(Dataset, ViewSet)> {
     let read = args.payload.read;
-    match dataset::open(paths, &args.access, read.limit.into(), global, console) {
+    // Damaged files are scanned again to leave the damage out, unless `--damage raise` forbids it: an index
+    // for that takes the checksums of all payloads, and sound files need none.
+    let dataset = match dataset::open(paths, &args.access, read.limit.into(), console) {
         Err(Failure::Error(e)) if read.skips() && is_damage(&e) => {
-            dataset::open(paths, &args.access, read, global, console)
+            dataset::open(paths, &args.access, read, console)?
         }
-        opened => opened,
-    }
+        opened => opened?,
+    };
+    let view = ViewSet::new(dataset.clone(), title(&paths.paths, other))?.kind(args.payload.kind.specified());
+    let view = view.words(words(paths, &args.access, args.payload, &dataset));
+    Ok((dataset, view))
 }
 
 /// Returns the last part of each path, or the whole paths if the other set's paths end equally.
 fn title(paths: &[PathBuf], other: &[PathBuf]) -> String {
-    let joined = |parts: Vec<String>| parts.join(" ");
-    let ends = |paths: &[PathBuf]| joined(paths.iter().map(|path| file_name(path)).collect());
-    let short = ends(paths);
-    if short == ends(other) { joined(paths.iter().map(|path| shown(path)).collect()) } else { short }
+    let joined = |paths: &[PathBuf], name: fn(&Path) -> String| {
+        paths.iter().map(|path| name(path)).collect::<Vec<_>>().join(" ")
+    };
+    let short = joined(paths, file_name);
+    if short == joined(other, file_name) { joined(paths, shown) } else { short }
 }
 
 fn file_name(path: &Path) -> String {
@@ -217,12 +194,7 @@ fn shown(path: &Path) -> String {
 }
 
 /// Returns the words of a command that reads the same records.
-fn words(
-    paths: &PathsArgs,
-    access: &AccessArgs,
-    payload: PayloadArgs,
-    dataset: &Dataset,
-) -> Outcome<CommandWords> {
+fn words(paths: &PathsArgs, access: &AccessArgs, payload: PayloadArgs, dataset: &Dataset) -> CommandWords {
     // Sound files need no option.
     let is_damaged = dataset.warnings().iter().any(|warning| warning.kind() == "damage_skipped");
     let mut words: Vec<String> = paths.paths.iter().map(|path| word(&shown(path))).collect();
@@ -232,7 +204,7 @@ fn words(
     if payload.read.limit.tolerates() {
         words.push("--tail tolerate".into());
     }
-    if let Some(bytes) = payload.read.limit.given_max_record() {
+    if let Some(bytes) = payload.read.limit.max_record {
         words.push(format!("--max-record {bytes}"));
     }
     let damage = if is_damaged && payload.read.skips() { "--damage skip" } else { "" };
@@ -243,18 +215,9 @@ fn words(
     if let Some(dir) = &access.index_dir {
         by_number.push(format!("--index-dir {}", word(&dir.to_string_lossy())));
     }
-    let kind = match payload.kind.specified() {
-        None => "",
-        Some(MessageKind::Example) => "--kind example",
-        Some(MessageKind::SequenceExample) => "--kind sequence-example",
-        Some(MessageKind::Other) => "--kind bytes",
-    };
-    Ok(CommandWords {
-        paths: words.join(" "),
-        by_number: by_number.join(" "),
-        damage: damage.into(),
-        kind: kind.into(),
-    })
+    let kind = payload.kind.specified();
+    let kind = kind.map_or_else(String::new, |kind| format!("--kind {}", PayloadKind::word(kind)));
+    CommandWords { paths: words.join(" "), by_number: by_number.join(" "), damage: damage.into(), kind }
 }
 
 /// Returns the numbers of records and of shards.

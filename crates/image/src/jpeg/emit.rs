@@ -1,8 +1,8 @@
 //! From planes to pixels: upsampling and colours, with the arithmetic of libjpeg.
 
 use super::header::{Colour, Component, Frame};
-use crate::cpu::Work;
 use crate::crop::Rect;
+use tfseek_wire::VectorWork;
 
 /// Scratch rows.
 #[derive(Default)]
@@ -33,7 +33,7 @@ pub(super) struct Emit<'a> {
     pub(super) out: &'a mut [u8],
 }
 
-impl Work for Emit<'_> {
+impl VectorWork for Emit<'_> {
     type Output = ();
 
     #[inline(always)]

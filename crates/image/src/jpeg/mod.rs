@@ -11,19 +11,27 @@ mod huffman;
 mod idct;
 mod scan;
 
-use crate::cpu::{Work, with_vectors};
 use crate::crop::Rect;
-use crate::error::{MOST_PIXELS, PictureFault};
+use crate::error::{ImageError, MOST_PIXELS, PictureFault};
+use crate::format::{DecodeJob, PictureFile, PictureFormat};
 use crate::memory::resize;
 use bits::{Bits, Stop};
 use header::{Colour, Component, Frame, Scan, Segment};
 use scan::{BlockPosition, Blocks, Memory, ScanData, walk};
 use std::ops::Range;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
+use tfseek_wire::VectorWork;
+
+pub(crate) const FORMAT: PictureFormat = PictureFormat {
+    name: "JPEG",
+    word: "jpeg",
+    has_crops: true,
+    read: |data| Ok(Box::new(Header::read(data)?)),
+};
 
 /// The header of a JPEG file: all before the data of the first scan.
-pub(crate) struct Header {
+struct Header<'a> {
+    data: &'a [u8],
     frame: Frame,
     tables: header::SegmentTables,
     scan: Scan,
@@ -32,9 +40,9 @@ pub(crate) struct Header {
     at: usize,
 }
 
-impl Header {
+impl<'a> Header<'a> {
     /// Reads a header. Files that are too short for their pixels are an error here already.
-    pub(crate) fn read(data: &[u8]) -> Result<Header, PictureFault> {
+    fn read(data: &'a [u8]) -> Result<Header<'a>, PictureFault> {
         // Behind the marker that begins the file.
         let mut at = 2;
         let mut tables = header::SegmentTables::default();
@@ -52,43 +60,50 @@ impl Header {
                     if frame.width * frame.height <= MOST_PIXELS && !fits {
                         return Err(PictureFault::Truncated);
                     }
-                    return Ok(Header { frame, tables, scan, colour, at });
+                    return Ok(Header { data, frame, tables, scan, colour, at });
                 }
                 Segment::Other => {}
                 Segment::End => return Err(PictureFault::Truncated),
             }
         }
     }
+}
 
-    /// Returns height and width.
-    pub(crate) fn size(&self) -> [usize; 2] {
+impl PictureFile for Header<'_> {
+    fn size(&self) -> [usize; 2] {
         [self.frame.height, self.frame.width]
     }
 
-    /// Returns the channels of the pixels: 1 for a picture of one component, else 3.
-    pub(crate) fn channels(&self) -> usize {
+    fn channels(&self) -> usize {
         if self.colour == Colour::Grey { 1 } else { 3 }
     }
 
-    /// Returns true if the picture is in four inks.
-    pub(crate) fn is_cmyk(&self) -> bool {
-        matches!(self.colour, Colour::Cmyk | Colour::Ycck)
+    fn unsupported(&self, channels: usize) -> Option<&'static str> {
+        match (channels, self.colour) {
+            (4, _) => Some("4 channels of a JPEG, which has no alpha"),
+            (1, Colour::Cmyk | Colour::Ycck) => Some("1 channel of a JPEG in CMYK"),
+            _ => None,
+        }
+    }
+
+    fn decode(self: Box<Self>, job: DecodeJob<'_>, out: &mut [u8]) -> Result<(), ImageError> {
+        let kept = job.memory.kept.take().and_then(|kept| kept.downcast::<Jpeg>().ok());
+        let mut jpeg = kept.unwrap_or_default();
+        let decoded = jpeg.decode(*self, &job, out);
+        job.memory.kept = Some(jpeg);
+        decoded.map_err(|fault| fault.of(FORMAT.name))
     }
 }
 
 /// Memory of a decoder, for one picture after the other.
 #[derive(Default)]
-pub(crate) struct Jpeg {
+struct Jpeg {
     /// The samples of all components, one plane after the other.
     planes: Vec<u8>,
     /// The coefficients of all components, if they come in several scans.
     coefficients: Vec<i16>,
     tables: huffman::HuffmanTables,
     rows: emit::ScratchRows,
-    /// Set to end a decoding between two scans.
-    pub(super) cancelled: Option<Arc<AtomicBool>>,
-    /// Refuses files that do not end after their pixels.
-    pub(super) strict: bool,
 }
 
 /// Maximum number of blocks in all scans of a file: 100 scans of a picture of [`MOST_PIXELS`]. A progressive
@@ -118,22 +133,20 @@ struct Pass<'a> {
 }
 
 impl Jpeg {
-    /// Decodes the pixels in `rect` of a picture to `out`, with one channel or three.
-    pub(crate) fn decode(
+    /// Decodes the pixels of a job to `out`, with one channel or three. It is cancelled between two scans.
+    fn decode(
         &mut self,
-        data: &[u8],
-        header: Header,
-        rect: Rect,
-        channels: usize,
+        header: Header<'_>,
+        job: &DecodeJob<'_>,
         out: &mut [u8],
     ) -> Result<(), PictureFault> {
-        let Header { frame, mut tables, mut scan, colour, mut at } = header;
+        let Header { data, frame, mut tables, mut scan, colour, mut at } = header;
         if frame.progressive {
             check_scans(data, at, &frame, scan.blocks(&frame))?;
         }
-        let mut progress = self.prepare(&frame, rect)?;
+        let mut progress = self.prepare(&frame, job.rect)?;
         loop {
-            if self.cancelled.as_ref().is_some_and(|cancelled| cancelled.load(Ordering::Relaxed)) {
+            if job.cancelled.is_some_and(|cancelled| cancelled.load(Ordering::Relaxed)) {
                 return Err(PictureFault::Cancelled);
             }
             begin(&frame, &scan, &tables, &mut progress)?;
@@ -141,9 +154,9 @@ impl Jpeg {
             let scan_data = ScanData { data, at, restart: tables.restart, frame: &frame, scan: &scan };
             let pass = Pass { data: scan_data, tables: &self.tables, progress: &progress };
             at = if frame.progressive {
-                with_vectors(ProgressiveScan { pass, coefficients: &mut self.coefficients })?
+                ProgressiveScan { pass, coefficients: &mut self.coefficients }.run_vectors()?
             } else {
-                with_vectors(SequentialScan { pass, planes: &mut self.planes })?
+                SequentialScan { pass, planes: &mut self.planes }.run_vectors()?
             };
             if progress.iter().all(|progress| progress.reached == [0; 64]) {
                 break;
@@ -155,18 +168,19 @@ impl Jpeg {
                 None => return Err(PictureFault::Truncated),
             }
         }
-        if self.strict {
+        if job.strict {
             check_end(data, at, &mut tables, &frame)?;
         }
         if frame.progressive {
             let coefficients = &self.coefficients[..];
             let planes = &mut self.planes[..];
-            with_vectors(Transform { frame: &frame, progress: &progress, coefficients, planes });
+            Transform { frame: &frame, progress: &progress, coefficients, planes }.run_vectors();
         }
         let planes: Vec<&[u8]> = progress.iter().map(|progress| &self.planes[progress.start..]).collect();
         let picture =
             emit::Picture { frame: &frame, colour, inverted: tables.adobe.is_some(), planes: &planes };
-        with_vectors(emit::Emit { picture, rect, channels, rows: &mut self.rows, out });
+        let DecodeJob { rect, channels, .. } = *job;
+        emit::Emit { picture, rect, channels, rows: &mut self.rows, out }.run_vectors();
         Ok(())
     }
 
@@ -239,7 +253,7 @@ struct SequentialScan<'a> {
     planes: &'a mut [u8],
 }
 
-impl Work for SequentialScan<'_> {
+impl VectorWork for SequentialScan<'_> {
     type Output = Result<usize, PictureFault>;
 
     #[inline(always)]
@@ -295,7 +309,7 @@ struct ProgressiveScan<'a> {
     coefficients: &'a mut [i16],
 }
 
-impl Work for ProgressiveScan<'_> {
+impl VectorWork for ProgressiveScan<'_> {
     type Output = Result<usize, PictureFault>;
 
     #[inline(always)]
@@ -345,7 +359,7 @@ struct Transform<'a> {
     planes: &'a mut [u8],
 }
 
-impl Work for Transform<'_> {
+impl VectorWork for Transform<'_> {
     type Output = ();
 
     #[inline(always)]

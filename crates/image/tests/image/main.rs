@@ -14,9 +14,9 @@ use tfseek_testkit::rng::Rng;
 fn pictures() -> Vec<(String, Vec<u8>)> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
     let mut paths: Vec<PathBuf> = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
-    paths.retain(|path| {
-        path.extension().is_some_and(|found| ["jpg", "png", "bmp", "gif"].iter().any(|kept| found == *kept))
-    });
+    // Each picture has a file of its pixels.
+    paths.retain(|path| path.extension().is_some_and(|found| found != "want"));
+    paths.retain(|path| path.with_extension("want").exists());
     paths.sort();
     let name = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
     paths

@@ -106,11 +106,12 @@ fn declared(form: PictureForm, file: &[u8]) {
         }
     }
     let (Some(channels), TensorDType::UInt8) = (form.channels, form.dtype) else { return };
-    if file.starts_with(b"GIF") || file.starts_with(b"BM") {
-        return;
-    }
     let spec = ImageSpec { channels, ..ImageSpec::default() };
-    assert_eq!(decoder.decode::<u8>(file, &spec, 0).unwrap().pixels, found);
+    match decoder.decode::<u8>(file, &spec, 0) {
+        // Its format has no crops.
+        Err(ImageError::Format { .. }) => {}
+        decoded => assert_eq!(decoded.unwrap().pixels, found),
+    }
 }
 
 /// Returns the shape of a picture, and its values as bytes. `None` for large ones, which would take most of

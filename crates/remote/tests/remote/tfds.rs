@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use tfseek::io::Store;
 use tfseek_testkit::labelled::shard as shard_of;
 use tfseek_tfds::{
-    Builder, BuilderOptions, CopySource, Features, FoundFeatures, SetMetadata, SplitCheck, is_prepared,
+    Builder, BuilderOptions, CopySource, Features, FoundFeatures, SetMetadata, SplitCheck, TfdsError,
+    is_prepared,
 };
 
 const FEATURES: &str = r#"{"type": "tensorflow_datasets.core.features.features_dict.FeaturesDict", "content": {
@@ -59,12 +60,12 @@ impl Served {
     }
 
     /// Opens the data set of a URL and of the folder.
-    fn both(&self, folder: &str, options: &BuilderOptions) -> [tfseek_tfds::Result<Builder>; 2] {
+    fn both(&self, folder: &str, options: &BuilderOptions) -> [Result<Builder, TfdsError>; 2] {
         [Builder::open(self.case.url(folder), options), Builder::open(self.dir.path().join(folder), options)]
     }
 
     /// Returns the messages of the errors of both. They have the same names of files.
-    fn refused<T>(&self, [remote, local]: [tfseek_tfds::Result<T>; 2]) -> [String; 2] {
+    fn refused<T>(&self, [remote, local]: [Result<T, TfdsError>; 2]) -> [String; 2] {
         let [remote, local] = [remote.err().unwrap().to_string(), local.err().unwrap().to_string()];
         assert_no_secret(&remote);
         let local_root = format!("{}/", self.dir.path().display());

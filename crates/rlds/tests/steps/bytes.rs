@@ -54,7 +54,7 @@ fn windows_read_little_more_than_their_values() {
     windows.dataset().read(0, &mut buf).unwrap();
     let (mut values, before) = (0, read_bytes());
     for _ in 0..150 {
-        let i = rng.below_u64(windows.len());
+        let i = rng.below_u64(windows.dataset().len());
         let record = windows.dataset().read(i, &mut buf).unwrap();
         values += record.payload().len() as u64;
         assert_eq!(lists(record.payload()).len(), 6);

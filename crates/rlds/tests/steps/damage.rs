@@ -98,7 +98,7 @@ impl Case {
         let mut buf = Vec::new();
         let mut errors = Vec::new();
         // A file of an attacker can claim any number of steps.
-        for i in 0..windows.len().min(100) {
+        for i in 0..windows.dataset().len().min(100) {
             match windows.dataset().read(i, &mut buf) {
                 Ok(record) => {
                     assert_eq!(Some(&lists(record.payload())), want.get(&windows.locate(i).unwrap()));
@@ -157,7 +157,7 @@ fn a_shard_that_is_overwritten_or_cut_while_it_is_open_is_an_error() {
         other.rotate_left(1);
         put(&case.path, 0, &framed(&other));
         let errors = case.right_or_errors(&windows, &want);
-        assert_eq!(errors.len() as u64, windows.len(), "{verify:?}");
+        assert_eq!(errors.len() as u64, windows.dataset().len(), "{verify:?}");
         assert!(errors.iter().all(|e| e.location().path.as_deref() == Some(&*case.path)));
         put(&case.path, 0, &bytes);
         let len = case.payloads[0].len() as u64 + 16;
@@ -195,7 +195,7 @@ fn a_cut_or_changed_file_of_tables_gives_right_values_or_an_error() {
         }
     };
     let reading = case.reading();
-    assert_eq!(case.open(&reading).unwrap().len(), want.len() as u64);
+    assert_eq!(case.open(&reading).unwrap().dataset().len(), want.len() as u64);
     for len in 0..good.len() {
         assert_eq!(check(&good[..len], &reading), 0, "{len}");
     }

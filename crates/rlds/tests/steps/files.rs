@@ -236,7 +236,7 @@ fn a_large_file_is_read_in_parts() {
         };
         let options = EpisodeOptions { progress: Some(Arc::new(progress)), ..EpisodeOptions::default() };
         let robot = Episodes::open(&ds, &keys, &options).unwrap();
-        assert!(robot.len() == n && robot.warnings().is_empty());
+        assert!(robot.dataset().len() == n && robot.warnings().is_empty());
         (robot, bytes.load(Relaxed))
     };
     let check = |robot: &Episodes, n: usize| {
@@ -245,7 +245,7 @@ fn a_large_file_is_read_in_parts() {
         let builder = robot.windows().rows("n", "n", &[0], Default::default());
         let windows = builder.rows("s", "s", &[0], Default::default()).build().unwrap();
         let mut buf = Vec::new();
-        for i in (0..windows.len()).step_by(997) {
+        for i in (0..windows.dataset().len()).step_by(997) {
             let (e, t) = windows.locate(i).unwrap();
             let record = windows.dataset().read(i, &mut buf).unwrap();
             let example = record.example();
@@ -289,7 +289,7 @@ fn as_a_child() {
     }
     let keys = episodes::checked(&episodes::keys(&mut Rng::new(11)));
     let robot = find(&files(&dir).open(dir.join("x")).unwrap(), &keys);
-    assert!(robot.warnings().is_empty() && robot.len() == 30);
+    assert!(robot.warnings().is_empty() && robot.dataset().len() == 30);
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 use super::*;
 use tfseek::crc::crc32c;
+use tfseek::tables::TableFormat;
+use tfseek_rlds::EpisodeTable;
 use tfseek_testkit::episodes::section;
 
 fn u32_at(bytes: &[u8], at: usize) -> usize {
@@ -149,4 +151,25 @@ fn files_have_the_bytes_that_the_page_defines() {
         }
     }
     assert!(seen.iter().all(|seen| *seen > 4), "{seen:?}");
+}
+
+/// Places are u32, and a record may be longer than they reach.
+#[test]
+fn lists_that_end_after_their_payload_or_after_four_gib_are_refused() {
+    let payload = ExampleBuilder::new().float("a", [1f32, 2., 3.]).encode().unwrap();
+    let keys = episodes::checked(&[steps_key("a", DType::Float32, 1)]);
+    let table = EpisodeTable::of(&payload, &keys).unwrap();
+    let is_read = |start: u32, payload_len: u64| {
+        let mut bytes = table.as_ref().to_vec();
+        bytes[12..16].copy_from_slice(&start.to_le_bytes());
+        let crc = crc32c(&bytes[4..]);
+        bytes[..4].copy_from_slice(&crc.to_le_bytes());
+        keys.read(Region::from(bytes), payload_len).is_some()
+    };
+    assert_eq!(u32_at(table.as_ref(), 16), 12);
+    assert!(is_read(0, 12));
+    assert!(!is_read(1, 12));
+    assert!(is_read(u32::MAX - 12, 1 << 33));
+    assert!(!is_read(u32::MAX - 11, 1 << 33));
+    assert!(!is_read(u32::MAX, 1 << 33));
 }

@@ -74,7 +74,7 @@ fn orders() -> [Shuffle; 3] {
 fn each_window_comes_once_an_epoch_on_any_number_of_ranks() {
     let dir = tempfile::tempdir().unwrap();
     for windows in both(dir.path(), &LENS) {
-        assert_eq!(windows.len(), N);
+        assert_eq!(windows.dataset().len(), N);
         for ranks in 1..=64 {
             for shuffle in orders() {
                 let mut all = Vec::new();
@@ -124,10 +124,10 @@ fn a_run_goes_on_after_each_batch_and_only_with_the_same_anchors() {
         seek(rows(&[7]).build().unwrap().dataset()).unwrap();
         let other =
             rows(&[7]).anchors([(0, 0..5), (2, 0..12), (3, 0..1), (4, 0..30), (6, 0..8)]).build().unwrap();
-        assert_eq!(other.len(), N - 1);
+        assert_eq!(other.dataset().len(), N - 1);
         assert!(seek(other.dataset()).is_err() && seek(robot.dataset()).is_err());
         let shifted = rows(&[7]).anchors([(0, 0..5), (2, 0..12), (3, 0..1), (4, 0..30), (6, 0..9)]);
-        assert_eq!(shifted.build().unwrap().len(), N);
+        assert_eq!(shifted.build().unwrap().dataset().len(), N);
     }
     assert_eq!(read.dataset().fingerprint().unwrap().len(), 32);
     assert_eq!(memory.dataset().fingerprint().unwrap(), memory.dataset().fingerprint().unwrap());

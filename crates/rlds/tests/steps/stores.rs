@@ -131,7 +131,7 @@ fn memory() -> EpisodeOptions {
 
 /// Compares all windows, and returns the number of their bytes.
 fn compare(found: &Windows, expected: &Windows, ids: impl Iterator<Item = u64>) -> u64 {
-    assert_eq!(found.len(), expected.len());
+    assert_eq!(found.dataset().len(), expected.dataset().len());
     let (mut a, mut b, mut bytes) = (Vec::new(), Vec::new(), 0);
     for i in ids {
         let payload = found.dataset().read(i, &mut a).unwrap().payload();
@@ -152,10 +152,10 @@ fn tables_beside_objects_serve_all_readers() {
     );
     // Without a cache: neither the index nor a table reads the objects.
     let (_, bytes, robot) = case.counted(|| case.robot(&EpisodeOptions::default()));
-    assert_eq!((bytes, robot.len(), robot.steps()), (0, 9, LENS.iter().sum()));
+    assert_eq!((bytes, robot.dataset().len(), robot.steps()), (0, 9, LENS.iter().sum()));
     assert!(robot.warnings().is_empty() && case.cache.path().read_dir().unwrap().next().is_none());
     let (of_store, of_files) = (windows(&robot), case.files());
-    let n = of_store.len();
+    let n = of_store.dataset().len();
     let (ranges, bytes, own) = case.counted(|| compare(&of_store, &of_files, (0..n).map(|k| k * 89 % n)));
     assert!(bytes <= own * 3 / 2 && ranges <= 4 * n, "{bytes} of {own} in {ranges}");
     // Those that are there are not written again.
@@ -177,7 +177,7 @@ fn a_copy_of_a_bucket_keeps_its_tables_and_a_replaced_object_does_not() {
     assert!(bytes <= 4 << 16, "{bytes}");
     assert!(robot.warnings().is_empty());
     let (of_store, of_files) = (windows(&robot), copy.files());
-    compare(&of_store, &of_files, 0..of_store.len());
+    compare(&of_store, &of_files, 0..of_store.dataset().len());
     // Another shard of the same length.
     let mut payloads: Vec<_> = (0..FIRST as u64).map(payload).collect();
     payloads.reverse();
@@ -185,8 +185,10 @@ fn a_copy_of_a_bucket_keeps_its_tables_and_a_replaced_object_does_not() {
     let robot = copy.robot(&EpisodeOptions::default());
     let lengths: Vec<u64> = (0..4).map(|e| robot.length(e).unwrap()).collect();
     assert_eq!(lengths, LENS[..4].iter().rev().copied().collect::<Vec<_>>());
-    let action = robot.step(1, 24).unwrap().floats("steps/action").unwrap();
-    assert_eq!(action, [24.0; 7]);
+    let actions = robot.windows().rows("steps/action", "action", &[0], Default::default()).build().unwrap();
+    let mut buf = Vec::new();
+    let last = actions.dataset().read(robot.number(1, 24).unwrap(), &mut buf).unwrap();
+    assert!(last.example().float("action").unwrap().iter().eq([24.0; 7]));
 }
 
 #[test]
@@ -215,7 +217,7 @@ fn a_damaged_file_beside_objects_never_gives_other_bytes() {
             |warning| matches!(warning, Warning::FileRefused { path, .. } if path.to_str() == Some(&*name)),
         );
         refused += u64::from(found);
-        compare(&windows(&robot), &expected, (0..20).map(|k| k * 11 % expected.len()));
+        compare(&windows(&robot), &expected, (0..20).map(|k| k * 11 % expected.dataset().len()));
     }
     assert!(refused > 30, "{refused}");
 }
@@ -245,7 +247,7 @@ fn a_large_file_beside_objects_is_read_in_parts() {
     let windows = robot.windows().rows("s", "s", &[0, 1], Default::default()).build().unwrap();
     let mut buf = Vec::new();
     let (_, bytes, ()) = case.counted(|| {
-        for i in (0..windows.len()).step_by(7919) {
+        for i in (0..windows.dataset().len()).step_by(7919) {
             let (e, t) = windows.locate(i).unwrap();
             let found = windows.dataset().read(i, &mut buf).unwrap();
             let texts = found.example().bytes("s").unwrap();
@@ -328,7 +330,7 @@ fn above_the_limit_steps_of_objects_are_counted_with_the_command() {
     let text = warning.to_string();
     assert!(text.contains(&format!("`tfseek index --steps {FOLDER} --pack NAME`")), "{text}");
     let (of_store, of_files) = (windows(&robot), case.files());
-    compare(&of_store, &of_files, 0..of_store.len());
+    compare(&of_store, &of_files, 0..of_store.dataset().len());
 }
 
 #[test]
@@ -341,16 +343,15 @@ fn threads_share_an_episode_and_an_error_is_not_kept() {
         std::thread::scope(|scope| {
             for k in 0..6 {
                 let (found, expected) = (&found, &expected);
-                scope.spawn(move || {
-                    compare(found, expected, (0..found.len()).map(|i| (i + k * 31) % found.len()))
-                });
+                let n = found.dataset().len();
+                scope.spawn(move || compare(found, expected, (0..n).map(|i| (i + k * 31) % n)));
             }
         });
     });
     assert_eq!(requests, LENS.iter().filter(|len| **len > 0).count() as u64 - 1);
     // A missing object is an error each time, until it is there again.
     let found = windows(&case.robot(&memory()));
-    let (name, last) = (url("1.tfrecord"), found.len() - 1);
+    let (name, last) = (url("1.tfrecord"), found.dataset().len() - 1);
     let shard = case.bucket.get(&name).unwrap();
     case.bucket.remove(&name);
     for _ in 0..2 {
@@ -381,8 +382,10 @@ fn tables_do_not_answer_for_a_replaced_object_without_an_identity() {
         case.bucket.set(&name, shard(last));
         let ds = DatasetOptions::new().index(case.index()).open(&name).unwrap();
         let robot = Episodes::open(&ds, &keys, &EpisodeOptions::default()).unwrap();
-        let text = robot.step(1, 30).unwrap();
-        assert_eq!(*text.bytes("steps/text").unwrap(), last[..]);
+        let texts = robot.windows().rows("steps/text", "text", &[0], Default::default()).build().unwrap();
+        let mut buf = Vec::new();
+        let found = texts.dataset().read(robot.number(1, 30).unwrap(), &mut buf).unwrap();
+        assert_eq!(found.example().bytes("text").unwrap().first(), Some(&last[..]));
         let kinds: Vec<_> = robot.warnings().iter().map(Warning::kind).collect();
         assert_eq!(kinds, ["not_saved"]);
         let e = Episodes::open(&ds, &keys, &beside()).unwrap_err();

@@ -1,7 +1,7 @@
-//! Windows and steps agree with those of whole records that views decode, over every kind of dataset.
+//! Windows agree with those of whole records that views decode, over every kind of dataset.
 
 use super::*;
-use std::borrow::Cow;
+use tfseek_testkit::episodes::WindowPart;
 
 /// Opens shards with maps.
 fn mapped(options: &DatasetOptions, pattern: &Path) -> Dataset {
@@ -10,44 +10,21 @@ fn mapped(options: &DatasetOptions, pattern: &Path) -> Dataset {
     unsafe { options.open_mapped(pattern) }.unwrap().dataset().clone()
 }
 
-/// Compares each value of each step.
-fn check_steps(robot: &Episodes, keys: &[EpisodeKey], decoded: &[Decoded]) {
-    for (e, episode) in decoded.iter().enumerate() {
-        for t in 0..episode.steps {
-            let step = robot.step(e as u64, t as u64).unwrap();
-            for key in keys {
-                let rows = episode.rows[&*key.name].as_ref().unwrap();
-                let want =
-                    rows.as_ref().map(|rows| rows[if rows.len() == episode.steps { t } else { 0 }].clone());
-                let name = &*key.name;
-                let found = match key.kind {
-                    DType::Float32 => {
-                        let bits =
-                            |list: Vec<f32>| List::Floats(list.into_iter().map(f32::to_bits).collect());
-                        step.floats(name).map(bits)
-                    }
-                    DType::Int64 => step.int64s(name).map(List::Ints),
-                    DType::Bytes => match &want {
-                        Some(want) if want.len() != 1 => {
-                            let e = step.bytes(name).unwrap_err().to_string();
-                            assert!(e.contains(&format!("found {}", want.len())), "{e}");
-                            continue;
-                        }
-                        _ => step.bytes(name).map(Cow::into_owned).map(|value| List::Strings(vec![value])),
-                    },
-                };
-                match want {
-                    Some(want) => assert_eq!(found.unwrap(), want, "{name} {e} {t}"),
-                    None => assert!(found.unwrap_err().to_string().contains(name)),
-                }
-            }
-        }
-        assert!(robot.step(e as u64, episode.steps as u64).is_err());
-    }
+/// Returns windows of one step with all of its values, and the values of its episode.
+fn single_steps(keys: &[EpisodeKey]) -> WindowSpec {
+    let part = |key: &EpisodeKey| {
+        let key_name = key.name.to_string();
+        let part = match key.values {
+            EpisodeValues::Episode => WindowPart::Episode { key: key_name },
+            _ => WindowPart::Rows { key: key_name, offsets: vec![0], pad: Default::default() },
+        };
+        (key.name.to_string(), part)
+    };
+    WindowSpec { parts: keys.iter().map(part).collect(), pad: Default::default(), anchors: None }
 }
 
 #[test]
-fn windows_and_steps_are_those_of_whole_records() {
+fn windows_are_those_of_whole_records() {
     for seed in 0..24 {
         let rng = &mut Rng::new(seed);
         let keys = episodes::keys(rng);
@@ -79,16 +56,16 @@ fn windows_and_steps_are_those_of_whole_records() {
             in_memory().open(&gz).unwrap(),
         ];
         let n = decoded.len() as u64;
-        let specs: Vec<WindowSpec> = (0..3).map(|_| WindowSpec::random(rng, &keys, n)).collect();
+        let mut specs: Vec<WindowSpec> = (0..3).map(|_| WindowSpec::random(rng, &keys, n)).collect();
+        specs.push(single_steps(&keys));
         for (k, ds) in all.iter().enumerate() {
             let robot = find(ds, &checked);
-            assert_eq!(robot.len(), n);
+            assert_eq!(robot.dataset().len(), n);
             let lens: Vec<u64> = (0..n).map(|e| robot.length(e).unwrap()).collect();
             assert!(lens.iter().copied().eq(decoded.iter().map(|episode| episode.steps as u64)), "{k}");
             for spec in &specs {
                 episodes::check(spec, &keys, &robot, &decoded);
             }
-            check_steps(&robot, &keys, &decoded);
             let mut number = 0;
             for (e, len) in lens.iter().enumerate() {
                 for t in 0..*len {

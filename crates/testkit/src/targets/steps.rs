@@ -131,7 +131,7 @@ fn tables(mode: u8, script: &mut Script<'_>) {
         spec.windows(&shard.keys, &shard.decoded).into_iter().map(|(e, t, lists)| ((e, t), lists)).collect();
     let mut buf = Vec::new();
     // A file can claim any number of steps.
-    for i in 0..windows.len().min(200) {
+    for i in 0..windows.dataset().len().min(200) {
         let at = windows.locate(i).unwrap();
         match windows.dataset().read(i, &mut buf) {
             // Several changes with repaired checksums can make the file of a longer or shorter list.

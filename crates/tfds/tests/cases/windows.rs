@@ -91,8 +91,8 @@ fn steps_are_those_of_their_episodes() {
                 robots.into_iter().map(move |robot| (path, robot))
             }) {
                 let windows = robot.step_records().unwrap();
-                let decoder = windows.decoder().unwrap();
-                assert_eq!(robot.steps().len(), records.len() as u64);
+                let decoder = Decoder::new(windows.features(), windows.decode()).unwrap();
+                assert_eq!(robot.steps().dataset().len(), records.len() as u64);
                 let mut number = 0;
                 for (episode, record) in records.iter().enumerate() {
                     let Some(node) = record.get("v") else { continue };
@@ -201,12 +201,13 @@ fn windows_are_those_of_the_cases() {
             let (features, _) = Features::read(&folder, None).unwrap();
             let windows = windows_of(case, &robot, &features);
             let found = windows.windows();
-            assert_eq!(found.len(), case["n"].as_u64().unwrap(), "case {k}");
+            let n = found.dataset().len();
+            assert_eq!(n, case["n"].as_u64().unwrap(), "case {k}");
             if let Some(at) = case.get("at").and_then(Json::as_array) {
                 let at = at.iter().map(|at| (at[0].as_u64().unwrap(), at[1].as_u64().unwrap()));
-                assert!(at.eq((0..found.len()).map(|i| found.locate(i).unwrap())), "case {k}");
+                assert!(at.eq((0..n).map(|i| found.locate(i).unwrap())), "case {k}");
             }
-            let decoder = windows.decoder().unwrap();
+            let decoder = Decoder::new(windows.features(), windows.decode()).unwrap();
             for sample in case["samples"].as_array().unwrap() {
                 let i = sample["i"].as_u64().unwrap();
                 let at = format!("case {k} window {i}");
@@ -235,7 +236,7 @@ fn windows_are_those_of_the_cases() {
                 }
                 samples += 1;
             }
-            all += found.len();
+            all += n;
             // A loader delivers each window once.
             let loader = found.dataset().record_loader().parser(decoder.parser().unwrap());
             let loader = loader.batch_size(37).shuffle(Shuffle::Global).seed(3).threads(2).build().unwrap();
@@ -249,7 +250,7 @@ fn windows_are_those_of_the_cases() {
                     assert!(seen.insert(*id));
                 }
             }
-            assert_eq!(seen.len() as u64, found.len());
+            assert_eq!(seen.len() as u64, n);
         }
     }
     eprintln!("{samples} samples of {all} windows");

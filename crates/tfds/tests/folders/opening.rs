@@ -24,8 +24,8 @@ fn the_folder_of_a_version() {
     let [train, test] = tiny.splits() else { panic!("{tiny:?}") };
     assert_eq!((train.name.as_str(), train.records(), train.shards.len()), ("train", Some(3), 2));
     assert_eq!(test.shards, [made.path("tiny/en/1.2.0").join(shard("test", 0, 1))]);
-    assert_eq!(tiny.split_dataset("test").unwrap().len(), 4);
-    assert!(tiny.split_dataset("nope").unwrap_err().to_string().contains("The splits are train, test"));
+    assert_eq!(tiny.select("test").unwrap().dataset.len(), 4);
+    assert!(tiny.select("nope").unwrap_err().to_string().contains("The splits are train, test"));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Records that split specifications select. A record's payload is its split and its number.
 
 use crate::made::{Made, payloads, selected};
+use std::ops::Range;
 use tfseek_tfds::{Builder, Rounding, TfdsErrorKind};
 
 const SPLITS: &[(&str, &[u64])] =
@@ -153,6 +154,20 @@ fn parts_of_equal_size() {
         let e = tiny.even_splits("train", bad, false).unwrap_err().to_string();
         assert_eq!(e, format!("even splits: expected from 1 to 1048576 parts, found {bad}"));
     }
+}
+
+/// The fields of a selection and of a split are a caller's, so their numbers may be any.
+#[test]
+fn numbers_of_a_caller() {
+    let (_made, tiny) = made();
+    let mut some = tiny.select("train").unwrap();
+    some.ranges = vec![Range { start: 5, end: 2 }, 3..5];
+    assert_eq!((some.len(), some.record(1), some.record(2)), (2, Some(4), None));
+    some.ranges = vec![0..u64::MAX, 0..2];
+    assert_eq!((some.len(), some.record(u64::MAX)), (u64::MAX, Some(0)));
+    let mut train = tiny.splits()[0].clone();
+    train.shard_lengths = Some(vec![u64::MAX, 1]);
+    assert_eq!(train.records(), None);
 }
 
 /// Percentages of every number of records: neighbours neither overlap nor lack a record, and each end is the

@@ -1,11 +1,14 @@
 //! Windows over steps that have lists of pictures.
 
 use std::io::Write;
+use tfseek::batch::Values;
 use tfseek::frame::put_record;
 use tfseek::io::Region;
 use tfseek::{DatasetOptions, ExampleBuilder, IndexMode};
 use tfseek_rlds::{EpisodeOptions, Pad};
-use tfseek_tfds::{EncodedPictures, Episodes, Features, Offsets, RecordValue, WindowOptions};
+use tfseek_tfds::{
+    DecodeOptions, Decoder, EncodedPictures, Episodes, Features, Offsets, RecordValue, WindowOptions,
+};
 
 const FEATURES: &str = r#"{"pythonClassName": "Pfeatures_dict.FeaturesDict", "featuresDict": {"features": {
     "steps": {"pythonClassName": "Pdataset_feature.Dataset", "sequence": {"length": "-1", "feature": {
@@ -14,6 +17,11 @@ const FEATURES: &str = r#"{"pythonClassName": "Pfeatures_dict.FeaturesDict", "fe
             "pictures": {"pythonClassName": "Psequence_feature.Sequence", "sequence": {"length": "-1", "feature": {
                 "pythonClassName": "Pimage_feature.Image", "image": {"shape": {"dimensions": ["2", "3", "1"]}, "dtype": "uint8", "encodingFormat": "png"}}}}
     }}}}}}}}"#;
+
+fn features() -> Features {
+    let text = FEATURES.replace("\"P", "\"tensorflow_datasets.core.features.");
+    Features::parse(text.as_bytes()).unwrap()
+}
 
 /// Returns a PNG file of 2 rows of 3 pixels of one gray.
 fn png(gray: u8) -> Vec<u8> {
@@ -37,8 +45,7 @@ fn png(gray: u8) -> Vec<u8> {
 /// files otherwise.
 #[test]
 fn padding_of_lists_of_pictures_is_black() {
-    let text = FEATURES.replace("\"P", "\"tensorflow_datasets.core.features.");
-    let features = Features::parse(text.as_bytes()).unwrap();
+    let features = features();
     let payload = ExampleBuilder::new()
         .float("steps/x", [1.0, 2.0])
         .bytes("steps/pictures/ragged_flat_values", [png(10), png(20), png(30)])
@@ -55,7 +62,7 @@ fn padding_of_lists_of_pictures_is_black() {
         let options = WindowOptions { pad: Pad::Zero, encoded, ..WindowOptions::default() };
         let keys = [("pictures", Offsets::Many(vec![-1, 0])), ("x", Offsets::One(0))];
         let windows = robot.windows(keys, &options).unwrap();
-        let decoder = windows.decoder().unwrap();
+        let decoder = Decoder::new(windows.features(), windows.decode()).unwrap();
         let mut buf = Vec::new();
         let row = windows.windows().dataset().read(0, &mut buf).unwrap();
         let record = decoder.record(&row).unwrap();
@@ -66,7 +73,8 @@ fn padding_of_lists_of_pictures_is_black() {
                 panic!("expected ragged pictures")
             };
             assert_eq!((values.shape(), &*row_splits), (&[4, 2, 3, 1][..], &[vec![0, 2, 4]][..]));
-            assert_eq!(values.as_slice::<u8>().unwrap(), [[0; 6], [0; 6], [10; 6], [20; 6]].concat());
+            let (Values::Array(pixels), 0) = values.values() else { panic!("expected pixels") };
+            assert_eq!(pixels.as_slice::<u8>().unwrap(), [[0; 6], [0; 6], [10; 6], [20; 6]].concat());
         } else {
             let found: Vec<Vec<u8>> = row
                 .example()
@@ -77,5 +85,19 @@ fn padding_of_lists_of_pictures_is_black() {
                 .collect();
             assert!(found[..2].iter().all(Vec::is_empty) && found[2..] == [png(10), png(20)]);
         }
+    }
+}
+
+#[test]
+fn sizes_that_no_picture_has_are_refused() {
+    let features = features();
+    let resized = |size| {
+        let resized = vec![("steps/pictures".to_owned(), size)];
+        Decoder::new(&features, &DecodeOptions { resized, ..DecodeOptions::default() })
+    };
+    assert!(resized([2, 3]).is_ok());
+    for [h, w] in [[0, 5], [u32::MAX, u32::MAX]] {
+        let e = resized([h, w]).err().unwrap().to_string();
+        assert!(e.contains(&format!("size: expected 1 to 100000000 pixels, found {h} x {w}")), "{e}");
     }
 }

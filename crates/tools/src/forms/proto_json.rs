@@ -4,7 +4,7 @@
 //! here and unordered there.
 
 use super::content::Content;
-use super::record_json::{Base64, non_finite};
+use super::record_json::{Base64, MapJson, non_finite};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::ser::{Formatter, PrettyFormatter};
 use std::collections::BTreeMap;
@@ -62,13 +62,9 @@ enum MapMessage<'a> {
 impl Serialize for MapMessage<'_> {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         match self {
-            MapMessage::Features(map) => {
-                let entries = IterMap(|| map.iter().map(|(k, v)| (k, FeatureMessage(*v))));
-                member(s, "feature", map.is_empty(), &entries)
-            }
+            MapMessage::Features(map) => member(s, "feature", map.is_empty(), &MapJson(map, FeatureMessage)),
             MapMessage::Lists(map) => {
-                let entries = IterMap(|| map.iter().map(|(k, v)| (k, FeatureListMessage(*v))));
-                member(s, "featureList", map.is_empty(), &entries)
+                member(s, "featureList", map.is_empty(), &MapJson(map, FeatureListMessage))
             }
         }
     }
@@ -81,15 +77,6 @@ fn member<S: Serializer>(s: S, name: &str, empty: bool, values: &impl Serialize)
         message.serialize_entry(name, values)?;
     }
     message.end()
-}
-
-/// A map whose iterator is created each time it is serialized.
-struct IterMap<F>(F);
-
-impl<K: Serialize, V: Serialize, I: Iterator<Item = (K, V)>, F: Fn() -> I> Serialize for IterMap<F> {
-    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        s.collect_map((self.0)())
-    }
 }
 
 struct FeatureListMessage<'a>(FeatureList<'a>);
@@ -164,14 +151,12 @@ fn shortest(value: f32) -> f64 {
 
 /// Writes a number as Python does: below 1e-4 and from 1e16 with an exponent of at least two digits.
 fn write_python(w: &mut (impl Write + ?Sized), value: f64) -> io::Result<()> {
-    let (digits, exponent) = match value.abs() {
-        v if v == 0.0 || (1e-4..1e16).contains(&v) => return write!(w, "{value:?}"),
-        _ => {
-            let text = format!("{value:e}");
-            let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-            (digits.to_owned(), exponent.parse::<i32>().unwrap_or(0))
-        }
-    };
+    if value == 0.0 || (1e-4..1e16).contains(&value.abs()) {
+        return write!(w, "{value:?}");
+    }
+    let text = format!("{value:e}");
+    let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let exponent = exponent.parse::<i32>().unwrap_or(0);
     let sign = if exponent < 0 { '-' } else { '+' };
     write!(w, "{digits}e{sign}{:02}", exponent.unsigned_abs())
 }

@@ -54,10 +54,10 @@ impl Serialize for RecordJson<'_> {
             line.serialize_entry("step", &step)?;
         }
         match self.content {
-            Content::Example(features) => line.serialize_entry("features", &FeaturesJson(features))?,
+            Content::Example(features) => line.serialize_entry("features", &MapJson(features, ValuesJson))?,
             Content::Sequence(context, lists) => {
-                line.serialize_entry("context", &FeaturesJson(context))?;
-                line.serialize_entry("feature_lists", &ListsJson(lists))?;
+                line.serialize_entry("context", &MapJson(context, ValuesJson))?;
+                line.serialize_entry("feature_lists", &MapJson(lists, StepsJson))?;
             }
             Content::Raw => line.serialize_entry("payload", &BytesJson(self.payload))?,
         }
@@ -65,19 +65,12 @@ impl Serialize for RecordJson<'_> {
     }
 }
 
-struct FeaturesJson<'a>(&'a BTreeMap<&'a str, Feature<'a>>);
+/// A map, and the function that makes JSON of its values.
+pub(super) struct MapJson<'a, V, F>(pub(super) &'a BTreeMap<&'a str, V>, pub(super) F);
 
-impl Serialize for FeaturesJson<'_> {
+impl<V: Copy, J: Serialize, F: Fn(V) -> J> Serialize for MapJson<'_, V, F> {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        s.collect_map(self.0.iter().map(|(key, feature)| (key, ValuesJson(*feature))))
-    }
-}
-
-struct ListsJson<'a>(&'a BTreeMap<&'a str, FeatureList<'a>>);
-
-impl Serialize for ListsJson<'_> {
-    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        s.collect_map(self.0.iter().map(|(key, list)| (key, StepsJson(*list))))
+        s.collect_map(self.0.iter().map(|(key, value)| (key, (self.1)(*value))))
     }
 }
 
@@ -129,11 +122,7 @@ impl Serialize for BytesJson<'_> {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         match std::str::from_utf8(self.0) {
             Ok(text) => s.serialize_str(text),
-            Err(_) => {
-                let mut object = s.serialize_map(Some(1))?;
-                object.serialize_entry("base64", &Base64(self.0))?;
-                object.end()
-            }
+            Err(_) => s.collect_map([("base64", Base64(self.0))]),
         }
     }
 }

@@ -20,8 +20,8 @@ impl RecordChecks {
     /// decode.
     ///
     /// With `decode` all pictures are decoded: those that the features declare, and of other features those
-    /// with values that begin like JPEG, PNG, BMP or GIF. If at least half of the values of such a feature
-    /// are pictures, the others are faults.
+    /// with values that begin like pictures of a format that is decoded. If at least half of the values of such a feature are pictures,
+    /// the others are faults.
     ///
     /// Otherwise only the headers of the pictures of steps are read. Pixels take some twenty times as long as
     /// all other checks.
@@ -57,7 +57,6 @@ impl RecordChecks {
 }
 
 /// The checks of the records of one file.
-#[derive(Debug)]
 pub(super) struct RecordChecker<'c> {
     checks: &'c RecordChecks,
     step: Vec<u8>,

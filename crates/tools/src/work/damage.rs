@@ -80,13 +80,6 @@ pub struct SalvageReport {
     pub gaps: Vec<Gap>,
 }
 
-impl SalvageReport {
-    /// Returns the number of bytes in the gaps.
-    pub fn gap_bytes(&self) -> u64 {
-        self.gaps.iter().map(|gap| gap.len).sum()
-    }
-}
-
 /// Returns true for an error of damaged bytes: there may be sound records before them and after them.
 /// Malformed records, failed system calls and another compression than the caller specified are other errors.
 pub fn is_damage(e: &Error) -> bool {
@@ -126,17 +119,48 @@ pub(crate) fn scan(file: &File, name: &Path, max_record: u64) -> Result<SalvageR
 ///
 /// # Errors
 /// I/O errors.
-pub(crate) fn copy<'a>(
+pub(crate) fn copy(
     file: &File,
     name: &Path,
-    [out, rest]: [NamedSink<'a>; 2],
+    [mut out, mut rest]: [NamedSink<'_>; 2],
     max_record: u64,
-    progress: &'a mut dyn FnMut(u64),
+    progress: &mut dyn FnMut(u64),
 ) -> Result<(SalvageReport, Option<Error>)> {
-    let report = SalvageReport::default();
-    let mut run = Run { out, rest, max_record, progress, report, in_gap: false, first: None };
-    run.file(file, name)?;
-    Ok((run.report, run.first))
+    let in_file = |e: Error| e.in_file(name);
+    let mut reader = SalvageReader::new(file, max_record).map_err(in_file)?;
+    let mut found = FoundRecords::default();
+    let mut read = 0;
+    while let Some(item) = reader.next().map_err(in_file)? {
+        match item {
+            SalvageItem::Record { record, bytes, .. } => {
+                out.write(bytes)?;
+                found.report.records += 1;
+                found.report.bytes += bytes.len() as u64;
+                if std::mem::take(&mut found.in_gap)
+                    && let Some(gap) = found.report.gaps.last_mut()
+                {
+                    gap.next_record = record;
+                }
+            }
+            SalvageItem::Damage { offset, record, bytes, error } => {
+                rest.write(bytes)?;
+                let reason = error.as_ref().map_or(GapReason::LengthCrc, GapReason::of);
+                found.gap((offset, record), reason, error, |gap| gap.len += bytes.len() as u64);
+            }
+            SalvageItem::NotInflated { offset, record, file, error } => {
+                found.gap((offset, record), GapReason::Inflate, Some(error), |gap| {
+                    let start = gap.file.as_ref().map_or(file.start, |before| before.start);
+                    (gap.reason, gap.file) = (GapReason::Inflate, Some(start..file.end));
+                });
+            }
+            _ => {}
+        }
+        let now = reader.file_offset();
+        progress(now.saturating_sub(read));
+        read = read.max(now);
+    }
+    progress(reader.file_offset().saturating_sub(read));
+    Ok((found.report, found.first))
 }
 
 /// Opens a file that is read once.
@@ -161,12 +185,9 @@ impl NamedSink<'_> {
     }
 }
 
-/// A run over one file.
-struct Run<'a> {
-    out: NamedSink<'a>,
-    rest: NamedSink<'a>,
-    max_record: u64,
-    progress: &'a mut dyn FnMut(u64),
+/// The records and the gaps up to a position of a file.
+#[derive(Default)]
+struct FoundRecords {
     report: SalvageReport,
     /// The gap before the position is open.
     in_gap: bool,
@@ -174,44 +195,7 @@ struct Run<'a> {
     first: Option<Error>,
 }
 
-impl Run<'_> {
-    fn file(&mut self, file: &File, path: &Path) -> Result<()> {
-        let in_file = |e: Error| e.in_file(path);
-        let mut reader = SalvageReader::new(file, self.max_record).map_err(in_file)?;
-        let mut read = 0;
-        while let Some(item) = reader.next().map_err(in_file)? {
-            match item {
-                SalvageItem::Record { record, bytes, .. } => {
-                    self.out.write(bytes)?;
-                    self.report.records += 1;
-                    self.report.bytes += bytes.len() as u64;
-                    if std::mem::take(&mut self.in_gap)
-                        && let Some(gap) = self.report.gaps.last_mut()
-                    {
-                        gap.next_record = record;
-                    }
-                }
-                SalvageItem::Damage { offset, record, bytes, error } => {
-                    self.rest.write(bytes)?;
-                    let reason = error.as_ref().map_or(GapReason::LengthCrc, GapReason::of);
-                    self.gap((offset, record), reason, error, |gap| gap.len += bytes.len() as u64);
-                }
-                SalvageItem::NotInflated { offset, record, file, error } => {
-                    self.gap((offset, record), GapReason::Inflate, Some(error), |gap| {
-                        let start = gap.file.as_ref().map_or(file.start, |before| before.start);
-                        (gap.reason, gap.file) = (GapReason::Inflate, Some(start..file.end));
-                    });
-                }
-                _ => {}
-            }
-            let now = reader.file_offset();
-            (self.progress)(now.saturating_sub(read));
-            read = read.max(now);
-        }
-        (self.progress)(reader.file_offset().saturating_sub(read));
-        Ok(())
-    }
-
+impl FoundRecords {
     /// Adds to the gap at the position, which begins here unless it is open.
     fn gap(
         &mut self,

@@ -26,11 +26,7 @@ pub fn decodable(
     let among: Option<Vec<u64>> = among.map(|among| among.iter().collect());
     let mut ids = Vec::new();
     for s in 0..dataset.shards().len() {
-        let records = NumberedRecords::shard(dataset, s, kind);
-        let mut records = match &among {
-            Some(ids) => records.only(ids),
-            None => records,
-        };
+        let mut records = NumberedRecords::shard(dataset, s, kind).only(among.as_deref());
         let kind = records.kind();
         loop {
             let accepted = match records.next() {

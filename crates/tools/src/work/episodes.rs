@@ -7,7 +7,7 @@ use tfseek::error::FeatureError;
 use tfseek::{Error, Example, Feature, Record, Result};
 use tfseek_image::PictureForm;
 use tfseek_rlds::EpisodeTable;
-use tfseek_tfds::{EpisodeWindows, Episodes, Features, LeafClass, LeafFeature, TfdsError};
+use tfseek_tfds::{EpisodeWindows, Episodes, Features, LeafClass, TfdsError};
 
 /// The checks of a feature with steps.
 #[derive(Debug)]
@@ -54,10 +54,12 @@ impl StepChecks {
                 "" => path.to_owned(),
                 inside => format!("{path}/{inside}"),
             };
-            let check = match &*stored.path {
-                "is_first" => LeafCheck::Flag { of_last: false },
-                "is_last" => LeafCheck::Flag { of_last: true },
-                _ => LeafCheck::of(leaf),
+            let check = match (&*stored.path, form_of(leaf), &leaf.class) {
+                ("is_first", ..) => LeafCheck::Flag { of_last: false },
+                ("is_last", ..) => LeafCheck::Flag { of_last: true },
+                (_, Some(form), _) => LeafCheck::Picture(form),
+                (_, None, LeafClass::Image(_) | LeafClass::Video | LeafClass::Unknown(_)) => LeafCheck::Other,
+                _ => LeafCheck::Numbers,
             };
             let part = stored.path.split_once('/').map_or(&*stored.path, |(part, _)| part);
             let action = (part.starts_with("action") && leaf.dtype != TensorDType::String).then(|| {
@@ -74,16 +76,6 @@ impl StepChecks {
         }
         leaves.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(StepChecks { steps, leaves, actions })
-    }
-}
-
-impl LeafCheck {
-    fn of(leaf: &LeafFeature) -> LeafCheck {
-        match (form_of(leaf), &leaf.class) {
-            (Some(form), _) => LeafCheck::Picture(form),
-            (None, LeafClass::Image(_) | LeafClass::Video | LeafClass::Unknown(_)) => LeafCheck::Other,
-            _ => LeafCheck::Numbers,
-        }
     }
 }
 

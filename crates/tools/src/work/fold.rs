@@ -211,13 +211,7 @@ impl<W: FoldWork> FoldRun<'_, W> {
         let TakenUnit { shard, source, is_direct, .. } = taken;
         let mut unit = self.work.begin();
         let opened = source.map_or_else(|| self.work.open(shard), Ok);
-        let mut source = match opened {
-            Ok(source) => source,
-            Err(e) => {
-                self.put(shard, None);
-                return Err(e);
-            }
-        };
+        let mut source = opened.inspect_err(|_| self.put(shard, None))?;
         let name = source.name();
         copies.clear();
         let read = if is_direct {

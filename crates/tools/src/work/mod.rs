@@ -22,4 +22,4 @@ pub(crate) use numbered::NumberedRecords;
 pub use numbered::guess_kind;
 pub use stream::KindedStream;
 pub use threads::in_order;
-pub use verify::{Verification, VerifyOptions, verify, verify_records};
+pub use verify::{Verification, VerifyOptions, verify};

@@ -109,12 +109,14 @@ impl NumberedRecords {
         NumberedRecords { dataset: dataset.clone(), range, only: None, kind, buf: Vec::new(), path, ahead }
     }
 
-    /// Leaves out the records that are not in `ids`, which must be in ascending order.
+    /// Leaves out the records that are not in `ids`, if there are any. They must be in ascending order.
     #[must_use]
-    pub(crate) fn only(mut self, ids: &[u64]) -> NumberedRecords {
-        let (ids, _) = ids.split_at(ids.partition_point(|i| *i < self.range.end));
-        let (_, ids) = ids.split_at(ids.partition_point(|i| *i < self.range.start));
-        self.only = Some(Vec::from(ids).into_iter());
+    pub(crate) fn only(mut self, ids: Option<&[u64]>) -> NumberedRecords {
+        self.only = ids.map(|ids| {
+            let (ids, _) = ids.split_at(ids.partition_point(|i| *i < self.range.end));
+            let (_, ids) = ids.split_at(ids.partition_point(|i| *i < self.range.start));
+            Vec::from(ids).into_iter()
+        });
         self
     }
 }

@@ -26,13 +26,11 @@ impl PictureChecks {
         let mut checks = PictureChecks::default();
         let steps = features.map(Features::paths_of_steps).unwrap_or_default();
         for stored in features.iter().flat_map(|features| features.stored()) {
-            let is_inside = |path: &&String| {
-                stored
-                    .path
-                    .strip_prefix(path.as_str())
-                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            let is_inside = |path: &String| {
+                let rest = stored.path.strip_prefix(path.as_str());
+                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
             };
-            match form_of(stored.leaf).filter(|_| !steps.iter().any(|path| is_inside(&path))) {
+            match form_of(stored.leaf).filter(|_| !steps.iter().any(is_inside)) {
                 Some(form) => drop(checks.declared.insert(stored.name, form)),
                 None => drop(checks.others.insert(stored.name)),
             }
@@ -135,7 +133,7 @@ impl<'c> PictureChecker<'c> {
                 continue;
             }
             let Some(watched) = self.watched(name) else { return Ok(()) };
-            let Some(format) = image_format(file) else {
+            if image_format(file).is_none() {
                 watched.others += 1;
                 if watched.faults.len() < MAX_KEPT {
                     watched.faults.push(RecordFault {
@@ -145,9 +143,9 @@ impl<'c> PictureChecker<'c> {
                     });
                 }
                 continue;
-            };
+            }
             watched.pictures += 1;
-            if let Some(reason) = pixels.damage(file, format)? {
+            if let Some(reason) = pixels.damage(file)? {
                 faults.add(FaultKind::Picture, step, at, error(reason));
             }
         }
@@ -196,12 +194,6 @@ pub(super) struct PixelMemory {
     floats: Vec<u32>,
 }
 
-impl std::fmt::Debug for PixelMemory {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("PixelMemory").finish_non_exhaustive()
-    }
-}
-
 impl PixelMemory {
     /// Returns what is wrong with the bytes of a picture whose form is not declared. `None` also for a
     /// picture that is not decoded: of another format, of too many pixels, or of a kind that is not
@@ -209,15 +201,19 @@ impl PixelMemory {
     ///
     /// # Errors
     /// There is not enough memory.
-    fn damage(&mut self, file: &[u8], format: &str) -> Result<Option<String>> {
-        let form = match format {
-            "jpeg" | "png" | "bmp" => PictureForm::default(),
-            "gif" => PictureForm { frames: Some(None), ..PictureForm::default() },
-            _ => return Ok(None),
-        };
-        match self.check(file, &form, true) {
-            Ok(()) | Err(ImageError::TooLarge { .. } | ImageError::Unsupported { .. }) => Ok(None),
+    fn damage(&mut self, file: &[u8]) -> Result<Option<String>> {
+        let single = PictureForm::default();
+        let mut checked = self.check(file, &single, true);
+        if let Err(ImageError::Shape { .. }) = checked {
+            // The form allows all shapes but frames.
+            checked = self.check(file, &PictureForm { frames: Some(None), ..single }, true);
+        }
+        match checked {
             Err(ImageError::Memory) => Err(ImageError::Memory.into()),
+            Ok(())
+            | Err(ImageError::Format { .. } | ImageError::TooLarge { .. } | ImageError::Unsupported { .. }) => {
+                Ok(None)
+            }
             Err(e) => Ok(Some(e.to_string())),
         }
     }

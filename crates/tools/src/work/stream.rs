@@ -2,7 +2,7 @@
 
 use crate::memory::copied;
 use std::collections::VecDeque;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use tfseek::example::{KindGuess, MessageKind};
 use tfseek::stream::Stream;
 use tfseek::{At, Error, Record, Result};
@@ -18,55 +18,39 @@ pub struct KindedStream {
     /// The error that ended the guess, until it is returned.
     error: Option<Error>,
     current: Option<(Vec<u8>, u64, u64)>,
-    path: PathBuf,
     ended: bool,
     kind: MessageKind,
 }
 
 impl KindedStream {
-    /// Creates a stream of records of the given kind. Nothing is read.
-    pub fn new(stream: Stream, kind: MessageKind) -> KindedStream {
-        let path = stream.name().to_path_buf();
+    /// Creates a stream of records of the given kind, and reads nothing. Without a kind the first records are
+    /// read, and the kind is guessed from them.
+    pub fn new(stream: Stream, kind: Option<MessageKind>) -> KindedStream {
         let ahead = VecDeque::new();
-        KindedStream { stream, ahead, error: None, current: None, path, ended: false, kind }
-    }
-
-    /// Reads the first records of a stream and guesses the kind of its records from them.
-    pub fn guess(stream: Stream) -> KindedStream {
-        let mut records = KindedStream::new(stream, MessageKind::Other);
-        records.kind = records.read_ahead();
+        let known = kind.unwrap_or(MessageKind::Other);
+        let mut records =
+            KindedStream { stream, ahead, error: None, current: None, ended: false, kind: known };
+        if kind.is_none() {
+            let mut guess = KindGuess::default();
+            records.error = records.read_ahead(&mut guess).err();
+            records.kind = guess.kind();
+        }
         records
     }
 
     /// Reads ahead until the kind can be guessed.
-    fn read_ahead(&mut self) -> MessageKind {
-        let mut guess = KindGuess::default();
+    fn read_ahead(&mut self, guess: &mut KindGuess) -> Result<()> {
         while !guess.is_complete() {
-            match self.stream.next() {
-                Ok(Some(record)) => {
-                    let at = record.at();
-                    guess.add(record.payload());
-                    let i = at.record.unwrap_or(0);
-                    let offset = at.offset.unwrap_or(0);
-                    match copied(record.payload()) {
-                        Ok(payload) => self.ahead.push_back((payload, i, offset)),
-                        Err(e) => {
-                            self.error = Some(Error::from(e).at(at));
-                            break;
-                        }
-                    }
-                }
-                Ok(None) => {
-                    self.ended = true;
-                    break;
-                }
-                Err(e) => {
-                    self.error = Some(e);
-                    break;
-                }
-            }
+            let Some(record) = self.stream.next()? else {
+                self.ended = true;
+                break;
+            };
+            let at = record.at();
+            guess.add(record.payload());
+            let payload = copied(record.payload()).map_err(|e| Error::from(e).at(at))?;
+            self.ahead.push_back((payload, at.record.unwrap_or(0), at.offset.unwrap_or(0)));
         }
-        guess.kind()
+        Ok(())
     }
 
     /// Returns the next record, or `None` at the end.
@@ -80,7 +64,7 @@ impl KindedStream {
     pub fn next(&mut self) -> Result<Option<Record<'_>>> {
         if let Some(first) = self.ahead.pop_front() {
             let (payload, i, offset) = self.current.insert(first);
-            return Ok(Some(Record::new(payload, At::new(&self.path, *i, *offset))));
+            return Ok(Some(Record::new(payload, At::new(self.stream.name(), *i, *offset))));
         }
         if let Some(e) = self.error.take() {
             return Err(e);
@@ -103,7 +87,7 @@ impl KindedStream {
 
     /// Returns the name of the stream, which errors have.
     pub fn path(&self) -> &Path {
-        &self.path
+        self.stream.name()
     }
 
     /// Returns the number of records if the stream was read to its end.

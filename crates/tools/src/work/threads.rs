@@ -43,13 +43,11 @@ pub fn in_order<I, T: Send, E: Send + From<tfseek::Error>>(
     let items = Mutex::new(items.enumerate());
     let window = Window { state: Mutex::default(), changed: Condvar::new(), width: ahead.max(1) };
     let run = |send: mpsc::Sender<(usize, Result<T, E>)>| {
-        let _stop = StopWork { window: &window, is_always: false };
+        // Without a further item the others need not wait for one either.
+        let _stop = StopWork(&window);
         while window.begin() {
             let taken = items.lock().unwrap_or_else(PoisonError::into_inner).next();
-            let Some((k, item)) = taken else {
-                window.stop();
-                break;
-            };
+            let Some((k, item)) = taken else { break };
             let result = work(item);
             if result.is_err() {
                 window.stop();
@@ -60,7 +58,7 @@ pub fn in_order<I, T: Send, E: Send + From<tfseek::Error>>(
         }
     };
     thread::scope(|scope| {
-        let _stop = StopWork { window: &window, is_always: true };
+        let _stop = StopWork(&window);
         let (send, receive) = mpsc::channel();
         for k in 0..threads {
             let send = send.clone();
@@ -128,16 +126,11 @@ impl Window {
 }
 
 /// Stops the work when it is dropped, also by a panic, so that no thread waits for another that is gone.
-struct StopWork<'a> {
-    window: &'a Window,
-    is_always: bool,
-}
+struct StopWork<'a>(&'a Window);
 
 impl Drop for StopWork<'_> {
     fn drop(&mut self) {
-        if self.is_always || thread::panicking() {
-            self.window.stop();
-        }
+        self.0.stop();
     }
 }
 

@@ -72,6 +72,10 @@ impl UnitSource for NumberedStream {
     fn total(&self) -> Option<u64> {
         self.stream.total()
     }
+
+    fn warnings(&self) -> Vec<Warning> {
+        self.stream.stream().warnings().to_vec()
+    }
 }
 
 /// The work on the records of a unit.
@@ -85,8 +89,8 @@ pub(crate) trait UnitWork: Sync {
     /// Adds the next record of the unit.
     ///
     /// # Errors
-    /// An error of this record. If errors are skipped and it concerns the data, the next record follows.
-    /// Otherwise it ends the shard.
+    /// An error of this record, with its location. If errors are skipped and it concerns the data, the next
+    /// record follows. Otherwise it ends the shard.
     fn record(&self, unit: &mut Self::Result, record: UnitRecord<'_>) -> Result<()>;
 
     /// Returns true if no further records of this shard are needed. It may then be read further or not.
@@ -186,7 +190,7 @@ fn on_this_thread<S: UnitSource, W: UnitWork, E>(
 ) -> Result<(), E> {
     let skips = cutter.options.damage == Damage::Skip;
     while let Some(shard) = cutter.begin(work) {
-        let mut unit = OpenUnit::new(shard, work);
+        let mut unit = MergedUnit::begin(shard, work);
         let end = cutter.cut(|record| {
             unit.add(work, record, skips);
             Ok(())
@@ -213,7 +217,7 @@ fn on_threads<S: UnitSource, W: UnitWork, E: Send + From<Error>>(
         Some((shard, copies, end))
     });
     let add = |(shard, mut copies, end): (usize, UnitCopies, UnitEnd)| {
-        let mut unit = OpenUnit::new(shard, work);
+        let mut unit = MergedUnit::begin(shard, work);
         copies.iter(&end.name).for_each(|record| unit.add(work, record, skips));
         copies.clear();
         lock().push(copies);
@@ -222,19 +226,10 @@ fn on_threads<S: UnitSource, W: UnitWork, E: Send + From<Error>>(
     in_order(threads, 2 * threads, units, add, merge)
 }
 
-/// A unit while records are added.
-struct OpenUnit<T> {
-    shard: usize,
-    result: T,
-    records: u64,
-    bytes: u64,
-    skipped: Vec<(u64, Error)>,
-    error: Option<Error>,
-}
-
-impl<T> OpenUnit<T> {
-    fn new<W: UnitWork<Result = T>>(shard: usize, work: &W) -> OpenUnit<T> {
-        OpenUnit { shard, result: work.begin(shard), records: 0, bytes: 0, skipped: Vec::new(), error: None }
+impl<T> MergedUnit<T> {
+    fn begin<W: UnitWork<Result = T>>(shard: usize, work: &W) -> MergedUnit<T> {
+        let result = work.begin(shard);
+        MergedUnit { shard, result, records: 0, bytes: 0, skipped: Vec::new(), error: None, is_last: false }
     }
 
     fn add<W: UnitWork<Result = T>>(&mut self, work: &W, record: UnitRecord<'_>, skips: bool) {
@@ -247,28 +242,24 @@ impl<T> OpenUnit<T> {
                 self.records += 1;
                 self.bytes += record.record.payload().len() as u64;
             }
-            Err(e) if skips && e.is_data() => {
-                self.skipped.push((record.record.at().record.unwrap_or(u64::MAX), e));
-            }
+            Err(e) if skips && e.is_data() => self.skipped.push(e),
             Err(e) => self.error = Some(e),
         }
     }
 
-    fn end(self, end: UnitEnd) -> MergedUnit<T> {
-        let OpenUnit { shard, result, records, bytes, mut skipped, error } = self;
-        skipped.extend(end.skipped);
-        skipped.sort_by_key(|(record, _)| *record);
-        let skipped = skipped.into_iter().map(|(_, e)| e).collect();
-        let error = error.or(end.error);
-        let is_last = end.is_last || error.is_some();
-        MergedUnit { shard, result, records, bytes, skipped, error, is_last }
+    fn end(mut self, end: UnitEnd) -> MergedUnit<T> {
+        self.skipped.extend(end.skipped);
+        self.skipped.sort_by_key(|e| e.location().record.unwrap_or(u64::MAX));
+        self.error = self.error.or(end.error);
+        self.is_last = end.is_last || self.error.is_some();
+        self
     }
 }
 
 /// The end of a unit, as far as reading determines it.
 struct UnitEnd {
     name: Arc<Path>,
-    skipped: Vec<(u64, Error)>,
+    skipped: Vec<Error>,
     error: Option<Error>,
     is_last: bool,
 }
@@ -346,7 +337,7 @@ impl<S: UnitSource, O: FnMut(usize, Option<u64>) -> Result<S>> UnitCutter<S, O> 
                                 end.error = Some(e);
                                 break;
                             }
-                            end.skipped.push((e.location().record.unwrap_or(u64::MAX), e));
+                            end.skipped.push(e);
                         }
                     }
                 }

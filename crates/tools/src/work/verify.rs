@@ -90,14 +90,9 @@ pub struct VerifyOptions {
 
 impl Default for VerifyOptions {
     fn default() -> VerifyOptions {
+        let kind = Some(MessageKind::Other);
         let stream = StreamOptions::default();
-        VerifyOptions {
-            threads: None,
-            kind: Some(MessageKind::Other),
-            stream,
-            checks: None,
-            max_record: MAX_RECORD,
-        }
+        VerifyOptions { threads: None, kind, stream, checks: None, max_record: MAX_RECORD }
     }
 }
 
@@ -195,43 +190,20 @@ impl VerifyOptions {
         file.rewind()?;
         let options = StreamOptions { verify: Verify::None, ..self.stream.clone() };
         let mut stream = options.read_file(file, path, |_| ControlFlow::Continue(()))?;
-        let mut records = 0;
-        while stream.next()?.is_some() {
-            records += 1;
-        }
-        Ok(records)
+        while stream.next()?.is_some() {}
+        Ok(stream.records_read())
     }
 
     fn verified(&self, stream: Stream) -> Verification {
-        verify_with(self.kinded(stream), self.checks.as_deref(), |_| ())
-    }
-
-    fn kinded(&self, stream: Stream) -> KindedStream {
-        match self.kind {
-            Some(kind) => KindedStream::new(stream, kind),
-            None => KindedStream::guess(stream),
-        }
+        verify(KindedStream::new(stream, self.kind), self.checks.as_deref(), |_| ())
     }
 }
 
 /// Reads a stream to its end, verifies the checksums that its options select, and decodes the records as the
-/// stream's kind. With [`MessageKind::Other`] nothing is decoded.
+/// stream's kind. With [`MessageKind::Other`] nothing is decoded. With `checks` the records are checked, too.
 ///
 /// `progress` is called after each record with the number of bytes of the record stream that were read.
-pub fn verify(stream: KindedStream, progress: impl FnMut(u64)) -> Verification {
-    verify_with(stream, None, progress)
-}
-
-/// Verifies a stream as [`verify`] does, and checks its records.
-pub fn verify_records(
-    stream: KindedStream,
-    checks: &RecordChecks,
-    progress: impl FnMut(u64),
-) -> Verification {
-    verify_with(stream, Some(checks), progress)
-}
-
-fn verify_with(
+pub fn verify(
     mut stream: KindedStream,
     checks: Option<&RecordChecks>,
     mut progress: impl FnMut(u64),
@@ -293,7 +265,7 @@ mod tests {
     }
 
     fn guessed(file: Vec<u8>) -> KindedStream {
-        KindedStream::guess(StreamOptions::default().read(Cursor::new(file), "x").unwrap())
+        KindedStream::new(StreamOptions::default().read(Cursor::new(file), "x").unwrap(), None)
     }
 
     #[test]
@@ -302,14 +274,14 @@ mod tests {
         // A field whose length exceeds the payload.
         let bad = [0x0a, 0x7f];
         let mut payloads = vec![good.as_slice(); 20];
-        let sound = verify(guessed(file(&payloads)), |_| ());
+        let sound = verify(guessed(file(&payloads)), None, |_| ());
         assert!(sound.is_sound(), "{sound:?}");
         assert_eq!((sound.records, sound.payload_bytes), (20, 20 * good.len() as u64));
 
         payloads.insert(17, &bad);
         payloads.insert(19, &bad);
         let mut read = 0;
-        let found = verify(guessed(file(&payloads)), |bytes| read = bytes);
+        let found = verify(guessed(file(&payloads)), None, |bytes| read = bytes);
         assert_eq!((found.records, found.malformed, read), (22, 2, file(&payloads).len() as u64));
         assert_eq!(found.first_malformed.as_ref().unwrap().location().record, Some(17));
         assert!(found.damage.is_none() && !found.is_sound());
@@ -319,7 +291,7 @@ mod tests {
             let mut damaged = file(&vec![good.as_slice(); 20]);
             let record = damaged.len() / 20;
             damaged[at as usize * record + 12] ^= 1;
-            let found = verify(guessed(damaged), |_| ());
+            let found = verify(guessed(damaged), None, |_| ());
             assert_eq!((found.records, found.malformed), (at, 0));
             assert_eq!(found.damage.unwrap().location().record, Some(at));
         }
@@ -368,6 +340,6 @@ mod tests {
     #[test]
     fn records_of_other_kinds_are_not_decoded() {
         let stream = StreamOptions::default().read(Cursor::new(file(&[b"\x0a\x7f"])), "x").unwrap();
-        assert!(verify(KindedStream::new(stream, MessageKind::Other), |_| ()).is_sound());
+        assert!(verify(KindedStream::new(stream, Some(MessageKind::Other)), None, |_| ()).is_sound());
     }
 }

@@ -9,4 +9,5 @@ pub mod salvage;
 pub mod set;
 pub mod unpack;
 
+pub(crate) use progress::Tally;
 pub use progress::WriteProgress;

@@ -11,7 +11,7 @@ use tfseek::io::{Output, bare_url};
 /// [`OutputConflict::Url`].
 pub fn check_local(output: &Path) -> Result<(), OutputConflict> {
     match output.to_str().filter(|output| output.contains("://")) {
-        Some(url) if !output.exists() => Err(OutputConflict::Url { output: bare_url(url) }),
+        Some(url) if !output.exists() => Err(OutputConflict::Url(bare_url(url))),
         _ => Ok(()),
     }
 }
@@ -22,7 +22,7 @@ pub fn check_local(output: &Path) -> Result<(), OutputConflict> {
 /// [`OutputConflict::Exists`].
 pub fn check_new(output: &Path) -> Result<(), OutputConflict> {
     if Output::replaces(output) {
-        return Err(OutputConflict::Exists { output: output.into() });
+        return Err(OutputConflict::Exists(output.into()));
     }
     Ok(())
 }

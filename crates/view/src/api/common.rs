@@ -6,7 +6,6 @@ use crate::jobs::{Job, Jobs};
 use crate::set::ViewSet;
 use serde_json::json;
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use tfseek::Error;
@@ -28,56 +27,18 @@ pub(super) struct CommonState {
     common: u64,
     pairs: Vec<[u64; 2]>,
     is_done: bool,
-    error: Option<CompareError>,
-}
-
-/// The reason why a comparison ended early.
-#[derive(Debug)]
-enum CompareError {
-    /// The first set has too many records.
-    TooMany { found: u64 },
-    /// The page or the viewer ended it.
-    Stopped,
-    /// A record cannot be read, or does not decode.
-    Record(Error),
-    /// The comparison panicked, with this message.
-    Panicked(String),
-}
-
-impl fmt::Display for CompareError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            CompareError::TooMany { found } => write!(
-                f,
-                "{found} records: the page compares sets of up to {MAX_RECORDS}; `tfseek digest` prints the digests of any number"
-            ),
-            CompareError::Stopped => f.write_str("stopped"),
-            CompareError::Record(e) => e.fmt(f),
-            CompareError::Panicked(message) => f.write_str(message),
-        }
-    }
-}
-
-impl From<Error> for CompareError {
-    fn from(e: Error) -> CompareError {
-        CompareError::Record(e)
-    }
+    /// The reason why the comparison ended early.
+    error: Option<String>,
 }
 
 /// Returns the records of equal content that were found so far, and starts the comparison if it does not run.
 pub(super) fn common([a, b]: [&Arc<ViewSet>; 2], jobs: &Jobs<CommonState>) -> Outcome {
-    let records = a.dataset().len() + b.dataset().len();
+    let records = a.dataset.len() + b.dataset.len();
     let first = Arc::clone(a);
     let second = Arc::clone(b);
-    let run = move |job: &Arc<Job<CommonState>>| {
-        let outcome = compare(&first, &second, job);
-        job.shared.change(|state| {
-            state.error = outcome.err();
-            state.is_done = true;
-        });
-    };
-    let job = jobs.ask("", run, |state, message| {
-        state.error = Some(CompareError::Panicked(message.to_owned()));
+    let run = move |job: &Arc<Job<CommonState>>| compare(&first, &second, job);
+    let job = jobs.ask("", run, |state, error| {
+        state.error = error;
         state.is_done = true;
     });
     let found = job.shared.wait(WAIT, |state| state.is_done);
@@ -87,13 +48,16 @@ pub(super) fn common([a, b]: [&Arc<ViewSet>; 2], jobs: &Jobs<CommonState>) -> Ou
         "records": records,
         "common": found.common,
         "pairs": found.pairs,
-        "error": found.error.as_ref().map(CompareError::to_string),
+        "error": found.error,
     })))
 }
 
-fn compare(a: &ViewSet, b: &ViewSet, job: &Job<CommonState>) -> Result<(), CompareError> {
-    if a.dataset().len() > MAX_RECORDS {
-        return Err(CompareError::TooMany { found: a.dataset().len() });
+fn compare(a: &ViewSet, b: &ViewSet, job: &Job<CommonState>) -> Result<(), String> {
+    let records = a.dataset.len();
+    if records > MAX_RECORDS {
+        return Err(format!(
+            "{records} records: the page compares sets of up to {MAX_RECORDS}; `tfseek digest` prints the digests of any number"
+        ));
     }
     let mut known = HashMap::new();
     each_digest(a, job, |i, digest| {
@@ -116,19 +80,20 @@ fn each_digest(
     set: &ViewSet,
     job: &Job<CommonState>,
     mut f: impl FnMut(u64, [u8; 16]),
-) -> Result<(), CompareError> {
+) -> Result<(), String> {
+    let failed = |e: Error| e.to_string();
     let mut buf = Vec::new();
-    for (s, shard) in set.dataset().shards().enumerate() {
+    for (s, shard) in set.dataset.shards().enumerate() {
         let kind = set.kind_of(s);
         for i in shard.start..shard.start + shard.len {
             if i.is_multiple_of(REPORT) {
                 if job.is_stopped() {
-                    return Err(CompareError::Stopped);
+                    return Err("stopped".to_owned());
                 }
-                job.shared.change(|state| state.read += REPORT.min(set.dataset().len() - i));
+                job.shared.change(|state| state.read += REPORT.min(set.dataset.len() - i));
             }
-            let record = set.dataset().read(i, &mut buf)?;
-            let content = set.content(record, kind)?;
+            let record = set.dataset.read(i, &mut buf).map_err(failed)?;
+            let content = set.content(record, kind).map_err(failed)?;
             let digest = digest::content(&content).unwrap_or_else(|| digest::sha256(record.payload()));
             if let Some(digest) = start(&digest) {
                 f(i, digest);

@@ -29,12 +29,12 @@ pub(super) struct DamageState {
 
 /// Returns the damage that was found so far, and starts the verification if it does not run.
 pub(super) fn damage(set: &ViewSet, jobs: &Jobs<DamageState>, threads: usize) -> Response {
-    let dataset = set.dataset().clone();
+    let dataset = set.dataset.clone();
     let mut options = VerifyOptions::default();
     (options.threads, options.stream) = (Some(threads), set.streams());
     let run = move |job: &Arc<Job<DamageState>>| verify(&dataset, &options, job);
-    let job = jobs.ask("", run, |state, message| {
-        state.error = Some(message.to_owned());
+    let job = jobs.ask("", run, |state, error| {
+        state.error = error;
         state.is_done = true;
     });
     let known = job.shared.lock().checked;
@@ -50,7 +50,7 @@ pub(super) fn damage(set: &ViewSet, jobs: &Jobs<DamageState>, threads: usize) ->
 
 /// Returns the damaged ranges that the indexes of the shards leave out. No data is read.
 pub(super) fn known(set: &ViewSet) -> Outcome {
-    let dataset = set.dataset();
+    let dataset = &set.dataset;
     let mut shards = Vec::new();
     for (s, shard) in dataset.shards().enumerate() {
         let gaps = dataset.index(s)?.gaps().take(MAX_LISTED).collect::<Result<Vec<_>, _>>()?;
@@ -63,7 +63,7 @@ pub(super) fn known(set: &ViewSet) -> Outcome {
     Ok(Response::json(&json!({ "shards": shards })))
 }
 
-fn verify(dataset: &Dataset, options: &VerifyOptions, job: &Arc<Job<DamageState>>) {
+fn verify(dataset: &Dataset, options: &VerifyOptions, job: &Arc<Job<DamageState>>) -> Result<(), String> {
     let paths: Vec<PathBuf> = dataset.shards().map(|shard| shard.path.to_path_buf()).collect();
     let sizes: Vec<u64> = paths.iter().enumerate().map(|(s, path)| bytes_of(dataset, s, path)).collect();
     job.shared.change(|state| state.bytes = sizes.iter().sum());
@@ -82,11 +82,11 @@ fn verify(dataset: &Dataset, options: &VerifyOptions, job: &Arc<Job<DamageState>
     let mut sizes = sizes.into_iter();
     let outcome =
         options.run(&paths, progress, |path, found| add((path, sizes.next().unwrap_or(0)), found, job));
-    job.shared.change(|state| {
+    match outcome {
+        Err(e) if !job.is_stopped() => Err(e.to_string()),
         // The end of a job that nobody asks for is no error.
-        state.error = outcome.err().filter(|_| !job.is_stopped()).map(|e| e.to_string());
-        state.is_done = true;
-    });
+        _ => Ok(()),
+    }
 }
 
 /// Adds the damage of a shard.

@@ -4,11 +4,11 @@ use super::refusal::{Outcome, Refusal};
 use crate::http::Response;
 use crate::media::payload_type;
 use crate::set::{ViewSet, file_name};
-use crate::values::{SUMMARY, ValueLimits, ValueWriter, object};
+use crate::values::{SUMMARY, ValueLimits, ValueWriter, insert, object};
 use serde_json::{Map, Value, json};
 use tfseek::filter::image_size;
 use tfseek::{DType, Feature, TensorDType};
-use tfseek_tfds::{Encoding, Features, LeafClass, StoredFeature};
+use tfseek_tfds::{Encoding, LeafClass, StoredFeature};
 use tfseek_tools::Content;
 
 /// Number of values of steps in an answer.
@@ -21,7 +21,7 @@ const TEXTS: ValueLimits = ValueLimits { text: 4000, total_text: 200_000, ..SUMM
 
 /// Returns the path of the steps if the records of a set are episodes.
 pub(super) fn steps_path(set: &ViewSet) -> Option<String> {
-    let features = set.features().features.as_ref()?;
+    let features = set.features.features.as_ref()?;
     features.paths_of_steps().into_iter().next()
 }
 
@@ -80,31 +80,30 @@ impl<'a> StepValue<'a> {
             "width": self.width,
             "role": self.role(),
         });
-        let Some(fields) = value.as_object_mut() else { return value };
         if !stored.leaf.description.is_empty() {
-            fields.insert("about".into(), texts.bytes(stored.leaf.description.as_bytes()));
+            insert(&mut value, "about", texts.bytes(stored.leaf.description.as_bytes()));
         }
         if let Some(problem) = self.problem(steps) {
-            fields.insert("role".into(), "other".into());
-            fields.insert("problem".into(), problem.into());
+            insert(&mut value, "role", "other");
+            insert(&mut value, "problem", problem);
             return value;
         }
         match (self.role(), self.feature) {
             ("picture", Feature::Bytes(list)) => {
                 let first = list.iter().find(|file| !file.is_empty()).unwrap_or_default();
                 let (width, height) = image_size(first).unzip();
-                fields.insert("picture".into(), json!([width, height]));
-                fields.insert("media".into(), json!(payload_type(first)));
+                insert(&mut value, "picture", json!([width, height]));
+                insert(&mut value, "media", json!(payload_type(first)));
             }
             ("text", Feature::Bytes(list)) => {
                 let (runs, until) = text_runs(list.iter(), steps, texts);
-                fields.insert("runs".into(), runs.into());
-                fields.insert("until".into(), until.into());
+                insert(&mut value, "runs", runs);
+                insert(&mut value, "until", until);
             }
             ("flag", Feature::Int64(list)) => {
                 let (runs, until) = flag_runs(list.iter(), steps);
-                fields.insert("runs".into(), json!(runs));
-                fields.insert("until".into(), until.into());
+                insert(&mut value, "runs", json!(runs));
+                insert(&mut value, "until", until);
             }
             _ => {}
         }
@@ -160,7 +159,7 @@ fn flag_runs(list: impl Iterator<Item = i64>, steps: usize) -> (Vec<[usize; 2]>,
 /// record is read. Tables of a whole shard would have to be found or built for it. With maps a picture of an
 /// episode of 20 MB takes 3 ms.
 pub(super) fn episode(set: &ViewSet, i: u64) -> Outcome {
-    let found = set.features().features.as_deref();
+    let found = set.features.features.as_deref();
     let Some((features, path)) = found.zip(steps_path(set)) else {
         let reason =
             "the records are no episodes: expected files with a features.json that has a Dataset feature";
@@ -174,7 +173,16 @@ pub(super) fn episode(set: &ViewSet, i: u64) -> Outcome {
                 format!("record {i}: expected an Example with steps, found another message"),
             ));
         };
-        let values = values(features, |name| content.get(name).copied().unwrap_or(Feature::None));
+        // In the order of the features.
+        let values: Vec<_> = features
+            .stored()
+            .into_iter()
+            .filter(|one| one.sequences.first().is_some_and(|outer| outer.steps))
+            .map(|one| {
+                let feature = content.get(&*one.name).copied().unwrap_or(Feature::None);
+                StepValue::new(one, feature)
+            })
+            .collect();
         let steps = values.iter().filter_map(StepValue::steps).max().unwrap_or(0);
         let mut texts = ValueWriter::new(TEXTS);
         let listed: Vec<_> =
@@ -186,7 +194,7 @@ pub(super) fn episode(set: &ViewSet, i: u64) -> Outcome {
         let own = own.into_iter().map(|(name, feature)| (*name, *feature));
         let mut writer = ValueWriter::new(SUMMARY);
         let (own, left_out): (Map<_, _>, _) =
-            object(own, SUMMARY.features, |feature| writer.feature(feature));
+            object(own, SUMMARY.features, |feature| writer.feature(feature, 0));
         Ok(Response::json(&json!({
             "id": i,
             "shard": at.path.map(file_name),
@@ -199,16 +207,4 @@ pub(super) fn episode(set: &ViewSet, i: u64) -> Outcome {
             "left_out": left_out + values.len().saturating_sub(MAX_VALUES),
         })))
     })?
-}
-
-/// Returns the values of steps in the order of the features, with a record's values.
-fn values<'a>(features: &'a Features, of_record: impl Fn(&str) -> Feature<'a>) -> Vec<StepValue<'a>> {
-    let stored = features.stored().into_iter();
-    let of_steps = stored.filter(|one| one.sequences.first().is_some_and(|outer| outer.steps));
-    of_steps
-        .map(|one| {
-            let feature = of_record(&one.name);
-            StepValue::new(one, feature)
-        })
-        .collect()
 }

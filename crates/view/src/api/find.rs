@@ -45,8 +45,8 @@ pub(super) fn find(set: &Arc<ViewSet>, jobs: &Jobs<FindState>, request: &Request
     let searched = Arc::clone(set);
     let key = filter.to_string();
     let run = move |job: &Arc<Job<FindState>>| search(&searched, &filter, threads, job);
-    let job = jobs.ask(&key, run, |state, message| {
-        state.errors.push(message.to_owned());
+    let job = jobs.ask(&key, run, |state, error| {
+        state.errors.extend(error);
         state.is_done = true;
     });
     let found = job.shared.wait(WAIT, |state| state.is_done || state.matches.len() > after);
@@ -58,7 +58,7 @@ pub(super) fn find(set: &Arc<ViewSet>, jobs: &Jobs<FindState>, request: &Request
         "matches": matches,
         "found": found.matches.len(),
         "searched": found.searched,
-        "records": set.dataset().len(),
+        "records": set.dataset.len(),
         "done": found.is_done,
         "limited": found.is_limited,
         "unseen": found.unseen,
@@ -77,11 +77,11 @@ fn nearest(set: &ViewSet, filter: &Filter) -> Option<String> {
     names.check_names(false).err().map(|e| e.to_string())
 }
 
-fn search(set: &ViewSet, filter: &Filter, threads: usize, job: &Job<FindState>) {
+fn search(set: &ViewSet, filter: &Filter, threads: usize, job: &Job<FindState>) -> Result<(), String> {
     let options = GrepOptions { damage: Damage::Skip, threads: Some(threads), ..GrepOptions::default() };
     let mut is_limited = false;
     let searched =
-        Grep::filter(filter, options).run_dataset(set.dataset(), &|s| set.kind_of(s), &mut |unit| {
+        Grep::filter(filter, options).run_dataset(&set.dataset, &|s| set.kind_of(s), &mut |unit| {
             job.shared.change(|state| {
                 state.searched += unit.records;
                 let left = MAX_MATCHES - state.matches.len();
@@ -95,19 +95,20 @@ fn search(set: &ViewSet, filter: &Filter, threads: usize, job: &Job<FindState>) 
             // After a stop, the next request starts the search again.
             if is_limited || job.is_stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
+    let unseen = match searched {
+        Ok(totals) => totals.unseen,
+        Err(e) if matches!(e.kind(), ErrorKind::Filter(_)) => {
+            job.shared.change(|state| state.refused = Some(e.to_string()));
+            return Ok(());
+        }
+        Err(e) => return Err(e.to_string()),
+    };
     // A name that no record has is probably misspelt if it is near to one that records have.
-    let misspelt =
-        searched.as_ref().ok().filter(|totals| !totals.unseen.is_empty()).and_then(|_| nearest(set, filter));
+    let misspelt = if unseen.is_empty() { None } else { nearest(set, filter) };
     job.shared.change(|state| {
         state.is_limited = is_limited;
-        match searched {
-            Ok(totals) => {
-                state.unseen = totals.unseen;
-                state.nearest = misspelt;
-            }
-            Err(e) if matches!(e.kind(), ErrorKind::Filter(_)) => state.refused = Some(e.to_string()),
-            Err(e) => state.errors.push(e.to_string()),
-        }
-        state.is_done = true;
+        state.unseen = unseen;
+        state.nearest = misspelt;
     });
+    Ok(())
 }

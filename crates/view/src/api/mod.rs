@@ -16,4 +16,5 @@ mod stats;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use routes::{Api, LabelNames};
+pub(crate) use routes::Api;
+pub(crate) use schema::inferred as inferred_schema;

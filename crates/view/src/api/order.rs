@@ -16,7 +16,7 @@ const MAX_IDS: u64 = 100_000;
 pub(super) fn sample(set: &ViewSet, request: &Request) -> Outcome {
     let n = number(request, "n")?.unwrap_or(60).min(MAX_IDS);
     let seed = seed(request)?;
-    let ids: Vec<_> = Random::new(seed).draw(n, set.dataset().len()).collect();
+    let ids: Vec<_> = Random::new(seed).draw(n, set.dataset.len()).collect();
     Ok(Response::json(&json!({ "ids": ids })))
 }
 
@@ -55,7 +55,7 @@ pub(super) fn step(set: &ViewSet, request: &Request) -> Outcome {
         }
     };
     let seed = seed(request)?;
-    let options = set.dataset().record_loader();
+    let options = set.dataset.record_loader();
     let options = options.global_batch_size(batch).shuffle(order).seed(seed).epoch(epoch);
     let cursor = options.rank(rank, ranks).last_batch(last_batch).to_cursor()?;
     let share = cursor.share()?;

@@ -6,7 +6,7 @@ use crate::http::{Request, Response};
 use crate::media::{OCTET_STREAM, decoded, is_one_array, payload_type};
 use crate::proto_text;
 use crate::set::{ViewSet, file_name};
-use crate::values::{RECORD, SUMMARY, ValueLimits, ValueWriter, object};
+use crate::values::{RECORD, STEP_VALUES, SUMMARY, ValueLimits, ValueWriter, insert, object};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use tfseek::example::MessageKind;
@@ -21,7 +21,7 @@ const MAX_RECORDS: u64 = 500;
 
 /// Returns summaries of a run of records, or of records by number.
 pub(super) fn summaries(set: &ViewSet, request: &Request) -> Outcome {
-    let dataset = set.dataset();
+    let dataset = &set.dataset;
     let patterns: Option<Vec<&str>> = request.query("features").map(|names| names.split(',').collect());
     let too_many = |n: u64| Refusal::bad(format!("expected at most {MAX_RECORDS} records, found {n}"));
     let ids: Vec<u64> = match request.query("ids") {
@@ -57,7 +57,7 @@ pub(super) fn record(set: &ViewSet, request: &Request, i: u64) -> Outcome {
         let features = address.features(record.payload(), kind)?;
         let mut writer = ValueWriter::new(RECORD);
         let part = match features.as_slice() {
-            [feature] if !address.is_list(record.payload(), kind)? => writer.part(*feature, from),
+            [feature] if !address.is_list(record.payload(), kind)? => writer.feature(*feature, from),
             steps => writer.steps(steps.iter().copied().skip(from)).into(),
         };
         Ok(Response::json(&part))
@@ -74,7 +74,7 @@ fn described(set: &ViewSet, i: u64, limits: ValueLimits, patterns: Option<&[&str
             "record": at.record,
             "offset": at.offset,
             "bytes": record.payload().len(),
-            "kind": kind_name(kind.name()),
+            "kind": kind_name(kind),
         });
         match set.content(record, kind) {
             Ok(mut content) => {
@@ -91,17 +91,11 @@ fn described(set: &ViewSet, i: u64, limits: ValueLimits, patterns: Option<&[&str
     })
 }
 
-fn insert(json: &mut Value, key: &str, value: impl Into<Value>) {
-    if let Some(object) = json.as_object_mut() {
-        object.insert(key.to_owned(), value.into());
-    }
-}
-
 fn add_content(json: &mut Value, content: &Content<'_>, record: Record<'_>, limits: ValueLimits) {
     let mut writer = ValueWriter::new(limits);
     let entries = |map: &BTreeMap<&str, Feature<'_>>, writer: &mut ValueWriter| {
         let map = map.iter().map(|(name, feature)| (*name, *feature));
-        object(map, limits.features, |feature| writer.feature(feature))
+        object(map, limits.features, |feature| writer.feature(feature, 0))
     };
     match content {
         Content::Example(features) => {
@@ -123,9 +117,7 @@ fn add_content(json: &mut Value, content: &Content<'_>, record: Record<'_>, limi
             if let Some(all) = fields::examples(record.payload()) {
                 insert(json, "total", all.iter().filter(|(name, _)| *name == "examples").count());
                 insert(json, "examples", examples(&all, limits));
-            } else if limits.message_fields
-                && let Some(fields) = fields::decode(record.payload())
-            {
+            } else if let Some(fields) = fields::decode(record.payload()) {
                 insert(json, "fields", writer.fields(&fields));
             }
         }
@@ -135,7 +127,7 @@ fn add_content(json: &mut Value, content: &Content<'_>, record: Record<'_>, limi
 /// Returns the context and the first Examples of an `ExampleListWithContext`, each with its place in the
 /// message.
 fn examples(all: &[(&str, &[u8])], limits: ValueLimits) -> Vec<Value> {
-    let mut writer = ValueWriter::new(ValueLimits { values: limits.step_values, ..limits });
+    let mut writer = ValueWriter::new(ValueLimits { values: STEP_VALUES, ..limits });
     let mut list = Vec::new();
     let mut entries = limits.total;
     let mut steps = limits.steps;
@@ -151,7 +143,7 @@ fn examples(all: &[(&str, &[u8])], limits: ValueLimits) -> Vec<Value> {
         // An Example without values counts too, so that many of them do not make a long answer.
         entries = entries.saturating_sub(features.len().max(1));
         let features = features.into_iter();
-        let (features, _) = object(features, limits.features, |feature| writer.feature(feature));
+        let (features, _) = object(features, limits.features, |feature| writer.feature(feature, 0));
         list.push(json!({ "name": name, "place": place, "features": features }));
     }
     list
@@ -173,22 +165,17 @@ fn select(content: &mut Content<'_>, patterns: Option<&[&str]>) {
 
 /// Returns a record in protobuf's text format.
 pub(super) fn text(set: &ViewSet, i: u64) -> Outcome {
-    let text = set.with_record(i, |record, kind| {
-        set.content(record, kind).map(|content| {
-            let payload = record.payload();
-            match (&content, fields::examples(payload)) {
-                (Content::Raw, Some(examples)) => proto_text::examples(&examples),
-                (Content::Raw, None) => proto_text::text(&content, fields::decode(payload).as_deref()),
-                _ => proto_text::text(&content, None),
-            }
-        })
-    })??;
+    let text = set.with_content(i, |content, payload| match (content, fields::examples(payload)) {
+        (Content::Raw, Some(examples)) => proto_text::examples(&examples),
+        (Content::Raw, None) => proto_text::text(content, fields::decode(payload).as_deref()),
+        _ => proto_text::text(content, None),
+    })?;
     Ok(Response::new(200, "text/plain; charset=utf-8", text))
 }
 
 /// Returns a record as `tfseek get -f json` prints it.
 pub(super) fn json(set: &ViewSet, i: u64) -> Outcome {
-    let many_files = set.dataset().shards().len() > 1;
+    let many_files = set.dataset.shards().len() > 1;
     let line = set.with_record(i, |record, kind| -> Result<_, Refusal> {
         let at = record.at();
         let content = set.content(record, kind)?;
@@ -321,5 +308,5 @@ fn etag(set: &ViewSet, request: &Request, i: u64) -> String {
     let part = |name| request.query(name).unwrap_or("0").parse().unwrap_or(0u64);
     let feature = request.query("feature").unwrap_or_default();
     let hash = tfseek::order::Split::hash(feature.as_bytes(), 0);
-    format!("{}-{i}-{}-{}-{hash:016x}", set.fingerprint(), part("step"), part("value"))
+    format!("{}-{i}-{}-{}-{hash:016x}", set.fingerprint, part("step"), part("value"))
 }

@@ -47,7 +47,7 @@ pub(super) fn number<T: FromStr>(request: &Request, name: &str) -> Result<Option
 /// Returns a record number of a set.
 pub(super) fn record_number(set: &ViewSet, text: &str) -> Result<u64, Refusal> {
     let i = text.parse().map_err(|_| Refusal::bad(format!("expected a record number, found {text:?}")))?;
-    let len = set.dataset().len();
+    let len = set.dataset.len();
     if i >= len {
         return Err(Refusal::not_found(format!(
             "there is no record {}: there are {}",
@@ -61,6 +61,6 @@ pub(super) fn record_number(set: &ViewSet, text: &str) -> Result<u64, Refusal> {
 /// Returns the condition of a request, which knows the names of the set's labels.
 pub(super) fn condition(set: &ViewSet, request: &Request) -> Result<Option<Filter>, Refusal> {
     let Some(text) = request.query("where").filter(|text| !text.trim().is_empty()) else { return Ok(None) };
-    let parsed = text.parse().and_then(|filter| set.features().filter(&filter));
+    let parsed = text.parse().and_then(|filter| set.features.filter(&filter));
     parsed.map(Some).map_err(|e: Error| Refusal::bad(e.to_string()))
 }

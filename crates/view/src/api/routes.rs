@@ -5,24 +5,20 @@ use super::{common, damage, episode, find, order, records, schema, sets, stats};
 use crate::declared;
 use crate::http::{Answers, Request, Response};
 use crate::jobs::Jobs;
-use crate::roles::{self, SeenFeatures};
+use crate::roles::{SeenFeatures, with_given};
 use crate::set::ViewSet;
 use crate::tabs::Tabs;
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
-use tfseek_tools::Content;
 
 /// Length of the name of a tab.
 const MAX_TAB: usize = 64;
-
-/// The names of the classes 0, 1, .. of labels, by feature.
-pub(crate) type LabelNames = BTreeMap<String, Arc<[Box<str>]>>;
 
 /// The sets that are viewed, and the work on them.
 #[derive(Debug)]
 pub(crate) struct Api {
     pub(super) sets: Vec<SetState>,
+    given_roles: Map<String, Value>,
     /// Number of threads of a job.
     threads: usize,
     /// The condition that the page begins with.
@@ -36,23 +32,9 @@ pub(crate) struct Api {
 pub(super) struct SetState {
     pub(super) set: Arc<ViewSet>,
     seen: OnceLock<SeenFeatures>,
-    given_roles: Map<String, Value>,
     pub(super) found: Jobs<find::FindState>,
     stats: Jobs<stats::StatsState>,
     damage: Jobs<damage::DamageState>,
-}
-
-impl SetState {
-    fn seen(&self) -> &SeenFeatures {
-        self.seen.get_or_init(|| SeenFeatures::of(&self.set))
-    }
-
-    fn roles(&self) -> Map<String, Value> {
-        // The names of the roles were checked at the start.
-        let mut guessed = self.seen().roles();
-        declared::add_to(&mut guessed, self.set.features());
-        roles::with_given(guessed, &self.given_roles).unwrap_or_default()
-    }
 }
 
 impl Api {
@@ -66,16 +48,17 @@ impl Api {
         condition: Option<String>,
         threads: usize,
     ) -> Result<Api, String> {
-        roles::with_given(SeenFeatures::default().roles(), roles)?;
+        with_given(SeenFeatures::default().roles(), roles)?;
         let sets = sets.into_iter().map(|set| SetState {
             set: Arc::new(set),
             seen: OnceLock::new(),
-            given_roles: roles.clone(),
             found: Jobs::default(),
             stats: Jobs::default(),
             damage: Jobs::default(),
         });
-        Ok(Api { sets: sets.collect(), threads, condition, common: Jobs::default(), tabs: Arc::default() })
+        let sets = sets.collect();
+        let given_roles = roles.clone();
+        Ok(Api { sets, given_roles, threads, condition, common: Jobs::default(), tabs: Arc::default() })
     }
 
     /// Returns the open tabs of the page.
@@ -93,34 +76,6 @@ impl Api {
         }
     }
 
-    /// Returns the roles of the first set.
-    pub(crate) fn roles(&self) -> Map<String, Value> {
-        self.sets.first().map(SetState::roles).unwrap_or_default()
-    }
-
-    /// Returns the names of the classes of labels of the first set.
-    pub(crate) fn label_names(&self) -> LabelNames {
-        self.sets.first().map(|state| state.set.features().label_names()).unwrap_or_default()
-    }
-
-    /// Returns the schema of the first set, null without one.
-    pub(crate) fn schema(&self) -> Value {
-        self.sets.first().and_then(|state| schema::value(&state.set).ok()).unwrap_or_default()
-    }
-
-    /// Calls `f` with the content of a record of the first set, and its payload.
-    pub(crate) fn with_content<T>(
-        &self,
-        i: u64,
-        f: impl FnOnce(&Content<'_>, &[u8]) -> T,
-    ) -> tfseek::Result<T> {
-        let out_of_range = || tfseek::ErrorKind::OutOfRange { what: "set", i: 0, len: 0 };
-        let set = &self.sets.first().ok_or_else(out_of_range)?.set;
-        set.with_record(i, |record, kind| {
-            set.content(record, kind).map(|content| f(&content, record.payload()))
-        })?
-    }
-
     fn state(&self, request: &Request) -> Result<&SetState, Refusal> {
         let s: usize = number(request, "set")?.unwrap_or(0);
         self.sets
@@ -130,24 +85,17 @@ impl Api {
 
     fn route(&self, request: &Request) -> Outcome {
         let path = request.path.strip_prefix("/api/").unwrap_or_default();
-        let (name, id) = match path.split_once('/') {
-            Some((name, id)) => (name, Some(id)),
-            None => (path, None),
-        };
+        let (name, id) = path.split_once('/').map_or((path, None), |(name, id)| (name, Some(id)));
         let state = self.state(request)?;
         let set = &state.set;
         match (name, id) {
             ("dataset", None) => {
-                let start = sets::PageStart {
-                    condition: self.condition.as_deref(),
-                    // The other set of two.
-                    against: self
-                        .sets
-                        .iter()
-                        .find(|other| !std::ptr::eq(*other, state))
-                        .map(|other| other.set.name()),
-                };
-                Ok(sets::dataset(set, state.seen(), &state.roles(), start))
+                let seen = state.seen.get_or_init(|| SeenFeatures::of(set));
+                // The names of the roles were checked at the start.
+                let roles = declared::roles(set, seen, &self.given_roles).unwrap_or_default();
+                let other = self.sets.iter().find(|other| !std::ptr::eq(*other, state));
+                let against = other.map(|other| other.set.name.as_str());
+                Ok(sets::dataset(set, seen, &roles, self.condition.as_deref(), against))
             }
             ("shards", None) => sets::shards(set, request),
             ("schema", None) => schema::schema(set),

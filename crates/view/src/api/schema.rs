@@ -1,6 +1,6 @@
 //! The schema of a set, from a sample of its records.
 
-use super::refusal::{Outcome, Refusal};
+use super::refusal::Outcome;
 use super::sets::kind_name;
 use crate::http::Response;
 use crate::set::ViewSet;
@@ -12,13 +12,14 @@ use tfseek_tools::{Inference, schema_code};
 /// Number of records from which a schema is inferred.
 const RECORDS: u64 = 1000;
 
-/// Returns the inferred schema, and the features without one.
+/// Returns the inferred schema.
 pub(super) fn schema(set: &ViewSet) -> Outcome {
-    Ok(Response::json(&value(set)?))
+    Ok(Response::json(&inferred(set)?))
 }
 
-pub(super) fn value(set: &ViewSet) -> Result<Value, Refusal> {
-    let shards = set.dataset().shards().len();
+/// Returns the schema of some records, and what they have of each feature.
+pub(crate) fn inferred(set: &ViewSet) -> tfseek::Result<Value> {
+    let shards = set.dataset.shards().len();
     let has_sequences = (0..shards.min(64)).any(|s| set.kind_of(s) == MessageKind::SequenceExample);
     let kind = if has_sequences { MessageKind::SequenceExample } else { MessageKind::Example };
     let mut seen = Inference::new(kind)?;
@@ -53,7 +54,7 @@ pub(super) fn value(set: &ViewSet) -> Result<Value, Refusal> {
     Ok(json!({
         "records": seen.records(),
         "left_out": left_out,
-        "kind": kind_name(kind.name()),
+        "kind": kind_name(kind),
         "features": features,
         "python": schema.as_ref().map(schema_code::python),
         "json": schema.as_ref().map(Schema::to_json),

@@ -19,22 +19,16 @@ const MAX_NAMES: usize = 50_000;
 /// Number of shards whose kind is guessed for the kind of the set.
 const KIND_SHARDS: usize = 16;
 
-/// The start of the page.
-pub(super) struct PageStart<'a> {
-    /// The condition that it begins with.
-    pub(super) condition: Option<&'a str>,
-    /// The name of the other set of two.
-    pub(super) against: Option<&'a str>,
-}
-
-/// Returns the properties of a set, from its index and the first look at 16 records.
+/// Returns the properties of a set, from its index and the first look at 16 records. The page begins with
+/// `condition`, and `against` is the name of the other set of two.
 pub(super) fn dataset(
     set: &ViewSet,
     seen: &SeenFeatures,
     roles: &Map<String, Value>,
-    start: PageStart<'_>,
+    condition: Option<&str>,
+    against: Option<&str>,
 ) -> Response {
-    let dataset = set.dataset();
+    let dataset = &set.dataset;
     let shards = dataset.shards().len();
     let feature = |(name, seen): (&String, &SeenFeature)| {
         let kind = seen.kind.map(|kind| kind.list_name());
@@ -44,7 +38,7 @@ pub(super) fn dataset(
     };
     let features: Vec<_> = seen.features.iter().chain(&seen.lists).map(feature).collect();
     let kinds: BTreeSet<_> = (0..shards.min(KIND_SHARDS))
-        .map(|k| set.kind_of(k * shards / shards.min(KIND_SHARDS)).name())
+        .map(|k| kind_name(set.kind_of(k * shards / shards.min(KIND_SHARDS))))
         .collect();
     let kind = match kinds.first() {
         None => "bytes",
@@ -60,15 +54,15 @@ pub(super) fn dataset(
     let warnings: Vec<_> = dataset.warnings().iter().filter(is_other).map(ToString::to_string).collect();
     let splits = splits(set);
     let list = if seen.has_cards(roles) { "grid" } else { "table" };
-    let declared = set.features().features.iter().flat_map(|features| features.stored());
+    let declared = set.features.features.iter().flat_map(|features| features.stored());
     let declared: Map<_, _> = declared.map(|one| (one.name.clone(), one.to_string().into())).collect();
     Response::json(&json!({
-        "name": set.name(),
+        "name": set.name,
         "records": dataset.len(),
         "shards": shards,
         "bytes": dataset.shards().enumerate().map(|(s, shard)| bytes_of(dataset, s, shard.path)).sum::<u64>(),
-        "kind": kind_name(kind),
-        "fingerprint": set.fingerprint(),
+        "kind": kind,
+        "fingerprint": set.fingerprint,
         "version": env!("CARGO_PKG_VERSION"),
         "features": features,
         "roles": roles,
@@ -83,17 +77,17 @@ pub(super) fn dataset(
         "damage": { "ranges": ranges, "bytes": bytes },
         "warnings": warnings,
         "commands": commands,
-        "where": start.condition,
-        "against": start.against,
+        "where": condition,
+        "against": against,
     }))
 }
 
 /// Returns the splits of a prepared data set: runs of shards that `dataset_info.json` has.
 fn splits(set: &ViewSet) -> Vec<Value> {
-    let dataset = set.dataset();
+    let dataset = &set.dataset;
     let mut check = SplitCheck::new(dataset.store().cloned());
     let mut found: Vec<(String, u64, u64, u64)> = Vec::new();
-    let is_prepared = set.features().features.is_some();
+    let is_prepared = set.features.features.is_some();
     for shard in dataset.shards().filter(|_| is_prepared).take(MAX_SHARDS) {
         let Some(split) = check.add(shard.path, Some(shard.len)) else { continue };
         match found.last_mut().filter(|last| last.0 == split.split) {
@@ -107,7 +101,7 @@ fn splits(set: &ViewSet) -> Vec<Value> {
 
 /// Returns the names of the classes of labels, by feature. Labels with very many classes are left out.
 fn labels(set: &ViewSet) -> Value {
-    let mut labels = set.features().label_names();
+    let mut labels = set.features.label_names();
     labels.retain(|_, names| names.len() <= MAX_NAMES);
     let lists = labels.into_iter().map(|(name, names)| (name, names.iter().map(|name| &**name).collect()));
     Value::Object(lists.collect())
@@ -117,7 +111,7 @@ fn labels(set: &ViewSet) -> Value {
 pub(super) fn shards(set: &ViewSet, request: &Request) -> Outcome {
     let from: usize = number(request, "from")?.unwrap_or(0);
     let n: usize = number(request, "n")?.unwrap_or(MAX_SHARDS).min(MAX_SHARDS);
-    let dataset = set.dataset();
+    let dataset = &set.dataset;
     let mut list = Vec::new();
     for (s, shard) in dataset.shards().enumerate().skip(from).take(n) {
         let damaged = dataset.index(s).map_or(0, |index| index.gaps().take(MAX_SHARDS).count());
@@ -133,24 +127,18 @@ pub(super) fn shards(set: &ViewSet, request: &Request) -> Outcome {
         // These read the files.
         let shards = dataset.shards().enumerate().skip(from);
         for ((s, shard), entry) in shards.zip(&mut list) {
-            if let Some(entry) = entry.as_object_mut() {
-                entry.insert("compression".into(), set.compression(shard.path).name().into());
-                entry.insert("kind".into(), kind_name(set.kind_of(s).name()).into());
-            }
+            entry["compression"] = set.compression(shard.path).name().into();
+            entry["kind"] = kind_name(set.kind_of(s)).into();
         }
     }
     Ok(Response::json(&json!({ "total": dataset.shards().len(), "shards": Value::from(list) })))
 }
 
 /// Returns the name of a kind in the answers.
-pub(super) fn kind_name(name: &str) -> &str {
-    if name == MessageKind::Example.name() {
-        "example"
-    } else if name == MessageKind::SequenceExample.name() {
-        "sequence_example"
-    } else if name == "mixed" {
-        name
-    } else {
-        "bytes"
+pub(super) fn kind_name(kind: MessageKind) -> &'static str {
+    match kind {
+        MessageKind::Example => "example",
+        MessageKind::SequenceExample => "sequence_example",
+        MessageKind::Other => "bytes",
     }
 }

@@ -5,11 +5,11 @@ use crate::http::{Request, Response};
 use crate::jobs::{Job, Jobs};
 use crate::set::ViewSet;
 use serde_json::json;
-use serde_json::value::RawValue;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tfseek::{Damage, ErrorKind, Filter};
 use tfseek_tfds::FoundFeatures;
+use tfseek_tools::ReportValue;
 use tfseek_tools::stats::{Statistics, StatsOptions, StatsProgress};
 
 /// Time between two versions of the statistics.
@@ -40,8 +40,8 @@ fn asked(
     let key = filter.as_ref().map_or_else(String::new, Filter::to_string);
     let counted = Arc::clone(set);
     let run = move |job: &Arc<Job<StatsState>>| compute(&counted, filter, threads, job);
-    Ok(jobs.ask(&key, run, |state, message| {
-        state.error = Some(message.to_owned());
+    Ok(jobs.ask(&key, run, |state, error| {
+        state.error = error;
         state.is_done = true;
         state.version += 1;
     }))
@@ -59,12 +59,10 @@ pub(super) fn comparison(
         let stats = job.shared.lock().stats.clone();
         found.extend(stats);
     }
-    let compared = match found.as_slice() {
-        [a, b] => RawValue::from_string(a.compare(b)).ok(),
-        _ => None,
-    };
-    Ok(compared
-        .map_or_else(|| Response::json(&json!({ "features": [] })), |compared| Response::json(&compared)))
+    Ok(match found.as_slice() {
+        [a, b] => Response::json(&a.compare(b)),
+        _ => Response::json(&json!({ "features": [] })),
+    })
 }
 
 /// Returns statistics that are newer than version `after`, and starts the run if it does not run.
@@ -80,25 +78,20 @@ pub(super) fn stats(
         let found = job.shared.wait(INTERVAL, |state| state.version > after);
         (found.version, found.stats.clone(), found.read, found.is_done, found.error.clone())
     };
-    let stats = stats.filter(|_| version > after).map(|stats| stats.browser_json());
-    let stats = stats.and_then(|text| RawValue::from_string(text).ok());
-    let answer = json!({
-        "version": version,
-        "read": read,
-        "records": set.dataset().len(),
-        "done": is_done,
-        "error": error,
-    });
-    let serde_json::Value::Object(rest) = answer else { return Ok(Response::json(&answer)) };
-    Ok(Response::json(&StatsAnswer { stats, rest }))
+    let stats = stats.as_ref().filter(|_| version > after).map(|stats| stats.browser_report());
+    let records = set.dataset.len();
+    Ok(Response::json(&StatsAnswer { stats, done: is_done, error, read, records, version }))
 }
 
-/// An answer whose statistics are JSON already.
+/// Statistics, and how far they are.
 #[derive(serde::Serialize)]
-struct StatsAnswer {
-    stats: Option<Box<RawValue>>,
-    #[serde(flatten)]
-    rest: serde_json::Map<String, serde_json::Value>,
+struct StatsAnswer<'s> {
+    stats: Option<ReportValue<'s>>,
+    done: bool,
+    error: Option<String>,
+    read: u64,
+    records: u64,
+    version: u64,
 }
 
 /// Progress of a run, which ends when its job ends.
@@ -138,27 +131,26 @@ impl StatsProgress for JobProgress<'_> {
     }
 }
 
-fn compute(set: &ViewSet, filter: Option<Filter>, threads: usize, job: &Job<StatsState>) {
+fn compute(
+    set: &ViewSet,
+    filter: Option<Filter>,
+    threads: usize,
+    job: &Job<StatsState>,
+) -> Result<(), String> {
     let options = StatsOptions {
         filter,
         threads: Some(threads),
         damage: Damage::Skip,
         memory: MEMORY,
-        kind: set.specified_kind(),
+        kind: set.kind,
         ..StatsOptions::default()
     };
-    let progress = JobProgress { job, features: set.features(), due: Mutex::new(Instant::now()) };
-    let outcome = options.run_dataset(set.dataset(), None, None, &progress);
+    let progress = JobProgress { job, features: &set.features, due: Mutex::new(Instant::now()) };
+    let mut stats = options.run_dataset(&set.dataset, None, None, &progress).map_err(|e| e.to_string())?;
+    stats.value_names = set.features.label_names();
     job.shared.change(|state| {
-        match outcome {
-            Ok(mut stats) => {
-                stats.value_names = set.features().label_names();
-                state.read = set.dataset().len();
-                state.stats = Some(Arc::new(stats));
-            }
-            Err(e) => state.error = Some(e.to_string()),
-        }
-        state.is_done = true;
-        state.version += 1;
+        state.read = set.dataset.len();
+        state.stats = Some(Arc::new(stats));
     });
+    Ok(())
 }

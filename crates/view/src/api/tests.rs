@@ -167,7 +167,8 @@ fn searches_and_statistics_come_in_parts() {
     let stats = ask(&api, 200, "stats?after=0");
     let options = tfseek_tools::stats::StatsOptions::default();
     let dataset = tfseek::Dataset::open(&paths[..]).unwrap();
-    let expected = options.run_dataset(&dataset, None, None, &|_| Ok(())).unwrap().browser_json();
+    let expected = options.run_dataset(&dataset, None, None, &|_| Ok(())).unwrap();
+    let expected = expected.browser_report().to_string();
     assert_eq!(stats["stats"], serde_json::from_str::<Value>(&expected).unwrap());
     let version = &stats["version"];
     assert_eq!(ask(&api, 200, &format!("stats?after={version}"))["stats"], Value::Null);
@@ -427,7 +428,7 @@ fn a_set_with_declared_features() {
 
     let set = ViewSet::new(DatasetOptions::new().open(&path).unwrap(), "declared").unwrap();
     let condition = "sort == '<b>horse</b>'".parse().unwrap();
-    let page = crate::report(set, Some(&condition), &crate::ViewOptions::new(), &|_| Ok(())).unwrap();
+    let page = crate::report(set, Some(&condition), &crate::ViewOptions::default(), &|_| Ok(())).unwrap();
     assert!(
         page.contains("<strong>2 &quot;&lt;b&gt;horse&lt;/b&gt;&quot;</strong>")
             && page.contains("(2 records)"),

@@ -172,13 +172,11 @@ fn reason(status: u16) -> &'static str {
         404 => "Not Found",
         405 => "Method Not Allowed",
         408 => "Request Timeout",
-        410 => "Gone",
         413 => "Content Too Large",
         416 => "Range Not Satisfiable",
         422 => "Unprocessable Content",
         431 => "Request Header Fields Too Large",
         500 => "Internal Server Error",
-        503 => "Service Unavailable",
         505 => "HTTP Version Not Supported",
         _ => "",
     }

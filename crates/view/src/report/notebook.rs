@@ -4,25 +4,23 @@ use super::html::Html;
 use super::tables;
 use crate::assets::{shared_style, token};
 use serde_json::Value;
+use tfseek_tools::stats::Statistics;
+use tfseek_tools::words::count;
 use tfseek_tools::{sizes, thousands};
 
 /// Number of features in a notebook.
 const FEATURES: usize = 100;
 
-/// Returns the JSON of statistics as HTML for a notebook, with the histograms, the type and the numbers of
-/// the page. Its styles apply to itself only, and it has no scripts. `None` for other text.
-///
-/// The text may be the JSON of [`Statistics::json`](tfseek_tools::stats::Statistics::json) or what
-/// [`save`](tfseek_tools::stats::Statistics::save) returned.
-pub fn stats_html(json: &str) -> Option<String> {
-    let stats: Value = serde_json::from_str(json).ok()?;
-    let mut shown = serde_json::Map::new();
+/// Returns statistics as HTML for a notebook, with the histograms, the type and the numbers of the page. Its
+/// styles apply to itself only, and it has no scripts.
+pub fn stats_html(stats: &Statistics) -> String {
+    let mut stats = tables::json(stats);
     let mut more = 0;
     for name in ["features", "feature_lists", "fields"] {
-        let mut list = stats.get(name)?.as_array()?.clone();
-        more += list.len().saturating_sub(FEATURES);
-        list.truncate(FEATURES);
-        shown.insert(name.to_owned(), list.into());
+        if let Some(list) = stats.get_mut(name).and_then(Value::as_array_mut) {
+            more += list.len().saturating_sub(FEATURES);
+            list.truncate(FEATURES);
+        }
     }
     let mut page = Html::default();
     let (parts, features) = shared_style();
@@ -32,27 +30,26 @@ pub fn stats_html(json: &str) -> Option<String> {
     rules.iter().for_each(|rules| page.markup(rules));
     page.markup("& { background: var(--surface); color: var(--text); font: var(--t3)/1.45 var(--sans); padding: 8px 12px; max-width: 1100px; } .histogram svg { height: 57px; }");
     page.markup("}</style>");
-    let count = |pointer: &str| tables::at(&stats, pointer).as_u64().unwrap_or(0);
+    let number = |pointer: &str| tables::at(&stats, pointer).as_u64().unwrap_or(0);
     let kinds: Vec<_> =
         [("example", "Example"), ("sequence_example", "SequenceExample"), ("bytes", "other record")]
             .into_iter()
-            .map(|(kind, word)| (count(&format!("/kinds/{kind}")), word))
+            .map(|(kind, word)| (number(&format!("/kinds/{kind}")), word))
             .filter(|(n, _)| *n > 0)
+            .map(|(n, word)| count(n, word))
             .collect();
-    let things = |(n, word): (u64, &str)| format!("{} {word}{}", thousands(n), if n == 1 { "" } else { "s" });
-    let kinds = if kinds.is_empty() { vec![(0, "record")] } else { kinds };
-    let kinds: Vec<_> = kinds.into_iter().map(things).collect();
-    let size = sizes::text(count("/payload_bytes"));
+    let kinds = if kinds.is_empty() { count(0, "record") } else { kinds.join(", ") };
+    let size = sizes::text(number("/payload_bytes"));
     page.nested("p", |page| {
-        page.element("strong", kinds.join(", "));
-        page.text(format_args!(" · {} · {size}", things((count("/shards"), "shard"))));
+        page.element("strong", kinds);
+        page.text(format_args!(" · {} · {size}", count(number("/shards"), "shard")));
     });
-    tables::features(&mut page, &shown.into());
+    tables::features(&mut page, &stats);
     if more > 0 {
         page.element("p class=\"muted\"", format_args!(".. and {} more features", thousands(more as u64)));
     }
     page.markup("</div>");
-    Some(page.finish())
+    page.finish()
 }
 
 /// Returns the family of the page's text, as a value of CSS.
@@ -80,21 +77,18 @@ mod tests {
         writer.close().unwrap();
         let dataset = tfseek::Dataset::open(&path).unwrap();
         let stats = StatsOptions::default().run_dataset(&dataset, None, None, &|_| Ok(())).unwrap();
-        for json in [stats.json(), stats.save()] {
-            let html = stats_html(&json).unwrap();
-            assert!(html.contains("<strong>2,000 Examples</strong> · 1 shard · "), "{html}");
-            assert!(
-                html.contains("&lt;b&gt;: 0 to 1") || html.contains("<title>0 to 1: 100, 5.0 %</title>"),
-                "{html}"
-            );
-            assert!(html.contains("&lt;i&gt;") && !html.contains("<b>") && !html.contains("<script"));
-            assert!(
-                html.contains(".tfseek{") && !html.contains(":root") && html.len() < 30_000,
-                "{}",
-                html.len()
-            );
-        }
-        assert_eq!((stats_html("[]"), stats_html("x")), (None, None));
+        let html = stats_html(&stats);
+        assert!(html.contains("<strong>2,000 Examples</strong> · 1 shard · "), "{html}");
+        assert!(
+            html.contains("&lt;b&gt;: 0 to 1") || html.contains("<title>0 to 1: 100, 5.0 %</title>"),
+            "{html}"
+        );
+        assert!(html.contains("&lt;i&gt;") && !html.contains("<b>") && !html.contains("<script"));
+        assert!(
+            html.contains(".tfseek{") && !html.contains(":root") && html.len() < 30_000,
+            "{}",
+            html.len()
+        );
         assert!(font().starts_with("system-ui,") && font().ends_with("sans-serif"));
     }
 }

@@ -2,17 +2,22 @@
 
 use super::html::Html;
 use super::{samples, tables};
+use crate::api::inferred_schema;
 use crate::assets::shared_style;
+use crate::declared;
+use crate::options::ViewOptions;
+use crate::roles::SeenFeatures;
 use crate::set::{ViewSet, bytes_of};
-use crate::viewer::{ViewError, ViewOptions};
+use crate::viewer::ViewError;
 use serde_json::Value;
 use std::ops::ControlFlow;
 use tfseek::example::MessageKind;
 use tfseek::{Damage, Filter};
 use tfseek_tools::grep::{Grep, GrepOptions};
 use tfseek_tools::sample::Random;
+use tfseek_tools::sizes;
 use tfseek_tools::stats::{Statistics, StatsOptions, StatsProgress};
-use tfseek_tools::{sizes, thousands};
+use tfseek_tools::words::count;
 
 /// Number of records in a report.
 const SAMPLES: u64 = 60;
@@ -42,28 +47,29 @@ pub fn report(
     let failed = |e: &dyn std::fmt::Display| ViewError::Data(e.to_string());
     let threads = options.thread_count();
     let condition =
-        condition.map(|filter| set.features().filter(filter)).transpose().map_err(|e| failed(&e))?;
+        condition.map(|filter| set.features.filter(filter)).transpose().map_err(|e| failed(&e))?;
     let condition = condition.as_ref();
     let stats = StatsOptions {
         filter: condition.cloned(),
         threads: Some(threads),
         damage: Damage::Skip,
-        kind: set.specified_kind(),
+        kind: set.kind,
         ..StatsOptions::default()
     };
-    let mut stats = stats.run_dataset(set.dataset(), None, None, report).map_err(|e| failed(&e))?;
-    stats.value_names = set.features().label_names();
-    let json: Value = serde_json::from_str(&stats.json()).map_err(|e| failed(&e))?;
+    let mut stats = stats.run_dataset(&set.dataset, None, None, report).map_err(|e| failed(&e))?;
+    stats.value_names = set.features.label_names();
+    let json = tables::json(&stats);
     let drawn = draw(&set, condition, threads).map_err(|e| failed(&e))?;
 
     let mut page = Html::default();
     page.markup(HEAD);
-    page.element("title", set.name());
+    page.element("title", &set.name);
     let (shared, features) = shared_style();
     page.nested("style", |page| [shared, features, STYLE].into_iter().for_each(|rules| page.markup(rules)));
     page.markup("</head><body><main>");
     page.nested("header class=\"column\"", |page| header(page, &set, condition, &stats));
-    let api = options.api(vec![set])?;
+    let roles = declared::roles(&set, &SeenFeatures::of(&set), &options.roles);
+    let roles = Value::Object(roles.map_err(ViewError::role)?);
     let section = |page: &mut Html, title: &str, content: &dyn Fn(&mut Html)| {
         page.nested("section class=\"panel\"", |page| {
             page.element("h2", title);
@@ -71,7 +77,7 @@ pub fn report(
         });
     };
     section(&mut page, "Features", &|page| tables::features(page, &json));
-    section(&mut page, "Schema", &|page| tables::schema(page, &api.schema()));
+    section(&mut page, "Schema", &|page| tables::schema(page, &inferred_schema(&set).unwrap_or_default()));
     section(&mut page, "Records", &|page| {
         if drawn.is_empty() {
             return page.element("p", "There are no records.");
@@ -80,7 +86,7 @@ pub fn report(
             "p class=\"muted\"",
             format_args!("{} records drawn at random, seed {SEED}.", drawn.len()),
         );
-        samples::grid(page, &api, &drawn);
+        samples::grid(page, &set, &roles, &drawn);
     });
     page.markup("</main></body></html>\n");
     Ok(page.finish())
@@ -88,34 +94,33 @@ pub fn report(
 
 /// Writes the name and the size of a set, and which of its records are counted.
 fn header(page: &mut Html, set: &ViewSet, condition: Option<&Filter>, stats: &Statistics) {
-    let things = |n: u64, name: &str| format!("{} {name}{}", thousands(n), if n == 1 { "" } else { "s" });
-    let dataset = set.dataset();
+    let dataset = &set.dataset;
     let kind = match set.kind_of(0) {
         MessageKind::Other => "record",
         kind => kind.name(),
     };
-    let shards = things(dataset.shards().len() as u64, "shard");
-    let records = things(dataset.len(), kind);
+    let shards = count(dataset.shards().len() as u64, "shard");
+    let records = count(dataset.len(), kind);
     let bytes = dataset.shards().enumerate().map(|(s, shard)| bytes_of(dataset, s, shard.path)).sum();
     let bytes = sizes::text(bytes);
     let version = env!("CARGO_PKG_VERSION");
-    page.element("h1", set.name());
+    page.element("h1", &set.name);
     page.element("p class=\"muted\"", format_args!("{records} · {shards} · {bytes} · tfseek {version}"));
     if let Some(filter) = condition {
         page.nested("p class=\"note\"", |page| {
             page.text("Statistics and records are those that meet: ");
             page.element("code", filter);
-            page.text(format_args!(" ({})", things(stats.records(), "record")));
+            page.text(format_args!(" ({})", count(stats.records(), "record")));
         });
     }
     let note = "p class=\"note warning\"";
     let (ranges, damaged) = set.damage();
     if ranges > 0 {
-        let ranges = things(ranges, "damaged range");
-        page.element(note, format_args!("{} in {ranges} are left out.", things(damaged, "byte")));
+        let ranges = count(ranges, "damaged range");
+        page.element(note, format_args!("{} in {ranges} are left out.", count(damaged, "byte")));
     }
     if let Some(first) = &stats.first_skipped {
-        let skipped = things(stats.skipped, "record");
+        let skipped = count(stats.skipped, "record");
         page.element(note, format_args!("Left out: {skipped}. The first: {first}"));
     }
 }
@@ -124,7 +129,7 @@ fn header(page: &mut Html, set: &ViewSet, condition: Option<&Filter>, stats: &St
 fn draw(set: &ViewSet, condition: Option<&Filter>, threads: usize) -> tfseek::Result<Vec<u64>> {
     let mut random = Random::new(SEED);
     let Some(filter) = condition else {
-        return Ok(random.draw(SAMPLES, set.dataset().len()).collect());
+        return Ok(random.draw(SAMPLES, set.dataset.len()).collect());
     };
     let matches = matches(set, filter, threads)?;
     let drawn = random.draw(SAMPLES, matches.len() as u64);
@@ -135,7 +140,7 @@ fn draw(set: &ViewSet, condition: Option<&Filter>, threads: usize) -> tfseek::Re
 fn matches(set: &ViewSet, filter: &Filter, threads: usize) -> tfseek::Result<Vec<u64>> {
     let options = GrepOptions { damage: Damage::Skip, threads: Some(threads), ..GrepOptions::default() };
     let mut numbers = Vec::new();
-    Grep::filter(filter, options).run_dataset(set.dataset(), &|s| set.kind_of(s), &mut |unit| {
+    Grep::filter(filter, options).run_dataset(&set.dataset, &|s| set.kind_of(s), &mut |unit| {
         let left = MAX_MATCHES - numbers.len();
         numbers.extend(unit.result.matches.iter().filter_map(|found| found.number).take(left));
         if numbers.len() < MAX_MATCHES { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
@@ -177,7 +182,7 @@ mod tests {
         let run = |condition: Option<&str>| {
             let set = written(dir.path(), (0..200).map(payload));
             let condition: Option<Filter> = condition.map(|text| text.parse().unwrap());
-            report(set, condition.as_ref(), &ViewOptions::new(), &|_| Ok(())).unwrap()
+            report(set, condition.as_ref(), &ViewOptions::default(), &|_| Ok(())).unwrap()
         };
         let page = run(None);
         assert_eq!(page.matches("<figure>").count(), 60);
@@ -200,7 +205,7 @@ mod tests {
     #[test]
     fn an_empty_set_has_a_report() {
         let dir = tempfile::tempdir().unwrap();
-        let page = report(written(dir.path(), []), None, &ViewOptions::new(), &|_| Ok(())).unwrap();
+        let page = report(written(dir.path(), []), None, &ViewOptions::default(), &|_| Ok(())).unwrap();
         assert!(page.contains("There are no records."));
     }
 }

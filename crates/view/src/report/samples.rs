@@ -1,17 +1,19 @@
 //! Cards of records.
 
 use super::html::Html;
-use crate::api::{Api, LabelNames};
 use crate::media::shown_image;
+use crate::set::ViewSet;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use tfseek::Feature;
 use tfseek::example::MessageKind;
 use tfseek::filter::image_size;
 use tfseek_tools::fields::{self, ProtoField, ProtoValue};
 use tfseek_tools::times::time_of;
+use tfseek_tools::words::count;
 use tfseek_tools::{Content, brief, sizes, thousands};
 
 /// Largest image that is embedded, in bytes.
@@ -31,15 +33,14 @@ const WIDTH: usize = 40;
 const BOXES: usize = 100;
 
 /// Writes a card for each record.
-pub(super) fn grid(page: &mut Html, api: &Api, ids: &[u64]) {
-    let roles = Value::Object(api.roles());
-    let labels = api.label_names();
+pub(super) fn grid(page: &mut Html, set: &ViewSet, roles: &Value, ids: &[u64]) {
+    let labels = set.features.label_names();
     page.nested("div class=\"cards\"", |page| {
         for &i in ids {
             page.nested("figure", |page| {
-                let written = api.with_content(i, |content, payload| {
-                    card(page, content, payload, &roles);
-                    label(content, &roles, &labels)
+                let written = set.with_content(i, |content, payload| {
+                    card(page, content, payload, roles);
+                    label(content, roles, &labels)
                 });
                 match written {
                     Ok(label) => page.nested("figcaption", |page| {
@@ -64,8 +65,8 @@ fn feature<'a>(content: &Content<'a>, name: Option<&str>) -> Option<Feature<'a>>
     }
 }
 
-/// Returns the label of a record.
-fn label(content: &Content<'_>, roles: &Value, labels: &LabelNames) -> String {
+/// Returns the label of a record. `labels` has the names of the classes 0, 1, .. by feature.
+fn label(content: &Content<'_>, roles: &Value, labels: &BTreeMap<String, Arc<[Box<str>]>>) -> String {
     let role = roles["label"].as_str();
     let Some(feature) = feature(content, role) else { return String::new() };
     let names = role.and_then(|role| labels.get(role));
@@ -111,9 +112,8 @@ fn facts(page: &mut Html, content: &Content<'_>, payload: &[u8]) {
                 for (name, list) in lists {
                     let first =
                         list.iter().next().map_or_else(String::new, |step| format!(": {}, ..", short(step)));
-                    let steps = thousands(list.len() as u64);
-                    let unit = if list.len() == 1 { "step" } else { "steps" };
-                    lines.push(((*name).to_owned(), format!("{steps} {unit}{first}")));
+                    let steps = count(list.len() as u64, "step");
+                    lines.push(((*name).to_owned(), format!("{steps}{first}")));
                 }
             }
         }

@@ -2,6 +2,7 @@
 
 use super::html::Html;
 use serde_json::Value;
+use tfseek_tools::stats::Statistics;
 use tfseek_tools::{brief, signed, sizes, thousands};
 
 /// Number of frequent values of a feature.
@@ -12,6 +13,13 @@ const WIDTH: usize = 60;
 const LEAST: usize = 5;
 /// Height of a histogram in pixels. A bar is at least one pixel high.
 const HEIGHT: f64 = 56.0;
+
+/// Returns statistics as their JSON has them. Its floats of 32 bits have the digits that identify them, and
+/// not the digits of the same number in 64 bits.
+pub(super) fn json(stats: &Statistics) -> Value {
+    // The text is JSON.
+    serde_json::from_str(&stats.report().to_string()).unwrap_or_default()
+}
 
 /// Writes the features of statistics, each with its distribution.
 pub(super) fn features(page: &mut Html, stats: &Value) {
@@ -37,13 +45,8 @@ fn fields(page: &mut Html, fields: &[Value]) {
             .find(|found| found.is_object());
         let values = match numbers {
             Some(numbers) => range(numbers, number),
-            None => {
-                if field["lengths"].is_object() {
-                    range(&field["lengths"], size)
-                } else {
-                    String::new()
-                }
-            }
+            None if field["lengths"].is_object() => range(&field["lengths"], size),
+            None => String::new(),
         };
         let name = field["name"].as_str().unwrap_or_default();
         [format!("{} {name}", field["number"]), types.join(", "), number(&field["present"]), values]

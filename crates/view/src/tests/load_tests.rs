@@ -1,7 +1,8 @@
 //! Many connections, slow ones, and the end of a server.
 
 use super::{Client, PAYLOAD, Running, short};
-use crate::server::{Server, ServerOptions};
+use crate::options::ViewOptions;
+use crate::server::Server;
 use std::io::{ErrorKind, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -251,7 +252,7 @@ fn a_stop_ends_all_connections_and_threads() {
 #[test]
 fn a_server_that_was_never_used_stops() {
     drop(Running::start());
-    let server = Server::bind(&ServerOptions { port: Some(0), ..ServerOptions::default() }).unwrap();
+    let server = Server::bind(&ViewOptions { port: Some(0), ..ViewOptions::default() }).unwrap();
     server.handle().stop();
     server.serve(&(std::sync::Arc::new(super::Made) as std::sync::Arc<dyn crate::http::Answers>));
 }
@@ -260,11 +261,11 @@ fn a_server_that_was_never_used_stops() {
 fn a_port_that_is_taken_is_an_error_only_if_the_user_chose_it() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
-    let error = Server::bind(&ServerOptions { port: Some(port), ..ServerOptions::default() }).err().unwrap();
+    let error = Server::bind(&ViewOptions { port: Some(port), ..ViewOptions::default() }).err().unwrap();
     assert_eq!(error.kind(), ErrorKind::AddrInUse);
     assert!(error.to_string().starts_with(&format!("cannot listen on 127.0.0.1:{port}: ")), "{error}");
     // Other programs may have some of these ports.
-    let bind = || Server::bind(&ServerOptions::default()).unwrap();
+    let bind = || Server::bind(&ViewOptions::default()).unwrap();
     let servers: Vec<_> = (0..13).map(|_| bind()).collect();
     let ports: std::collections::BTreeSet<u16> =
         servers.iter().map(|server| server.address().port()).collect();

@@ -1,7 +1,8 @@
 //! The rules of docs/view.md about security. Each test fails without its rule.
 
 use super::{PAYLOAD, Running, short};
-use crate::server::{Server, ServerOptions};
+use crate::options::ViewOptions;
+use crate::server::Server;
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr};
@@ -18,7 +19,7 @@ fn only_this_machine_is_served_by_default() {
     assert_eq!(running.server.address().ip(), IpAddr::V4(Ipv4Addr::LOCALHOST));
     for host in ["0.0.0.0", "192.0.2.1", "::", "2001:db8::1"] {
         let options =
-            ServerOptions { host: host.parse().unwrap(), port: Some(0), ..ServerOptions::default() };
+            ViewOptions { host: Some(host.parse().unwrap()), port: Some(0), ..ViewOptions::default() };
         let error = Server::bind(&options).err().expect(host);
         assert_eq!(error.kind(), ErrorKind::InvalidInput, "{host}");
         let message = error.to_string();
@@ -30,7 +31,7 @@ fn only_this_machine_is_served_by_default() {
 #[test]
 fn an_allowed_host_is_served_with_the_token() {
     let running = Running::with(|options| {
-        options.host = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+        options.host = Some(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
         options.allow_host = vec!["gpu-1.example".to_owned()];
     });
     let url = running.server.url();
@@ -42,7 +43,7 @@ fn an_allowed_host_is_served_with_the_token() {
     assert_eq!(api("gpu-1.example:80", &running.cookie()), 200);
     assert_eq!(api("gpu-1.example:80", "A: b"), 403);
     assert_eq!(api("gpu-2.example", &running.cookie()), 400);
-    let named = ServerOptions { allow_host: vec!["a:80".into()], port: Some(0), ..ServerOptions::default() };
+    let named = ViewOptions { allow_host: vec!["a:80".into()], port: Some(0), ..ViewOptions::default() };
     assert_eq!(Server::bind(&named).err().unwrap().kind(), ErrorKind::InvalidInput);
 }
 

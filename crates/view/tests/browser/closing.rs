@@ -30,7 +30,10 @@ impl Ending {
     fn new(closed: Duration, lost: Duration) -> Ending {
         let folder = tempfile::tempdir().unwrap();
         let (set, _) = view_set(data::many(folder.path(), 100));
-        let viewer = Viewer::bind(vec![set], &ViewOptions::new().port(0).end_times(closed, lost)).unwrap();
+        let mut options = ViewOptions::default();
+        options.port = Some(0);
+        options.end_times = Some([closed, lost]);
+        let viewer = Viewer::bind(vec![set], &options).unwrap();
         let (link, handle) = (viewer.url(), viewer.handle());
         let thread = Some(thread::spawn(move || viewer.serve()));
         Ending { link, handle, thread, _folder: folder }

@@ -12,7 +12,7 @@ use tfseek_view::{ViewOptions, report};
 /// Writes the report of a set, and opens it as a file.
 fn opened(name: &str, folder: &Path, make: impl FnOnce(&Path) -> Vec<PathBuf>) -> Option<Page> {
     let (set, _) = view_set(make(folder));
-    let html = report(set, None, &ViewOptions::new(), &|_| Ok(())).unwrap();
+    let html = report(set, None, &ViewOptions::default(), &|_| Ok(())).unwrap();
     let path = folder.join("report.html");
     fs::write(&path, html).unwrap();
     let page = Page::open(name)?;

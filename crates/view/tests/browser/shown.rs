@@ -120,7 +120,9 @@ impl Shown {
         let opened: Vec<_> = sets.into_iter().map(view_set).collect();
         let records = opened[0].1;
         let sets = opened.into_iter().map(|(set, _)| set).collect();
-        let viewer = Viewer::bind(sets, &ViewOptions::new().port(0)).unwrap();
+        let mut options = ViewOptions::default();
+        options.port = Some(0);
+        let viewer = Viewer::bind(sets, &options).unwrap();
         let listening = start.elapsed();
         let (link, handle) = (viewer.url(), viewer.handle());
         let origin = format!("http://{}", viewer.address());

@@ -131,7 +131,9 @@ fn a_later_viewer_on_the_same_port_shows_its_own_images() {
     };
     let (mut port, mut page): (u16, Option<Page>) = (0, None);
     for (name, width) in [("a", 64), ("b", 96)] {
-        let viewer = Viewer::bind(vec![image(name, width)], &ViewOptions::new().port(port)).unwrap();
+        let mut options = ViewOptions::default();
+        options.port = Some(port);
+        let viewer = Viewer::bind(vec![image(name, width)], &options).unwrap();
         port = viewer.address().port();
         let (link, handle) = (viewer.url(), viewer.handle());
         let serving = thread::spawn(move || viewer.serve());
@@ -155,7 +157,9 @@ fn a_later_viewer_on_the_same_port_shows_its_own_images() {
 fn the_viewer_ends_with_its_last_tab() {
     let folder = tempfile::tempdir().unwrap();
     let (set, _) = view_set(data::many(folder.path(), 100));
-    let options = ViewOptions::new().port(0).end_with_page(true);
+    let mut options = ViewOptions::default();
+    options.port = Some(0);
+    options.end_times = Some(ViewOptions::END_TIMES);
     let viewer = Viewer::bind(vec![set], &options).unwrap();
     let (link, handle) = (viewer.url(), viewer.handle());
     let serving = thread::spawn(move || viewer.serve());

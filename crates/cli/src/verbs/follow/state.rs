@@ -7,10 +7,10 @@
 use crate::exit::{Failure, Outcome};
 use crate::outputs;
 use serde_json::{Map, Value, json};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf, absolute};
 use std::time::{Duration, Instant};
-use tfseek::io::{Existing, Output};
+use tfseek::io::Existing;
 
 const VERSION: u64 = 1;
 
@@ -36,7 +36,8 @@ impl Position {
 #[derive(Debug)]
 pub(super) struct StateFile {
     path: PathBuf,
-    saved: Option<Position>,
+    /// The position that was read or saved last.
+    pub(super) saved: Option<Position>,
     written: Option<Instant>,
 }
 
@@ -62,11 +63,6 @@ impl StateFile {
         Ok(StateFile { path: path.into(), saved, written: None })
     }
 
-    /// Returns the position that was read or saved last.
-    pub(super) fn position(&self) -> Option<&Position> {
-        self.saved.as_ref()
-    }
-
     /// Returns true if the state was not written within the last second.
     pub(super) fn is_due(&self) -> bool {
         self.written.is_none_or(|at| at.elapsed() >= INTERVAL)
@@ -85,10 +81,8 @@ impl StateFile {
         };
         let Position { record, offset, .. } = position;
         let json = json!({ "v": VERSION, "file": file, "record": record, "offset": offset });
-        let in_file = |e| Failure::io(&self.path, e);
-        let mut output = Output::open(&self.path, Existing::Replace).map_err(in_file)?;
-        writeln!(output, "{json}").map_err(in_file)?;
-        output.commit().map_err(in_file)?;
+        let output = outputs::create(&self.path, Existing::Replace)?;
+        outputs::write(&self.path, output, format!("{json}\n").as_bytes())?;
         (self.saved, self.written) = (Some(position), Some(Instant::now()));
         Ok(())
     }

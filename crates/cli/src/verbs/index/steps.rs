@@ -1,8 +1,7 @@
 //! `tfseek index --steps`: the tables of the steps of episodes.
 
 use super::{IndexArgs, elsewhere};
-use crate::args::{self, GlobalArgs, PathsArgs, ReadArgs};
-use crate::bytes::Size;
+use crate::args::{self, PathsArgs, ReadArgs};
 use crate::console::Console;
 use crate::exit::Outcome;
 use crate::split::{SplitPath, failure};
@@ -77,7 +76,7 @@ pub(super) fn sets(
 pub(super) struct StepTables {
     episodes: u64,
     steps: u64,
-    /// The files in use, those of them that were there before, and their bytes.
+    /// The files in use, the ones that were there before, and their bytes.
     files: u64,
     fresh: u64,
     bytes: u64,
@@ -109,13 +108,13 @@ impl StepTables {
     }
 
     /// Prints a line about the tables of shards with `data` bytes.
-    fn note(&self, data: u64, global: &GlobalArgs, console: &mut Console) {
+    fn note(&self, data: u64, console: &mut Console) {
         let episodes = count(self.episodes, "episode");
         let steps = count(self.steps, "step");
         let built = count(self.files - self.fresh, "file");
         let fresh = self.fresh;
         let share = 100.0 * self.bytes as f64 / data.max(1) as f64;
-        let size = Size { bytes: self.bytes, exact: global.bytes };
+        let size = console.size(self.bytes);
         console.note(format_args!(
             "steps: {episodes}, {steps}; {built} of tables built, {fresh} fresh; {size}, {share:.3} % of the data"
         ));
@@ -128,11 +127,10 @@ pub(super) fn build(
     sets: &[StepSet],
     indexed: &[PathBuf],
     args: &IndexArgs,
-    global: &GlobalArgs,
     console: &mut Console,
 ) -> Outcome<StepTables> {
     let bytes = progress::total_size(indexed);
-    let bar = progress::bytes(global, "steps", bytes);
+    let bar = progress::bytes(console, "steps", bytes);
     let options = args.indexed(Some(1))?.progress(progress::callback(&bar));
     let feature = args::named_feature(args.steps.as_deref());
     let rebuild = args.rebuild;
@@ -162,7 +160,7 @@ pub(super) fn build(
     bar.finish_and_clear();
     done?;
     if all.tried > all.failed && !args.json {
-        all.note(bytes, global, console);
+        all.note(bytes, console);
     }
     Ok(all)
 }
@@ -178,7 +176,7 @@ fn tables(
     let find = || Episodes::files(&dataset, features, feature).map_err(failure);
     let before = find()?;
     let found = Episodes::new(&dataset, features, feature, building).map_err(failure)?;
-    let episodes = found.steps().len();
+    let episodes = dataset.len();
     let steps = found.steps().steps();
     let warnings = found.steps().warnings().to_vec();
     Ok(BuiltTables { episodes, steps, files: find()?, before, warnings })

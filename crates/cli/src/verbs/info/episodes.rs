@@ -4,7 +4,7 @@
 //! because a large set would be read.
 
 use crate::args::LimitArgs;
-use crate::bytes::{Key, Size};
+use crate::bytes::Key;
 use crate::console::{Console, DIM};
 use crate::exit::Outcome;
 use crate::records;
@@ -85,7 +85,7 @@ impl EpisodeSummary {
     }
 
     /// Prints the steps of all files, and the state of their tables.
-    pub(super) fn print(&self, indent: &str, exact: bool, console: &mut Console) -> Outcome {
+    pub(super) fn print(&self, indent: &str, console: &mut Console) -> Outcome {
         let dim = console.style(DIM);
         for feature in self.features.iter().filter(|feature| !feature.files.is_empty()) {
             console.print(format_args!("{indent}{dim}episodes{dim:#}  {}\n", Key(&feature.path)))?;
@@ -93,7 +93,7 @@ impl EpisodeSummary {
             let pictures = if pictures.is_empty() { "none".to_owned() } else { pictures.join(", ") };
             for (name, value) in [
                 ("steps", feature.steps()),
-                ("tables", feature.tables(self.features.len() > 1, exact)),
+                ("tables", feature.tables(self.features.len() > 1, console)),
                 ("pictures", pictures),
             ] {
                 console.print(format_args!("{indent}  {dim}{name:8}{dim:#}  {value}\n"))?;
@@ -139,7 +139,7 @@ impl FileSteps {
         }
         let episodes = Episodes::new(&dataset, features, Some(feature), &EpisodeOptions::default())?;
         let first = input.first();
-        let all = episodes.steps().len();
+        let all = dataset.len();
         let end = input.records().map_or(all, |len| all.min(first + len));
         let mut lengths = Vec::new();
         for episode in first..end {
@@ -210,17 +210,16 @@ impl StepFeature {
     }
 
     /// Returns the state of the tables. `named`: the command that builds them names the feature.
-    fn tables(&self, named: bool, exact: bool) -> String {
+    fn tables(&self, named: bool, console: &Console) -> String {
         let built = self.files.iter().filter_map(|file| file.tables.as_ref());
         let (n, bytes) = built.fold((0u64, 0u64), |(n, sum), (_, bytes)| (n + 1, sum + bytes));
         let all = self.files.len() as u64;
-        let size = Size { bytes, exact };
+        let size = console.size(bytes);
         if n == all {
             return format!("{}, {size}", count(n, "file"));
         }
         let missing: Vec<_> = self.files.iter().filter(|file| file.tables.is_none()).collect();
-        let read = missing.iter().filter_map(|file| store::size(&file.shard)).sum();
-        let read = Size { bytes: read, exact };
+        let read = console.size(missing.iter().filter_map(|file| store::size(&file.shard)).sum());
         let stale: Vec<_> = missing.iter().filter_map(|file| file.stale).collect();
         let stale = match (stale.len() as u64, stale.first()) {
             (n, Some(reason)) => format!(", {n} stale: {reason}"),

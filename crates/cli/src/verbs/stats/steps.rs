@@ -2,7 +2,7 @@
 //! with.
 
 use super::StatsArgs;
-use crate::args::{self, AccessArgs, GlobalArgs, IoMode};
+use crate::args::{self, AccessArgs, IoMode};
 use crate::bytes::Key;
 use crate::console::{BOLD, Console, DIM};
 use crate::exit::{Failure, Outcome};
@@ -10,7 +10,6 @@ use crate::split::failure;
 use crate::text::count;
 use crate::{dataset, features, progress, steps};
 use clap::ValueEnum;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 use tfseek_tfds::{Episodes, FoundFeatures, StatisticsOptions, StatisticsStyle, StepStatistics};
 
@@ -23,14 +22,14 @@ pub(crate) enum JsonStyle {
     Octo,
 }
 
-pub(super) fn run(args: &StatsArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
+pub(super) fn run(args: &StatsArgs, console: &mut Console) -> Outcome {
     let access = AccessArgs { io: IoMode::Map, index_dir: None, threads: args.threads };
-    let records = dataset::open(&args.paths, &access, args.payload.read, global, console)?;
+    let records = dataset::open(&args.paths, &access, args.payload.read, console)?;
     let found = features::find(records.shards().map(|shard| shard.path), console);
     let feature = args::named_feature(args.steps.as_deref());
     let first = records.shards().next().map(|shard| shard.path);
     let of_records = features::of_episodes(&found, first, feature)?;
-    let episodes = steps::open(&records, &of_records, feature, global, console)?;
+    let episodes = steps::open(&records, &of_records, feature, console)?;
     let all = episodes.numbers();
     let named: Vec<(&str, &str)> = if args.features.is_empty() {
         all.iter().map(|key| (&**key, &**key)).collect()
@@ -40,7 +39,7 @@ pub(super) fn run(args: &StatsArgs, global: &GlobalArgs, console: &mut Console) 
     if named.is_empty() {
         return Err(Failure::usage("--steps: no feature of a step has numbers of a known shape"));
     }
-    let stats = computed(&episodes, &found, &named, args, global)?;
+    let stats = computed(&episodes, &found, &named, args, console)?;
     if args.json {
         let style = match args.style {
             JsonStyle::Openvla => StatisticsStyle::OpenVla,
@@ -62,7 +61,7 @@ fn computed(
     found: &FoundFeatures,
     named: &[(&str, &str)],
     args: &StatsArgs,
-    global: &GlobalArgs,
+    console: &Console,
 ) -> Outcome<StepStatistics> {
     let anchors = match &args.condition {
         None => None,
@@ -72,15 +71,11 @@ fn computed(
             Some(selected.into_iter().map(range).collect::<tfseek::Result<Vec<_>>>()?)
         }
     };
-    let bar = progress::step_count(global, "reading");
-    let advance = bar.clone();
+    let bar = progress::steps(console, "reading", None);
     let options = StatisticsOptions {
         anchors,
         threads: args.threads.threads,
-        progress: Some(Arc::new(move |steps| {
-            advance.inc(steps);
-            ControlFlow::Continue(())
-        })),
+        progress: Some(Arc::new(progress::callback(&bar))),
         ..StatisticsOptions::default()
     };
     let keys: Vec<&str> = named.iter().map(|(key, _)| *key).collect();
@@ -97,19 +92,14 @@ fn print(stats: &StepStatistics, named: &[(&str, &str)], console: &mut Console) 
     let steps = count(stats.transitions, "step");
     console.print(format_args!("{episodes}, {steps}\n"))?;
     for ((_, found), (_, name)) in stats.keys.iter().zip(named) {
-        console.print(format_args!("\n{bold}{}{bold:#}\n{dim}  dim", Key(name)))?;
-        for label in ["mean", "std", "min", "q01", "q99", "max"] {
-            console.print(format_args!(" {label:>12}"))?;
-        }
-        console.print(format_args!("{dim:#}\n"))?;
+        let labels =
+            ["mean", "std", "min", "q01", "q99", "max"].map(|label| format!(" {label:>12}")).concat();
+        console.print(format_args!("\n{bold}{}{bold:#}\n{dim}  dim{labels}{dim:#}\n", Key(name)))?;
         let columns = [&found.mean, &found.std, &found.min, &found.q01, &found.q99, &found.max];
         for k in 0..found.mean.len() {
-            console.print(format_args!("{dim}{k:>5}{dim:#}"))?;
-            for column in columns {
-                let value = column.get(k).copied().unwrap_or(f64::NAN);
-                console.print(format_args!(" {:>12}", number(value)))?;
-            }
-            console.print("\n")?;
+            let values = columns.map(|column| column.get(k).copied().unwrap_or(f64::NAN));
+            let values = values.map(|value| format!(" {:>12}", number(value))).concat();
+            console.print(format_args!("{dim}{k:>5}{dim:#}{values}\n"))?;
         }
     }
     Ok(())

@@ -55,7 +55,8 @@ impl NumberAxis for i64 {
         let width =
             (least..=least.max(span / 10)).take(BARS).min_by_key(|width| left(*width)).unwrap_or(least);
         let starts = (0..BARS as i128).map(|k| i128::from(low) + k * width);
-        up_to(starts.take_while(|start| *start <= high.into()).map(|start| start as i64).collect(), high)
+        let starts = starts.take_while(|start| *start <= high.into()).map(|start| start as i64);
+        between(starts, high, |next| next - 1)
     }
 
     fn growing(low: i64, high: i64, start: f64) -> Vec<Cell<i64>> {
@@ -66,14 +67,8 @@ impl NumberAxis for i64 {
                 starts.push(border);
             }
         }
-        up_to(starts, high)
+        between(starts.into_iter(), high, |next| next - 1)
     }
-}
-
-/// Returns the bars that begin at these integers.
-fn up_to(starts: Vec<i64>, high: i64) -> Vec<Cell<i64>> {
-    let ends = starts.iter().skip(1).map(|next| next - 1).chain([high]);
-    starts.iter().zip(ends).map(|(&low, high)| Cell { low, high, count: 0 }).collect()
 }
 
 impl NumberAxis for f64 {
@@ -91,18 +86,20 @@ impl NumberAxis for f64 {
         let n = if steps < BARS as f64 { steps as usize + 1 } else { BARS };
         // The width of the widest range does not overflow.
         let width = high / n as f64 - low / n as f64;
-        between((0..n).map(|k| low + width * k as f64), high)
+        between((0..n).map(|k| low + width * k as f64), high, |next| next)
     }
 
     fn growing(low: f64, high: f64, start: f64) -> Vec<Cell> {
         let first = (low < start).then_some(low);
-        between(first.into_iter().chain(borders(start, high)), high)
+        between(first.into_iter().chain(borders(start, high)), high, |next| next)
     }
 }
 
-fn between(starts: impl Iterator<Item = f64>, high: f64) -> Vec<Cell> {
-    let starts: Vec<f64> = starts.collect();
-    let ends = starts.iter().copied().skip(1).chain([high]);
+/// Returns empty bars that begin at `starts`. A bar ends at `end` of the next one's start, and the last at
+/// `high`.
+fn between<T: Copy>(starts: impl Iterator<Item = T>, high: T, end: impl Fn(T) -> T) -> Vec<Cell<T>> {
+    let starts: Vec<T> = starts.collect();
+    let ends = starts.iter().skip(1).map(|next| end(*next)).chain([high]);
     starts.iter().zip(ends).map(|(&low, high)| Cell { low, high, count: 0 }).collect()
 }
 

@@ -11,10 +11,11 @@ use super::chart::{BARS, Bars, LINEAR, NumberAxis};
 use super::counters::Cell;
 use super::divergence::{divergence, of_chance};
 use super::feature::FeatureStats;
-use super::json::JsonText;
-use super::report::{TOP, name_of, sorted};
+use super::report::{TOP, name_of, text_value};
 use super::sizes::SizeCounters;
 use super::statistics::Statistics;
+use crate::value::NamedValues;
+use crate::value::ReportValue::{self, Fields};
 use std::collections::BTreeMap;
 
 /// Largest number of values of both sets that have a bar each.
@@ -28,16 +29,13 @@ const FREQUENT: f64 = 0.1;
 /// A side of a comparison: cells on the axis of both, in order, and the number of values.
 type Side<T> = (Vec<Cell<T>>, u64);
 
-/// Writes the members of a bar that name it.
-type Label = Box<dyn Fn(&mut JsonText)>;
-
 /// Counters of byte strings in both sets, by hash and length, with the bytes of short ones.
 type Pooled<'a> = BTreeMap<(u64, u64), (Option<&'a [u8]>, [u64; 2])>;
 
 /// A feature of two sets.
-struct Compared {
-    /// The bars with their numbers in both sets.
-    bars: Vec<(Label, [u64; 2])>,
+struct Compared<'s> {
+    /// The values that name the bars, with their numbers in both sets.
+    bars: Vec<(NamedValues<'s>, [u64; 2])>,
     /// The bars are values, ranges, or ranges of lengths.
     by: &'static str,
     scale: &'static str,
@@ -47,24 +45,16 @@ struct Compared {
 
 impl Statistics {
     /// Compares the features that both sets have, with one kind and values: `{"features":[..]}`, those that
-    /// differ most first. Integers beyond 2^53 are strings.
+    /// differ most first. Integers beyond 2^53 are texts.
     ///
     /// `distance` is the Jensen-Shannon distance of the values, and `chance` the one that two draws of the
     /// same distribution stay below in 19 of 20 cases. Features are ordered by the part of the distance that
     /// is above it.
-    pub fn compare(&self, other: &Statistics) -> String {
-        let a = &self.unit.all;
-        let b = &other.unit.all;
-        let features = (
-            sorted(self.unit.feature_names().iter(), &a.features),
-            sorted(other.unit.feature_names().iter(), &b.features),
-        );
-        let lists = (
-            sorted(self.unit.list_names().iter(), &a.lists),
-            sorted(other.unit.list_names().iter(), &b.lists),
-        );
+    pub fn compare<'s>(&'s self, other: &'s Statistics) -> ReportValue<'s> {
+        let own = self.unit.sorted(&self.unit.all);
+        let others = other.unit.sorted(&other.unit.all);
         let mut found = Vec::new();
-        for ((own, others), is_list) in [(features, false), (lists, true)] {
+        for (is_list, (own, others)) in [false, true].into_iter().zip(own.into_iter().zip(others)) {
             let others: BTreeMap<_, _> = others.into_iter().collect();
             for (name, one) in own {
                 let names = self.names(name).filter(|_| !is_list);
@@ -89,27 +79,22 @@ impl Statistics {
             let y = rank(b.3);
             y.0.total_cmp(&x.0).then(y.1.total_cmp(&x.1)).then((a.0, a.1).cmp(&(b.0, b.1)))
         });
-        let mut json = JsonText::for_browser();
-        json.object(|json| {
-            json.key("features").list(&found, |json, (name, is_list, compared, [distance, chance])| {
-                json.object(|json| {
-                    json.key("name").string(name);
-                    json.key("list").raw(is_list);
-                    json.key("distance").float(Some(*distance));
-                    json.key("chance").float(Some(*chance));
-                    json.key("by").string(compared.by);
-                    json.key("scale").string(compared.scale);
-                    json.key("bars").list(&compared.bars, |json, (label, [n, m])| {
-                        json.object(|json| {
-                            label(json);
-                            json.key("a").raw(n);
-                            json.key("b").raw(m);
-                        });
-                    });
-                });
+        let features = found.into_iter().map(|(name, is_list, compared, [distance, chance])| {
+            let bars = compared.bars.into_iter().map(|(mut bar, [n, m])| {
+                bar.extend([("a", n.into()), ("b", m.into())]);
+                Fields(bar)
             });
+            Fields(vec![
+                ("name", name.into()),
+                ("list", is_list.into()),
+                ("distance", distance.into()),
+                ("chance", chance.into()),
+                ("by", compared.by.into()),
+                ("scale", compared.scale.into()),
+                ("bars", bars.collect()),
+            ])
         });
-        json.finish()
+        Fields(vec![("features", features.collect())]).for_browser()
     }
 }
 
@@ -124,7 +109,11 @@ fn independent(stats: &FeatureStats) -> u64 {
     values.min(stats.present())
 }
 
-fn feature(one: &FeatureStats, two: &FeatureStats, names: Option<&[Box<str>]>) -> Option<Compared> {
+fn feature<'s>(
+    one: &'s FeatureStats,
+    two: &'s FeatureStats,
+    names: Option<&'s [Box<str>]>,
+) -> Option<Compared<'s>> {
     let kind = one.kind().filter(|kind| two.kind() == Some(kind))?;
     match kind {
         "int64" => {
@@ -135,17 +124,10 @@ fn feature(one: &FeatureStats, two: &FeatureStats, names: Option<&[Box<str>]>) -
                 let cells = if exact { ints.cells() } else { ints.key_cells() };
                 (cells, ints.all_moments().n)
             };
-            let names = names.unwrap_or_default().to_vec();
-            numbers(
-                side(x),
-                side(y),
-                exact,
-                move |json, value| {
-                    json.key("value").int(value);
-                    json.key("name").optional(name_of(value, &names), JsonText::string);
-                },
-                JsonText::int,
-            )
+            let names = names.unwrap_or_default();
+            let one =
+                |value| vec![("value", ReportValue::Int(value)), ("name", name_of(value, names).into())];
+            numbers(side(x), side(y), exact, one)
         }
         "float" => {
             let x = one.floats.as_deref()?;
@@ -154,8 +136,7 @@ fn feature(one: &FeatureStats, two: &FeatureStats, names: Option<&[Box<str>]>) -
             let side = |floats: &super::numbers::FloatStats| {
                 (if exact { floats.cells() } else { floats.key_cells() }, floats.moments.n)
             };
-            let write = |json: &mut JsonText, value: f64| json.float(Some(value));
-            numbers(side(x), side(y), exact, move |json, value| write(json.key("value"), value), write)
+            numbers(side(x), side(y), exact, |value| vec![("value", ReportValue::from(value))])
         }
         _ => texts(one.bytes.as_deref()?, two.bytes.as_deref()?),
     }
@@ -163,18 +144,9 @@ fn feature(one: &FeatureStats, two: &FeatureStats, names: Option<&[Box<str>]>) -
 
 /// Returns the cells of both sides on one axis, with their counters.
 fn pooled<T: NumberAxis>(a: &[Cell<T>], b: &[Cell<T>]) -> Vec<(Cell<T>, [u64; 2])> {
-    let of = |cells: &[Cell<T>], side: usize| {
-        let each = cells.iter().map(|cell| {
-            let mut counts = [0; 2];
-            if let Some(count) = counts.get_mut(side) {
-                *count = cell.count;
-            }
-            (*cell, counts)
-        });
-        each.collect::<Vec<_>>()
-    };
-    let mut all = of(a, 0);
-    all.extend(of(b, 1));
+    let own = a.iter().map(|cell| (*cell, [cell.count, 0]));
+    let others = b.iter().map(|cell| (*cell, [0, cell.count]));
+    let mut all: Vec<_> = own.chain(others).collect();
     let order = |x: &Cell<T>, y: &Cell<T>| (x.low, x.high).partial_cmp(&(y.low, y.high));
     all.sort_by(|(x, _), (y, _)| order(x, y).unwrap_or(std::cmp::Ordering::Equal));
     all.dedup_by(|(next, n), (first, m)| {
@@ -187,24 +159,20 @@ fn pooled<T: NumberAxis>(a: &[Cell<T>], b: &[Cell<T>]) -> Vec<(Cell<T>, [u64; 2]
     all
 }
 
-/// Compares numbers. `one` writes the value of a bar, `write` a border.
-fn numbers<T: NumberAxis + 'static>(
+/// Compares numbers. `one` returns the values that name the bar of a number.
+fn numbers<'s, T: NumberAxis + Into<ReportValue<'s>>>(
     (a, n): Side<T>,
     (b, m): Side<T>,
     exact: bool,
-    one: impl Fn(&mut JsonText, T) + Clone + 'static,
-    write: impl Fn(&mut JsonText, T) + Copy + 'static,
-) -> Option<Compared> {
+    one: impl Fn(T) -> NamedValues<'s>,
+) -> Option<Compared<'s>> {
     let all = pooled(&a, &b);
     let low = all.first()?.0.low;
     let high = all.last()?.0.high;
     let numbers = |counts: [u64; 2]| -> (f64, f64) { (counts[0] as f64, counts[1] as f64) };
     if exact && all.len() <= VALUES {
         let parts = all.iter().map(|(_, counts)| numbers(*counts)).collect();
-        let bars = all.into_iter().map(|(cell, counts)| {
-            let one = one.clone();
-            (Box::new(move |json: &mut JsonText| one(json, cell.low)) as Label, counts)
-        });
+        let bars = all.into_iter().map(|(cell, counts)| (one(cell.low), counts));
         return Some(Compared { bars: bars.collect(), by: "value", scale: LINEAR, parts });
     }
     let share = |counts: [u64; 2]| counts[0] as f64 / n.max(1) as f64 + counts[1] as f64 / m.max(1) as f64;
@@ -216,13 +184,10 @@ fn numbers<T: NumberAxis + 'static>(
         cells.iter().for_each(|cell| bars.add(cell));
         bars.bars
     };
-    let bars = fill(&a).into_iter().zip(fill(&b)).map(|(x, y)| {
-        let label = move |json: &mut JsonText| {
-            write(json.key("low"), x.low);
-            write(json.key("high"), x.high);
-        };
-        (Box::new(label) as Label, [x.count, y.count])
-    });
+    let bars = fill(&a)
+        .into_iter()
+        .zip(fill(&b))
+        .map(|(x, y)| (vec![("low", x.low.into()), ("high", x.high.into())], [x.count, y.count]));
     // Parts of about equal shares. A value with more than that is a part of its own.
     let wanted = 2.0 / BARS as f64;
     let mut parts = Vec::new();
@@ -245,7 +210,7 @@ fn numbers<T: NumberAxis + 'static>(
 
 /// Compares byte strings: the most frequent ones of both sets have bars, the others are one bar and some
 /// parts. Where hardly any string is frequent, the lengths are compared.
-fn texts(x: &ByteStats, y: &ByteStats) -> Option<Compared> {
+fn texts<'s>(x: &'s ByteStats, y: &'s ByteStats) -> Option<Compared<'s>> {
     let n = x.lengths.n;
     let m = y.lengths.n;
     let mut all = Pooled::new();
@@ -265,28 +230,20 @@ fn texts(x: &ByteStats, y: &ByteStats) -> Option<Compared> {
     let differ = |bytes: &ByteStats| bytes.distinct().0 > bytes.lengths.n / 2;
     if !rest.is_empty() && (frequent < 2.0 * FREQUENT || differ(x) && differ(y)) {
         let side = |sizes: &SizeCounters| (sizes.cells(), sizes.n);
-        let one = |json: &mut JsonText, value: i64| json.key("value").int(value);
-        let lengths = numbers(side(&x.lengths), side(&y.lengths), true, one, JsonText::int)?;
+        let one = |value| vec![("value", ReportValue::Int(value))];
+        let lengths = numbers(side(&x.lengths), side(&y.lengths), true, one)?;
         return Some(Compared { by: "length", ..lengths });
     }
     let mut others = [n, m];
-    let mut bars: Vec<(Label, [u64; 2])> = Vec::new();
+    let mut bars = Vec::new();
     let mut parts = Vec::new();
     for ((hash, len), (text, counts)) in all {
         others.iter_mut().zip(counts).for_each(|(left, n)| *left = left.saturating_sub(n));
         parts.push((counts[0] as f64, counts[1] as f64));
-        let text = text.map(<[u8]>::to_vec);
-        let label = move |json: &mut JsonText| match &text {
-            Some(text) => json.key("value").bytes(text),
-            None => {
-                json.key("length").raw(len);
-                json.key("xxh3").string(&format!("{hash:016x}"));
-            }
-        };
-        bars.push((Box::new(label), counts));
+        bars.push((text_value(hash, len, text), counts));
     }
     if others != [0; 2] {
-        bars.push((Box::new(|json: &mut JsonText| json.key("others").raw(true)), others));
+        bars.push((vec![("others", true.into())], others));
         if x.distinct().1 && y.distinct().1 {
             let mut groups = [(0.0, 0.0); GROUPS as usize];
             for ((hash, _), (_, counts)) in rest {
@@ -320,7 +277,7 @@ mod tests {
     }
 
     fn compared(a: &Statistics, b: &Statistics) -> Vec<Value> {
-        let all: Value = serde_json::from_str(&a.compare(b)).unwrap();
+        let all: Value = serde_json::from_str(&a.compare(b).to_string()).unwrap();
         all["features"].as_array().unwrap().clone()
     }
 

@@ -3,7 +3,7 @@
 use super::bounds::{Bounds, joined, widened};
 use super::numbers::IntStats;
 use super::sizes::SizeCounters;
-use crate::forms::fields::{MAX_NUMBERS, PayloadType, RawFields, RawValue, TypeCounts, ValueType};
+use crate::forms::fields::{MAX_NUMBERS, RawFields, RawValue, TypeCounts, ValueType};
 use std::collections::BTreeMap;
 
 /// Statistics of one field.
@@ -84,10 +84,6 @@ impl FieldStats {
         }
     }
 
-    fn exact_bytes(&self) -> u64 {
-        self.ints.as_ref().map_or(0, |ints| ints.exact_bytes())
-    }
-
     fn memory(&self) -> u64 {
         size_of::<FieldStats>() as u64
             + self.values.counters.bytes()
@@ -158,10 +154,11 @@ impl PayloadFields {
 
     /// Ends exact counting, to save memory.
     pub(crate) fn approximate(&mut self) {
-        self.fields
-            .values_mut()
-            .filter(|field| field.exact_bytes() > 0)
-            .for_each(|field| field.approximate());
+        for field in self.fields.values_mut() {
+            if field.ints.as_ref().is_some_and(|ints| ints.exact_bytes() > 0) {
+                field.approximate();
+            }
+        }
     }
 
     /// Returns the fields with their numbers, in ascending order, and their names if they are known. There
@@ -172,10 +169,5 @@ impl PayloadFields {
             return Vec::new();
         };
         self.fields.iter().map(|(&number, field)| (number, of.field_name(number), &**field)).collect()
-    }
-
-    /// Returns the type of the payloads, if there are any.
-    pub(crate) fn payload_type(&self) -> Option<PayloadType> {
-        self.types.payload_type()
     }
 }

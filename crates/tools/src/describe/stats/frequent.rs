@@ -155,12 +155,10 @@ impl NumberFrequencies {
 
     /// Stops exact counting. At most about `keep` counters remain.
     pub(crate) fn approximate(&mut self, keep: usize) {
-        let counts = &self.counts;
-        self.distinct.get_or_insert_with(|| {
-            let mut distinct = HyperLogLog::default();
-            counts.iter().for_each(|(bits, _)| distinct.add(xxh3_64(&bits.to_le_bytes())));
-            distinct
-        });
+        if self.distinct.is_none() {
+            let distinct = self.distinct.insert(HyperLogLog::default());
+            self.counts.iter().for_each(|(bits, _)| distinct.add(xxh3_64(&bits.to_le_bytes())));
+        }
         self.keep = self.keep.min(keep);
         if self.keep < EXACT {
             self.shrink();

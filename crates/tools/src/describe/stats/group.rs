@@ -110,26 +110,27 @@ impl RecordStats {
     }
 
     /// Adds the statistics of `other`, whose places are mapped to this one's places. Returns the number of
-    /// fields that are not counted.
+    /// features and fields of records that are not counted.
     fn merge(&mut self, other: &RecordStats, features: &[u32], lists: &[u32], is_full: bool) -> u64 {
         for (records, n) in self.kinds.iter_mut().zip(other.kinds) {
             *records += n;
         }
         self.sizes.merge(&other.sizes);
         self.payloads.merge(&other.payloads);
+        let mut not_counted = self.fields.merge(&other.fields, is_full);
         for (all, others, places) in
             [(&mut self.features, &other.features, features), (&mut self.lists, &other.lists, lists)]
         {
-            for (stats, place) in others.iter().zip(places) {
-                if let Some(stats) = stats
-                    && *place != NOT_COUNTED
-                    && let Some(own) = RecordStats::feature(all, *place as usize)
-                {
+            for (stats, &place) in others.iter().zip(places) {
+                let Some(stats) = stats else { continue };
+                if place == NOT_COUNTED {
+                    not_counted += stats.records();
+                } else if let Some(own) = RecordStats::feature(all, place as usize) {
                     own.merge(stats);
                 }
             }
         }
-        self.fields.merge(&other.fields, is_full)
+        not_counted
     }
 }
 
@@ -248,35 +249,29 @@ impl UnitStats {
         let mut found = recycled(std::mem::take(&mut self.found));
         let mut lists = recycled(std::mem::take(&mut self.found_lists));
         kind.check(payload).map_err(|e| e.at(record.at()))?;
-        let not_counted = match kind {
+        let (kind, not_counted) = match kind {
             MessageKind::Example => {
-                self.features.collect(record.example().entries(), selection, number, &mut found)?
+                (0, self.features.collect(record.example().entries(), selection, number, &mut found)?)
             }
             MessageKind::SequenceExample => {
                 let sequence = record.sequence_example();
                 let entries = sequence.context().entries();
                 let context = self.features.collect(entries, selection, number, &mut found)?;
-                context + self.lists.collect(sequence.feature_lists(), selection, number, &mut lists)?
+                let steps = self.lists.collect(sequence.feature_lists(), selection, number, &mut lists)?;
+                (1, context + steps)
             }
-            MessageKind::Other => 0,
+            MessageKind::Other => (2, 0),
         };
-        let by = selection.by.as_ref();
-        let slice = by.map(|by| self.slice(by, &found, record)).transpose()?;
+        let slice = selection.by.as_ref().map(|by| self.slice(by, &found, record)).transpose()?;
         self.not_counted += not_counted;
-        let kind = match kind {
-            MessageKind::Example => 0,
-            MessageKind::SequenceExample => 1,
-            MessageKind::Other => 2,
-        };
         let hash = xxh3_64(payload);
-        let is_full = self.features.names.is_full;
         let selects = |number: u32| selection.patterns.is_empty() || selection.selects(&number.to_string());
         let slice = slice.map(|key| self.slices.entry(key).or_default());
         for (k, group) in [Some(&mut self.all), slice].into_iter().flatten().enumerate() {
             group.reserve(self.features.names.len(), self.lists.names.len())?;
             group.add_payload(kind, payload.len(), hash);
             if kind == 2 {
-                let not_counted = group.fields.add(payload, selects, is_full);
+                let not_counted = group.fields.add(payload, selects, self.features.names.is_full);
                 self.not_counted += if k == 0 { not_counted } else { 0 };
             }
             let scratch = &mut self.scratch;
@@ -305,37 +300,28 @@ impl UnitStats {
         record: Record<'_>,
     ) -> std::result::Result<SliceKey, ToolsError> {
         let by_place = self.features.names.get(by);
-        let feature = found.iter().find(|(other, _)| Some(*other) == by_place).map(|(_, feature)| *feature);
-        let at = (record.at().record.unwrap_or(0), record.at().offset.unwrap_or(0));
-        let one = |len: usize| match len {
-            1 => Ok(()),
-            found => {
-                let reason = format!("expected one value to slice by, found {found} in {}", place(&at));
-                Err(ToolsError::Slice { by: by.to_owned(), reason: reason.into() })
-            }
+        let feature = found.iter().find(|(other, _)| Some(*other) == by_place);
+        let feature = feature.map_or(Feature::None, |(_, feature)| *feature);
+        let refused = |expected: &str, found: usize| {
+            let at = (record.at().record.unwrap_or(0), record.at().offset.unwrap_or(0));
+            let reason = format!("expected {expected} to slice by, found {found} in {}", place(&at));
+            Err(ToolsError::Slice { by: by.to_owned(), reason: reason.into() })
         };
+        if feature.len() > 1 {
+            return refused("one value", feature.len());
+        }
         let key = match feature {
-            None | Some(Feature::None) => SliceKey::Missing,
-            Some(feature) if feature.is_empty() => SliceKey::Missing,
-            Some(Feature::Int64(list)) => {
-                one(list.len())?;
-                SliceKey::Int(list.first().unwrap_or(0))
-            }
-            Some(Feature::Float(list)) => {
-                one(list.len())?;
-                SliceKey::Float(list.first().unwrap_or(0.0).to_bits())
-            }
-            Some(Feature::Bytes(list)) => {
-                one(list.len())?;
-                let value = list.first().unwrap_or_default();
-                if value.len() > MAX_SLICE_NAME {
-                    let expected = format!("expected at most {MAX_SLICE_NAME} bytes to slice by");
-                    let reason = format!("{expected}, found {} in {}", value.len(), place(&at));
-                    return Err(ToolsError::Slice { by: by.to_owned(), reason: reason.into() });
+            Feature::None => None,
+            Feature::Int64(list) => list.first().map(SliceKey::Int),
+            Feature::Float(list) => list.first().map(|value| SliceKey::Float(value.to_bits())),
+            Feature::Bytes(list) => match list.first() {
+                Some(value) if value.len() > MAX_SLICE_NAME => {
+                    return refused(&format!("at most {MAX_SLICE_NAME} bytes"), value.len());
                 }
-                SliceKey::Bytes(value.to_vec())
-            }
+                value => value.map(|value| SliceKey::Bytes(value.to_vec())),
+            },
         };
+        let key = key.unwrap_or(SliceKey::Missing);
         self.check_slice(&key, Some(by))?;
         Ok(key)
     }
@@ -400,29 +386,14 @@ impl UnitStats {
     ) -> std::result::Result<(), ToolsError> {
         self.records += other.records;
         self.not_counted += other.not_counted;
-        let places = [(&mut self.features, &other.features), (&mut self.lists, &other.lists)].map(
-            |(own, other): (&mut FeatureCollector, &FeatureCollector)| -> Vec<u32> {
-                let names = other.names.iter();
-                names.map(|name| own.names.merged(name, &selection.patterns)).collect()
-            },
-        );
-        let [features, lists] = &places;
-        for (other, places) in [(&other.all.features, features), (&other.all.lists, lists)] {
-            let lost = other.iter().zip(places).filter(|(_, place)| **place == NOT_COUNTED);
-            for stats in lost.filter_map(|(stats, _)| stats.as_ref()) {
-                self.not_counted += stats.records();
-            }
-        }
-        self.features.names.check_memory()?;
-        self.lists.names.check_memory()?;
+        let features = self.features.names.merge(&other.features.names, &selection.patterns)?;
+        let lists = self.lists.names.merge(&other.lists.names, &selection.patterns)?;
         memory::ensure(HEADROOM).map_err(Error::from)?;
-        self.features.names.is_full |= other.features.names.is_full;
-        self.lists.names.is_full |= other.lists.names.is_full;
         let is_full = self.features.names.is_full;
-        self.not_counted += self.all.merge(&other.all, features, lists, is_full);
+        self.not_counted += self.all.merge(&other.all, &features, &lists, is_full);
         for (key, theirs) in &other.slices {
             self.check_slice(key, selection.by.as_deref())?;
-            self.slices.entry(key.clone()).or_default().merge(theirs, features, lists, is_full);
+            self.slices.entry(key.clone()).or_default().merge(theirs, &features, &lists, is_full);
         }
         self.limit(limit);
         Ok(())
@@ -445,6 +416,17 @@ impl UnitStats {
     pub(crate) fn set_full(&mut self, is_full: bool) {
         self.features.names.is_full = is_full;
         self.lists.names.is_full = is_full;
+    }
+
+    /// Returns the features and the feature lists that were found in a group, in the order of their names.
+    pub(crate) fn sorted<'s>(&'s self, group: &'s RecordStats) -> [Vec<(&'s str, &'s FeatureStats)>; 2] {
+        [(&self.features, &group.features), (&self.lists, &group.lists)].map(|(collector, stats)| {
+            let found = collector.names.iter().zip(stats);
+            let found = found.filter_map(|(name, stats)| Some((name, &**stats.as_ref()?)));
+            let mut found: Vec<_> = found.collect();
+            found.sort_unstable_by_key(|(name, _)| *name);
+            found
+        })
     }
 
     /// Returns the names of the features, by their places.

@@ -2,8 +2,8 @@
 //!
 //! The result depends on the records and the options alone, not on threads or compression. Counters, bounds
 //! and presence are exact. Quantiles, histograms, distinct and frequent values are exact up to 65,536
-//! different values of a feature; `docs/statistics.md` has the bounds beyond. [`Statistics::json`] has all of
-//! them, [`Statistics::table`] prints some. Published sketch libraries draw random numbers, and two runs
+//! different values of a feature; `docs/statistics.md` has the bounds beyond. [`Statistics::report`] has all
+//! of them, [`Statistics::table`] prints some. Published sketch libraries draw random numbers, and two runs
 //! would differ.
 //!
 //! ```
@@ -19,7 +19,7 @@
 //! let open = |name: &&str| StreamOptions::default().read(std::io::Cursor::new(file.clone()), *name);
 //! let stats = StatsOptions::default().run(&["memory"], &open)?;
 //! assert_eq!(stats.records(), 10);
-//! assert!(stats.json().contains(r#""distinct":{"count":3,"exact":true}"#));
+//! assert!(stats.report().to_string().contains(r#""distinct":{"count":3,"exact":true}"#));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 

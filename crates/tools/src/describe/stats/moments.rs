@@ -12,26 +12,18 @@ pub(crate) struct Moments {
 impl Moments {
     /// Returns the moments of a block of values with their numbers, in two passes.
     pub(crate) fn weighted(values: impl Iterator<Item = (f64, u64)> + Clone) -> Moments {
-        let mut n = 0u64;
-        let mut sum = 0.0;
-        for (value, count) in values.clone() {
-            n += count;
-            sum += value * count as f64;
-        }
+        let n: u64 = values.clone().map(|(_, count)| count).sum();
         if n == 0 {
             return Moments::default();
         }
-        let mean = sum / n as f64;
+        let mean = values.clone().map(|(value, count)| value * count as f64).sum::<f64>() / n as f64;
         let squares = values.map(|(value, count)| (value - mean) * (value - mean) * count as f64).sum();
         Moments { n, mean, squares }
     }
 
-    /// Returns the moments of a block of values. Sums are kept in four parts, so that they can be added at
-    /// the same time.
+    /// Returns the moments of a block of values, which is not empty. Sums are kept in four parts, so that
+    /// they can be added at the same time.
     pub(crate) fn of(values: &[f64]) -> Moments {
-        if values.is_empty() {
-            return Moments::default();
-        }
         let n = values.len() as f64;
         let mean = sum(values, |value| value) / n;
         Moments {

@@ -78,6 +78,17 @@ impl FeatureNames {
         place
     }
 
+    /// Adds the names of `other` if there is room, and returns their places.
+    ///
+    /// # Errors
+    /// There was not enough memory.
+    pub(crate) fn merge(&mut self, other: &FeatureNames, patterns: &[String]) -> tfseek::Result<Vec<u32>> {
+        let places = other.iter().map(|name| self.merged(name, patterns)).collect();
+        self.is_full |= other.is_full;
+        self.check_memory()?;
+        Ok(places)
+    }
+
     /// Checks that no name was lost.
     ///
     /// # Errors

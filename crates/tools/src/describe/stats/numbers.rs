@@ -4,6 +4,7 @@ use super::bounds::{Bounds, joined, widened};
 use super::counters::{Cell, KeyCounters, cells, float_cell, float_key, int_cell, int_key};
 use super::frequent::{BLOCK, FEW, NumberFrequencies};
 use super::moments::Moments;
+use std::borrow::Cow;
 use tfseek::List;
 
 /// Number of values whose mean is computed in two passes.
@@ -29,11 +30,6 @@ impl<T> Default for NumberBlock<T> {
 }
 
 impl<T: Copy + Ord + Into<u64>> NumberBlock<T> {
-    #[inline]
-    fn is_full(&self) -> bool {
-        self.bits.len() >= self.full
-    }
-
     /// Adds the values to their moments and frequencies, and empties the block. `each` is called with the
     /// bits of each value, and returns the value.
     fn drain(
@@ -112,27 +108,26 @@ impl IntStats {
     #[inline]
     pub(crate) fn add(&mut self, value: i64) {
         self.block.bits.push(value as u64);
-        if self.block.is_full() {
+        if self.block.bits.len() >= self.block.full {
             self.flush();
         }
     }
 
     /// Adds what was collected to the table and the sketches. It precedes reading and merging.
     pub(crate) fn flush(&mut self) {
-        let IntStats { block, table, is_exact, counters, frequencies, moments, bounds } = self;
-        if *is_exact {
-            block.bits.retain(|&bits| match u16::try_from(bits) {
+        if self.is_exact {
+            self.block.bits.retain(|&bits| match u16::try_from(bits) {
                 Ok(key) => {
-                    table.add(key, 1);
+                    self.table.add(key, 1);
                     false
                 }
                 Err(_) => true,
             });
         }
-        block.drain(moments, frequencies, |bits| {
+        self.block.drain(&mut self.moments, &mut self.frequencies, |bits| {
             let value = bits as i64;
-            *bounds = widened(*bounds, value);
-            counters.add(int_key(value), 1);
+            self.bounds = widened(self.bounds, value);
+            self.counters.add(int_key(value), 1);
             value as f64
         });
     }
@@ -159,17 +154,10 @@ impl IntStats {
         if !other.is_exact {
             self.approximate();
         }
-        let folded;
-        let other = if self.is_exact == other.is_exact {
-            other
-        } else {
-            folded = {
-                let mut other = other.clone();
-                other.approximate();
-                other
-            };
-            &folded
-        };
+        let mut other = Cow::Borrowed(other);
+        if self.is_exact != other.is_exact {
+            other.to_mut().approximate();
+        }
         self.table.merge(&other.table);
         self.counters.merge(&other.counters);
         self.frequencies.merge(&other.frequencies);
@@ -195,20 +183,13 @@ impl IntStats {
     /// Returns the cells of all values in order. While all values are counted exactly, each has a cell of its
     /// own.
     pub(crate) fn cells(&self) -> Vec<Cell<i64>> {
-        let others = match self.frequencies.distinct {
-            None => {
-                let counts = self.frequencies.counts.iter();
-                let mut cells: Vec<_> = counts.map(|(bits, n)| Cell::of(*bits as i64, *n)).collect();
-                cells.sort_unstable_by_key(|cell| cell.low);
-                cells
-            }
-            Some(_) => cells(&self.counters, int_cell),
-        };
-        let table = self.table.iter().map(|(value, count)| Cell::of(value.into(), count));
-        let mut all: Vec<_> = others.iter().copied().take_while(|cell| cell.low < 0).collect();
-        let negative = all.len();
-        all.extend(table);
-        all.extend(others.iter().skip(negative));
+        let table = self.table.iter().map(|(value, n)| Cell::of(i64::from(value), n));
+        let mut all: Vec<_> = table.collect();
+        match self.frequencies.distinct {
+            None => all.extend(self.frequencies.counts.iter().map(|(bits, n)| Cell::of(*bits as i64, *n))),
+            Some(_) => all.extend(cells(&self.counters, int_cell)),
+        }
+        all.sort_by_key(|cell| cell.low);
         all
     }
 
@@ -311,41 +292,30 @@ impl FloatStats {
 
     #[inline]
     fn flush_full(&mut self) {
-        if self.block.is_full() {
+        if self.block.bits.len() >= self.block.full {
             self.flush();
         }
     }
 
     /// Adds what was collected to the sketches. It precedes reading and merging.
     pub(crate) fn flush(&mut self) {
-        let FloatStats {
-            block,
-            zeros,
-            nan,
-            infinite,
-            negative_infinite,
-            counters,
-            frequencies,
-            moments,
-            bounds,
-        } = self;
-        block.bits.retain_mut(|bits| {
+        self.block.bits.retain_mut(|bits| {
             let value = f32::from_bits(*bits);
             if !value.is_finite() {
-                *nan += u64::from(value.is_nan());
-                *infinite += u64::from(value == f32::INFINITY);
-                *negative_infinite += u64::from(value == f32::NEG_INFINITY);
+                self.nan += u64::from(value.is_nan());
+                self.infinite += u64::from(value == f32::INFINITY);
+                self.negative_infinite += u64::from(value == f32::NEG_INFINITY);
             } else if value == 0.0 {
                 // Both zeros are one value.
                 *bits = 0;
-                *zeros += 1;
+                self.zeros += 1;
             }
             value.is_finite()
         });
-        block.drain(moments, frequencies, |bits| {
+        self.block.drain(&mut self.moments, &mut self.frequencies, |bits| {
             let value = f32::from_bits(bits);
-            *bounds = widened(*bounds, value);
-            counters.add(float_key(value), 1);
+            self.bounds = widened(self.bounds, value);
+            self.counters.add(float_key(value), 1);
             f64::from(value)
         });
     }
@@ -395,7 +365,7 @@ impl FloatStats {
         {
             let zeros = self.zeros.min(cell.count);
             cell.count -= zeros;
-            all.insert(place, Cell { low: 0.0, high: 0.0, count: zeros });
+            all.insert(place, Cell::of(0.0, zeros));
         }
         all
     }

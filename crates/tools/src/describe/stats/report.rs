@@ -1,4 +1,4 @@
-//! Statistics as JSON for users. docs/statistics.md lists the fields.
+//! Statistics as values for users. docs/statistics.md lists the fields.
 
 use super::bytes::{ByteStats, ImageStats};
 use super::chart::{Bars, NumberAxis};
@@ -6,13 +6,14 @@ use super::counters::Cell;
 use super::feature::FeatureStats;
 use super::fields::FieldStats;
 use super::group::{RecordStats, SliceKey};
-use super::histogram::{self, Bucket, IntQuantile};
-use super::json::JsonText;
+use super::histogram::{self, IntQuantile};
 use super::numbers::{FloatStats, IntStats, most_frequent};
 use super::sizes::SizeCounters;
 use super::statistics::Statistics;
 use super::texts::TextCounter;
 use crate::forms::fields::ValueType;
+use crate::value::NamedValues;
+use crate::value::ReportValue::{self, Fields};
 use std::collections::BTreeSet;
 
 /// Number of values in the lists of the most frequent ones.
@@ -33,64 +34,54 @@ const QUANTILES: [(&str, f64); 9] = [
 ];
 
 impl Statistics {
-    /// Returns the statistics as a JSON object on one line, without a line end.
-    pub fn json(&self) -> String {
-        self.written(JsonText::default())
-    }
-
-    /// Returns the same with integers beyond 2^53 as strings, because JavaScript would round them.
-    pub fn browser_json(&self) -> String {
-        self.written(JsonText::for_browser())
-    }
-
-    fn written(&self, mut json: JsonText) -> String {
-        json.object(|json| {
-            json.key("shards").raw(self.shards);
-            self.group(json, &self.unit.all);
-            json.key("sampled_from").optional(self.sampled_from, JsonText::raw);
-            json.key("skipped").raw(self.skipped);
-            json.key("damaged_ranges").raw(self.left_out.0);
-            json.key("damaged_bytes").raw(self.left_out.1);
-            json.key("not_counted").raw(self.unit.not_counted);
-            json.key("limited").list(self.limited(), |json, name| json.string(&name));
-            json.key("where").optional(self.selection.condition.as_deref(), JsonText::string);
-            json.key("by").optional(self.selection.by.as_deref(), JsonText::string);
-            json.key("slices").list(&self.unit.slices, |json, (key, group)| {
-                json.object(|json| {
-                    json.key("value");
-                    slice(json, key);
-                    self.group(json, group);
-                });
-            });
+    /// Returns the statistics as values, whose text is a JSON object on one line. They take a few times the
+    /// memory of that text.
+    pub fn report(&self) -> ReportValue<'_> {
+        let mut fields = vec![("shards", self.shards.into())];
+        self.group(&mut fields, &self.unit.all);
+        fields.extend([
+            ("sampled_from", self.sampled_from.into()),
+            ("skipped", self.skipped.into()),
+            ("damaged_ranges", self.left_out.0.into()),
+            ("damaged_bytes", self.left_out.1.into()),
+            ("not_counted", self.unit.not_counted.into()),
+            ("limited", self.limited().into_iter().collect()),
+            ("where", self.selection.condition.as_deref().into()),
+            ("by", self.selection.by.as_deref().into()),
+        ]);
+        let slices = self.unit.slices.iter().map(|(key, group)| {
+            let mut fields = vec![("value", slice(key))];
+            self.group(&mut fields, group);
+            Fields(fields)
         });
-        json.finish()
+        fields.push(("slices", slices.collect()));
+        Fields(fields)
     }
 
-    fn group(&self, json: &mut JsonText, group: &RecordStats) {
+    /// Returns the same with integers beyond 2^53 as texts, because JavaScript would round them.
+    pub fn browser_report(&self) -> ReportValue<'_> {
+        self.report().for_browser()
+    }
+
+    fn group<'s>(&'s self, fields: &mut NamedValues<'s>, group: &'s RecordStats) {
         let [examples, sequences, others] = group.kinds;
         let decoded = examples + sequences;
-        json.key("records").raw(decoded + others);
-        json.key("kinds").object(|json| {
-            json.key("example").raw(examples);
-            json.key("sequence_example").raw(sequences);
-            json.key("bytes").raw(others);
-        });
-        json.key("payload_bytes").raw(group.sizes.sum);
-        json.key("sizes");
-        drawn_sizes(json, &group.sizes);
-        let (count, exact) = group.distinct_payloads();
-        json.key("distinct_payloads");
-        distinct(json, count, exact);
-        json.key("payloads").optional(group.fields.payload_type(), |json, of| json.string(of.name()));
-        json.key("fields").list(group.fields.messages(), |json, item| field(json, item, others));
-        let names = sorted(self.unit.feature_names().iter(), &group.features);
-        json.key("features").list(names, |json, (name, stats)| {
-            feature(json, (name, self.names(name)), stats, decoded);
-        });
-        let names = sorted(self.unit.list_names().iter(), &group.lists);
-        json.key("feature_lists").list(names, |json, (name, stats)| {
-            feature(json, (name, None), stats, sequences);
-        });
+        let kinds = [("example", examples), ("sequence_example", sequences), ("bytes", others)];
+        let messages = group.fields.messages().into_iter().map(|message| field(message, others));
+        let [features, lists] = self.unit.sorted(group).map(Vec::into_iter);
+        let features = features.map(|(name, stats)| feature((name, self.names(name)), stats, decoded));
+        let lists = lists.map(|(name, stats)| feature((name, None), stats, sequences));
+        fields.extend([
+            ("records", (decoded + others).into()),
+            ("kinds", counts(kinds)),
+            ("payload_bytes", group.sizes.sum.into()),
+            ("sizes", drawn_sizes(&group.sizes)),
+            ("distinct_payloads", distinct(group.distinct_payloads())),
+            ("payloads", group.fields.types.payload_type().map(|of| of.name()).into()),
+            ("fields", messages.collect()),
+            ("features", features.collect()),
+            ("feature_lists", lists.collect()),
+        ]);
     }
 }
 
@@ -99,103 +90,64 @@ pub(crate) fn name_of(value: i64, names: &[Box<str>]) -> Option<&str> {
     usize::try_from(value).ok().and_then(|k| names.get(k)).map(|name| &**name)
 }
 
-/// Returns the features that were found, in the order of their names.
-pub(crate) fn sorted<'s>(
-    names: impl Iterator<Item = &'s str>,
-    stats: &'s [Option<Box<FeatureStats>>],
-) -> Vec<(&'s str, &'s FeatureStats)> {
-    let mut found: Vec<_> =
-        names.zip(stats).filter_map(|(name, stats)| Some((name, &**stats.as_ref()?))).collect();
-    found.sort_unstable_by_key(|(name, _)| *name);
-    found
-}
-
-fn slice(json: &mut JsonText, key: &SliceKey) {
+fn slice(key: &SliceKey) -> ReportValue<'_> {
     match key {
-        SliceKey::Missing => json.raw("null"),
-        SliceKey::Int(value) => json.int(*value),
-        SliceKey::Float(bits) => float(json, f32::from_bits(*bits)),
-        SliceKey::Bytes(value) => json.bytes(value),
+        SliceKey::Missing => ReportValue::Null,
+        SliceKey::Int(value) => (*value).into(),
+        SliceKey::Float(bits) => f32::from_bits(*bits).into(),
+        SliceKey::Bytes(value) => value.as_slice().into(),
     }
 }
 
-/// Writes a feature, with the names of its values.
-fn feature(
-    json: &mut JsonText,
-    (name, names): (&str, Option<&[Box<str>]>),
-    stats: &FeatureStats,
+/// Returns a feature, with the names of its values.
+fn feature<'s>(
+    (name, names): (&'s str, Option<&'s [Box<str>]>),
+    stats: &'s FeatureStats,
     records: u64,
-) {
-    let absent = records.saturating_sub(stats.records());
-    json.object(|json| {
-        json.key("name").string(name);
-        json.key("kind").optional(stats.kind(), JsonText::string);
-        json.key("kinds").object(|json| {
-            for (kind, n) in KINDS.into_iter().zip(stats.kinds) {
-                json.key(kind).raw(n);
-            }
-        });
-        json.key("present").raw(stats.present());
-        json.key("absent").raw(absent);
-        json.key("kindless").raw(stats.kindless);
-        json.key("empty").raw(stats.empty);
-        json.key("lengths");
-        sizes(json, &stats.lengths);
-        if let Some(steps) = &stats.steps {
-            json.key("steps");
-            sizes(json, steps);
-        }
-        if let Some(ints) = &stats.ints {
-            json.key("int64");
-            int64(json, ints, names);
-        }
-        if let Some(floats) = &stats.floats {
-            json.key("float");
-            float_stats(json, floats);
-        }
-        if let Some(bytes) = &stats.bytes {
-            json.key("bytes");
-            byte_stats(json, bytes);
-        }
-    });
+) -> ReportValue<'s> {
+    let mut fields = vec![
+        ("name", name.into()),
+        ("kind", stats.kind().into()),
+        ("kinds", counts(KINDS.into_iter().zip(stats.kinds))),
+        ("present", stats.present().into()),
+        ("absent", records.saturating_sub(stats.records()).into()),
+        ("kindless", stats.kindless.into()),
+        ("empty", stats.empty.into()),
+        ("lengths", sizes(&stats.lengths)),
+    ];
+    fields.extend(stats.steps.iter().map(|steps| ("steps", sizes(steps))));
+    fields.extend(stats.ints.iter().map(|ints| ("int64", int64(ints, names))));
+    fields.extend(stats.floats.iter().map(|floats| ("float", float_stats(floats))));
+    fields.extend(stats.bytes.iter().map(|bytes| ("bytes", byte_stats(bytes))));
+    Fields(fields)
 }
 
-fn field(json: &mut JsonText, (number, name, stats): (u32, Option<&str>, &FieldStats), records: u64) {
-    json.object(|json| {
-        json.key("number").raw(number);
-        json.key("name").optional(name, JsonText::string);
-        json.key("present").raw(stats.records());
-        json.key("absent").raw(records.saturating_sub(stats.records()));
-        let types = || ValueType::ALL.into_iter().zip(stats.types).filter(|(_, n)| *n > 0);
-        let wire: BTreeSet<_> = types().map(|(value_type, _)| value_type.wire_type()).collect();
-        json.key("wire_types").list(wire, JsonText::string);
-        json.key("types").object(|json| {
-            types().for_each(|(value_type, n)| json.key(value_type.name()).raw(n));
-        });
-        json.key("values");
-        sizes(json, &stats.values);
-        if let Some(ints) = &stats.ints {
-            json.key("int64");
-            int64(json, ints, None);
-        }
-        if stats.lengths.n > 0 {
-            json.key("lengths");
-            sizes(json, &stats.lengths);
-        }
-        for (name, bounds) in ["fixed32", "fixed64"].into_iter().zip(stats.floats) {
-            if let Some((low, high)) = bounds {
-                json.key(name).object(|json| {
-                    json.key("min").float(Some(low));
-                    json.key("max").float(Some(high));
-                });
-            }
-        }
-        json.key("limited").raw(stats.limited);
-    });
+fn field<'s>((number, name, stats): (u32, Option<&'s str>, &'s FieldStats), records: u64) -> ReportValue<'s> {
+    let types = || ValueType::ALL.into_iter().zip(stats.types).filter(|(_, n)| *n > 0);
+    let wire: BTreeSet<_> = types().map(|(value_type, _)| value_type.wire_type()).collect();
+    let mut fields = vec![
+        ("number", u64::from(number).into()),
+        ("name", name.into()),
+        ("present", stats.records().into()),
+        ("absent", records.saturating_sub(stats.records()).into()),
+        ("wire_types", wire.into_iter().collect()),
+        ("types", counts(types().map(|(value_type, n)| (value_type.name(), n)))),
+        ("values", sizes(&stats.values)),
+    ];
+    fields.extend(stats.ints.iter().map(|ints| ("int64", int64(ints, None))));
+    if stats.lengths.n > 0 {
+        fields.push(("lengths", sizes(&stats.lengths)));
+    }
+    for (name, bounds) in ["fixed32", "fixed64"].into_iter().zip(stats.floats) {
+        let ends = |(low, high): (f64, f64)| Fields(vec![("min", low.into()), ("max", high.into())]);
+        fields.extend(bounds.map(|bounds| (name, ends(bounds))));
+    }
+    fields.push(("limited", stats.limited.into()));
+    Fields(fields)
 }
 
 /// The names of the kinds, in their order in `FeatureStats::kinds`.
-const KINDS: [&str; 3] = ["bytes", "float", "int64"];
+pub(crate) const KINDS: [&str; 3] = ["bytes", "float", "int64"];
 
 impl FeatureStats {
     /// Returns the most frequent kind.
@@ -213,98 +165,73 @@ impl FeatureStats {
     }
 }
 
-fn int64(json: &mut JsonText, ints: &IntStats, names: Option<&[Box<str>]>) {
+fn int64<'s>(ints: &'s IntStats, names: Option<&'s [Box<str>]>) -> ReportValue<'s> {
     let moments = ints.all_moments();
     let bounds = ints.all_bounds();
     let cells = ints.cells();
-    json.object(|json| {
-        json.key("values").raw(moments.n);
-        json.key("zeros").raw(ints.zeros());
-        json.key("min").optional(bounds.map(|bounds| bounds.0), JsonText::int);
-        json.key("max").optional(bounds.map(|bounds| bounds.1), JsonText::int);
-        json.key("mean").float(moments.mean());
-        json.key("std").float(moments.std());
-        quantiles(json, |part| histogram::int_quantile(&cells, bounds?, part), int_quantile);
-        let rounded: Vec<_> = cells.iter().map(Cell::rounded).collect();
-        histogram(json, &rounded, bounds.map(|(low, high)| (low as f64, high as f64)));
-        bars(json, &cells, bounds, JsonText::int);
-        let (count, exact) = ints.distinct();
-        json.key("distinct");
-        distinct(json, count, exact);
-        json.key("top").list(ints.top(TOP), |json, (value, count)| {
-            json.object(|json| {
-                json.key("value").int(value);
-                if let Some(names) = names {
-                    json.key("name").optional(name_of(value, names), JsonText::string);
-                }
-                json.key("count").raw(count);
-            });
-        });
-        json.key("top_error").raw(ints.frequencies.missed);
+    let rounded: Vec<_> = cells.iter().map(Cell::rounded).collect();
+    let top = ints.top(TOP).into_iter().map(|(value, count)| {
+        let mut fields = vec![("value", ReportValue::Int(value))];
+        fields.extend(names.map(|names| ("name", name_of(value, names).into())));
+        fields.push(("count", count.into()));
+        Fields(fields)
     });
+    Fields(vec![
+        ("values", moments.n.into()),
+        ("zeros", ints.zeros().into()),
+        ("min", bounds.map(|bounds| bounds.0).into()),
+        ("max", bounds.map(|bounds| bounds.1).into()),
+        ("mean", moments.mean().into()),
+        ("std", moments.std().into()),
+        ("quantiles", quantiles(|part| histogram::int_quantile(&cells, bounds?, part))),
+        ("histogram", histogram(&rounded, bounds.map(|(low, high)| (low as f64, high as f64)))),
+        ("bars", bars(&cells, bounds)),
+        ("distinct", distinct(ints.distinct())),
+        ("top", top.collect()),
+        ("top_error", ints.frequencies.missed.into()),
+    ])
 }
 
-/// Writes the shortest text of a 32-bit float, not of its value in 64 bits.
-fn float(json: &mut JsonText, value: f32) {
-    json.raw(serde_json::to_string(&value).unwrap_or_else(|_| "null".to_owned()));
-}
-
-fn float_stats(json: &mut JsonText, floats: &FloatStats) {
+fn float_stats(floats: &FloatStats) -> ReportValue<'_> {
     let cells = floats.cells();
-    json.object(|json| {
-        json.key("values").raw(floats.n());
-        json.key("zeros").raw(floats.zeros);
-        json.key("nan").raw(floats.nan);
-        json.key("positive_infinity").raw(floats.infinite);
-        json.key("negative_infinity").raw(floats.negative_infinite);
-        json.key("min").optional(floats.bounds.map(|bounds| bounds.0), float);
-        json.key("max").optional(floats.bounds.map(|bounds| bounds.1), float);
-        json.key("mean").float(floats.moments.mean());
-        json.key("std").float(floats.moments.std());
-        let bounds = floats.bounds.map(|(low, high)| (low.into(), high.into()));
-        let quantile = |part| histogram::quantile(&cells, bounds?, part);
-        quantiles(json, quantile, |json, value| float(json, value as f32));
-        histogram(json, &cells, bounds);
-        bars(json, &cells, bounds, |json, value| json.float(Some(value)));
-        let (count, exact) = floats.distinct();
-        json.key("distinct");
-        distinct(json, count, exact);
-        json.key("top").list(floats.top(TOP), |json, (value, count)| {
-            json.object(|json| {
-                float(json.key("value"), value);
-                json.key("count").raw(count);
-            });
-        });
-        json.key("top_error").raw(floats.frequencies.missed);
-    });
+    let bounds = floats.bounds.map(|(low, high)| (f64::from(low), f64::from(high)));
+    let top = floats.top(TOP).into_iter();
+    let top = top.map(|(value, count)| Fields(vec![("value", value.into()), ("count", count.into())]));
+    Fields(vec![
+        ("values", floats.n().into()),
+        ("zeros", floats.zeros.into()),
+        ("nan", floats.nan.into()),
+        ("positive_infinity", floats.infinite.into()),
+        ("negative_infinity", floats.negative_infinite.into()),
+        ("min", floats.bounds.map(|bounds| bounds.0).into()),
+        ("max", floats.bounds.map(|bounds| bounds.1).into()),
+        ("mean", floats.moments.mean().into()),
+        ("std", floats.moments.std().into()),
+        ("quantiles", quantiles(|part| Some(histogram::quantile(&cells, bounds?, part)? as f32))),
+        ("histogram", histogram(&cells, bounds)),
+        ("bars", bars(&cells, bounds)),
+        ("distinct", distinct(floats.distinct())),
+        ("top", top.collect()),
+        ("top_error", floats.frequencies.missed.into()),
+    ])
 }
 
-fn byte_stats(json: &mut JsonText, bytes: &ByteStats) {
-    json.object(|json| {
-        json.key("values").raw(bytes.lengths.n);
-        json.key("lengths");
-        drawn_sizes(json, &bytes.lengths);
-        json.key("not_utf8").raw(bytes.not_utf8);
-        let (count, exact) = bytes.distinct();
-        json.key("distinct");
-        distinct(json, count, exact);
-        json.key("top").list(bytes.top(TOP), |json, (counter, text)| {
-            json.object(|json| {
-                match text {
-                    Some(text) => json.key("value").bytes(text),
-                    None => {
-                        json.key("length").raw(counter.len);
-                        json.key("xxh3").string(&format!("{:016x}", counter.hash));
-                    }
-                }
-                json.key("count").raw(counter.count);
-            });
-        });
-        json.key("top_error").raw(bytes.frequencies.missed);
-        let images =
-            |json: &mut JsonText, images: &ImageStats| image_stats(json, images, bytes.without_header());
-        json.key("images").optional(bytes.images.as_deref(), images);
+fn byte_stats(bytes: &ByteStats) -> ReportValue<'_> {
+    let top = bytes.top(TOP).into_iter().map(|(counter, text)| {
+        let mut fields = text_value(counter.hash, counter.len, text);
+        fields.push(("count", counter.count.into()));
+        Fields(fields)
     });
+    let images = bytes.images.as_deref().map(|images| image_stats(images, bytes.without_header()));
+    Fields(vec![
+        ("values", bytes.lengths.n.into()),
+        ("lengths", drawn_sizes(&bytes.lengths)),
+        ("not_utf8", bytes.not_utf8.into()),
+        ("distinct", distinct(bytes.distinct())),
+        ("top", top.collect()),
+        ("top_error", bytes.frequencies.missed.into()),
+        ("images", images.into()),
+    ])
 }
 
 impl ByteStats {
@@ -318,50 +245,54 @@ impl ByteStats {
     }
 }
 
-fn image_stats(json: &mut JsonText, images: &ImageStats, without_header: u64) {
-    json.object(|json| {
-        json.key("formats").object(|json| {
-            for (format, n) in &images.formats {
-                json.key(format).raw(n);
-            }
-        });
-        json.key("width");
-        sizes(json, &images.widths);
-        json.key("height");
-        sizes(json, &images.heights);
-        json.key("undecodable").raw(without_header);
-    });
+/// Returns the value of a byte string, or what identifies a long one.
+pub(crate) fn text_value(hash: u64, len: u64, text: Option<&[u8]>) -> NamedValues<'_> {
+    match text {
+        Some(text) => vec![("value", text.into())],
+        None => vec![("length", len.into()), ("xxh3", format!("{hash:016x}").into())],
+    }
 }
 
-fn distinct(json: &mut JsonText, count: u64, exact: bool) {
-    json.object(|json| {
-        json.key("count").raw(count);
-        json.key("exact").raw(exact);
-    });
+fn image_stats(images: &ImageStats, without_header: u64) -> ReportValue<'_> {
+    Fields(vec![
+        ("formats", counts(images.formats.iter().map(|(format, n)| (&**format, *n)))),
+        ("width", sizes(&images.widths)),
+        ("height", sizes(&images.heights)),
+        ("undecodable", without_header.into()),
+    ])
 }
 
-/// Writes a distribution of sizes, or null without sizes.
-fn sizes(json: &mut JsonText, sizes: &SizeCounters) {
-    put_sizes(json, sizes, |_| ());
+fn counts<'s>(counts: impl IntoIterator<Item = (&'s str, u64)>) -> ReportValue<'s> {
+    Fields(counts.into_iter().map(|(name, n)| (name, n.into())).collect())
 }
 
-/// Writes a distribution of sizes with its bars.
-fn drawn_sizes(json: &mut JsonText, sizes: &SizeCounters) {
-    put_sizes(json, sizes, |json| bars(json, &sizes.cells(), Some(sizes.bounds()), JsonText::int));
+fn distinct((count, exact): (u64, bool)) -> ReportValue<'static> {
+    Fields(vec![("count", count.into()), ("exact", exact.into())])
 }
 
-fn put_sizes(json: &mut JsonText, sizes: &SizeCounters, more: impl FnOnce(&mut JsonText)) {
+/// Returns a distribution of sizes, or null without sizes.
+fn sizes(sizes: &SizeCounters) -> ReportValue<'static> {
+    if sizes.n == 0 { ReportValue::Null } else { Fields(size_fields(sizes, &sizes.cells())) }
+}
+
+/// Returns a distribution of sizes with its bars.
+fn drawn_sizes(sizes: &SizeCounters) -> ReportValue<'static> {
     if sizes.n == 0 {
-        return json.raw("null");
+        return ReportValue::Null;
     }
     let cells = sizes.cells();
-    json.object(|json| {
-        json.key("min").raw(sizes.min);
-        json.key("max").raw(sizes.max);
-        json.key("mean").float(sizes.mean());
-        quantiles(json, |part| histogram::int_quantile(&cells, sizes.bounds(), part), int_quantile);
-        more(json);
-    });
+    let mut fields = size_fields(sizes, &cells);
+    fields.push(("bars", bars(&cells, Some(sizes.bounds()))));
+    Fields(fields)
+}
+
+fn size_fields(sizes: &SizeCounters, cells: &[Cell<i64>]) -> NamedValues<'static> {
+    vec![
+        ("min", sizes.min.into()),
+        ("max", sizes.max.into()),
+        ("mean", sizes.mean().into()),
+        ("quantiles", quantiles(|part| histogram::int_quantile(cells, sizes.bounds(), part))),
+    ]
 }
 
 impl SizeCounters {
@@ -371,50 +302,41 @@ impl SizeCounters {
     }
 }
 
-fn quantiles<T>(json: &mut JsonText, quantile: impl Fn(f64) -> Option<T>, write: impl Fn(&mut JsonText, T)) {
-    json.key("quantiles").object(|json| {
-        for (name, part) in QUANTILES {
-            json.key(name).optional(quantile(part), &write);
-        }
-    });
+fn quantiles<T: Into<ReportValue<'static>>>(quantile: impl Fn(f64) -> Option<T>) -> ReportValue<'static> {
+    Fields(QUANTILES.into_iter().map(|(name, part)| (name, quantile(part).into())).collect())
 }
 
-fn int_quantile(json: &mut JsonText, value: IntQuantile) {
-    match value {
-        IntQuantile::Value(value) => json.int(value),
-        IntQuantile::Middle(value) => json.float(Some(value)),
+impl From<IntQuantile> for ReportValue<'_> {
+    fn from(value: IntQuantile) -> Self {
+        match value {
+            IntQuantile::Value(value) => value.into(),
+            IntQuantile::Middle(value) => value.into(),
+        }
     }
 }
 
-/// Writes the bars that are drawn.
-fn bars<T: NumberAxis>(
-    json: &mut JsonText,
+/// Returns the bars that are drawn.
+fn bars<T: NumberAxis + Into<ReportValue<'static>>>(
     cells: &[Cell<T>],
     bounds: Option<(T, T)>,
-    write: impl Fn(&mut JsonText, T),
-) {
-    json.key("bars").optional(Bars::of(cells, bounds), |json, drawn| {
-        json.object(|json| {
-            json.key("scale").string(drawn.scale());
-            json.key("buckets").list(&drawn.bars, |json, bar| {
-                json.object(|json| {
-                    write(json.key("low"), bar.low);
-                    write(json.key("high"), bar.high);
-                    json.key("count").raw(bar.count);
-                });
-            });
-        });
+) -> ReportValue<'static> {
+    let drawn = Bars::of(cells, bounds).map(|drawn| {
+        let bars = drawn.bars.iter().map(|bar| bucket(bar.low, bar.high, bar.count));
+        Fields(vec![("scale", drawn.scale().into()), ("buckets", bars.collect())])
     });
+    drawn.into()
 }
 
-fn histogram(json: &mut JsonText, cells: &[Cell], bounds: Option<(f64, f64)>) {
+fn histogram(cells: &[Cell], bounds: Option<(f64, f64)>) -> ReportValue<'static> {
     let (low, high) = bounds.unwrap_or((0.0, 0.0));
-    let buckets: Vec<Bucket> = histogram::equal_width(cells, low, high, BUCKETS);
-    json.key("histogram").list(buckets, |json, bucket| {
-        json.object(|json| {
-            json.key("low").float(Some(bucket.low));
-            json.key("high").float(Some(bucket.high));
-            json.key("count").float(Some(bucket.count));
-        });
-    });
+    let buckets = histogram::equal_width(cells, low, high, BUCKETS).into_iter();
+    buckets.map(|of| bucket(of.low, of.high, of.count)).collect()
+}
+
+fn bucket<T, N>(low: T, high: T, count: N) -> ReportValue<'static>
+where
+    T: Into<ReportValue<'static>>,
+    N: Into<ReportValue<'static>>,
+{
+    Fields(vec![("low", low.into()), ("high", high.into()), ("count", count.into())])
 }

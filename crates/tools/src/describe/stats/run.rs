@@ -5,14 +5,13 @@ use super::statistics::Statistics;
 use crate::error::ToolsError;
 use crate::work::damage::left_out;
 use crate::work::fold::{FoldWork, fold};
-use crate::work::units::{UnitRecord, UnitSource, unknown_number};
+use crate::work::units::{NumberedStream, UnitRecord, UnitSource, unknown_number};
 use crate::work::{KindedStream, NumberedRecords, sample};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use tfseek::example::MessageKind;
 use tfseek::filter::RecordFilter;
 use tfseek::stream::Stream;
-use tfseek::{Damage, Dataset, Error, Filter, Record, Warning};
+use tfseek::{Damage, Dataset, Error, Filter, Warning};
 
 /// The default limit on the memory of the sketches in bytes.
 const MEMORY: u64 = 2 << 30;
@@ -59,14 +58,6 @@ impl Default for StatsOptions {
 }
 
 impl StatsOptions {
-    fn selection(&self) -> Selection {
-        Selection {
-            patterns: self.features.clone(),
-            by: self.by.clone(),
-            condition: self.filter.as_ref().map(Filter::to_string),
-        }
-    }
-
     /// Computes the statistics of files, each of which is opened once by `open` and read in order.
     ///
     /// # Errors
@@ -77,24 +68,12 @@ impl StatsOptions {
         files: &[P],
         open: &(dyn Fn(&P) -> tfseek::Result<Stream> + Sync),
     ) -> Result<Statistics, ToolsError> {
-        let open = |k: usize| -> tfseek::Result<StatsSource> {
+        let open = |k: usize| -> tfseek::Result<NumberedStream> {
             let stream = open(files.get(k).ok_or(tfseek::ErrorKind::Cancelled)?)?;
-            let reader = match self.kind {
-                Some(kind) => KindedStream::new(stream, kind),
-                None => KindedStream::guess(stream),
-            };
-            Ok(StatsSource::File { reader: Box::new(reader), is_first: k == 0 })
+            let stream = KindedStream::new(stream, self.kind);
+            Ok(NumberedStream { stream, before: (k == 0).then_some(0) })
         };
-        let shards = files.len();
-        StatsRun {
-            options: self,
-            selection: self.selection(),
-            open: &open,
-            report: None,
-            shards,
-            sampled_from: None,
-        }
-        .fold()
+        self.fold(&open, &|_| Ok(()), files.len(), None)
     }
 
     /// Computes the statistics of the records of a dataset, of the records `ids`, or of a sample of
@@ -112,10 +91,9 @@ impl StatsOptions {
         report: &dyn StatsProgress,
     ) -> Result<Statistics, ToolsError> {
         let all = ids.map_or(dataset.len(), |ids| ids.len() as u64);
-        let mut drawn = match (ids, sample) {
-            (Some(ids), None) => Some(ids.to_vec()),
-            (None, None) => None,
-            (ids, Some((n, seed))) => {
+        let mut drawn = match sample {
+            None => ids.map(<[u64]>::to_vec),
+            Some((n, seed)) => {
                 let mut random = sample::Random::new(seed);
                 let drawn = random.draw(n, all);
                 let record = |k: u64| ids.map_or(Some(k), |ids| ids.get(usize::try_from(k).ok()?).copied());
@@ -123,28 +101,31 @@ impl StatsOptions {
             }
         };
         drawn.iter_mut().for_each(|drawn| drawn.sort_unstable());
-        let shards = dataset.shards().len();
-        let open = |k: usize| -> tfseek::Result<StatsSource> {
-            let mut records = NumberedRecords::shard(dataset, k, self.kind);
-            if let Some(drawn) = &drawn {
-                records = records.only(drawn);
-            }
-            Ok(StatsSource::Numbered(Box::new(records)))
-        };
-        let open = |k: usize| {
+        let open = |k: usize| -> tfseek::Result<NumberedRecords> {
             report.read(0)?;
-            open(k)
+            Ok(NumberedRecords::shard(dataset, k, self.kind).only(drawn.as_deref()))
         };
-        let sampled_from = sample.map(|_| all);
-        StatsRun {
-            options: self,
-            selection: self.selection(),
-            open: &open,
-            report: Some(report),
-            shards,
-            sampled_from,
-        }
-        .fold()
+        self.fold(&open, report, dataset.shards().len(), sample.map(|_| all))
+    }
+
+    /// Computes the statistics of shards, which `open` opens.
+    fn fold<S: UnitSource>(
+        &self,
+        open: &(dyn Fn(usize) -> tfseek::Result<S> + Sync),
+        report: &dyn StatsProgress,
+        shards: usize,
+        sampled_from: Option<u64>,
+    ) -> Result<Statistics, ToolsError> {
+        let selection = Selection {
+            patterns: self.features.clone(),
+            by: self.by.clone(),
+            condition: self.filter.as_ref().map(Filter::to_string),
+        };
+        let run = StatsRun { options: self, selection, open, report, shards, sampled_from };
+        let total = fold(&run, shards, tfseek::threads(self.threads)?)?;
+        // The answer begins here, after all records.
+        total.filter.iter().try_for_each(|filter| filter.check_names(false))?;
+        Ok(run.statistics(total))
     }
 }
 
@@ -173,64 +154,6 @@ impl<F: Fn(u64) -> tfseek::Result<()> + Sync> StatsProgress for F {
     }
 }
 
-/// The records of a shard.
-enum StatsSource {
-    File {
-        reader: Box<KindedStream>,
-        /// No shard precedes it.
-        is_first: bool,
-    },
-    Numbered(Box<NumberedRecords>),
-}
-
-impl UnitSource for StatsSource {
-    fn next(&mut self) -> tfseek::Result<Option<(Record<'_>, Option<u64>)>> {
-        match self {
-            StatsSource::File { reader, is_first } => {
-                let Some(record) = reader.next()? else { return Ok(None) };
-                let number = record.at().record.filter(|_| *is_first);
-                Ok(Some((record, number)))
-            }
-            StatsSource::Numbered(records) => records.next(),
-        }
-    }
-
-    fn kind(&self) -> MessageKind {
-        match self {
-            StatsSource::File { reader, .. } => reader.kind(),
-            StatsSource::Numbered(records) => records.kind(),
-        }
-    }
-
-    fn name(&self) -> PathBuf {
-        match self {
-            StatsSource::File { reader, .. } => reader.path().to_path_buf(),
-            StatsSource::Numbered(records) => records.name(),
-        }
-    }
-
-    fn total(&self) -> Option<u64> {
-        match self {
-            StatsSource::File { reader, .. } => reader.total(),
-            StatsSource::Numbered(records) => records.total(),
-        }
-    }
-
-    fn skip_damaged(&mut self) -> bool {
-        match self {
-            StatsSource::File { .. } => false,
-            StatsSource::Numbered(records) => records.skip_damaged(),
-        }
-    }
-
-    fn warnings(&self) -> Vec<Warning> {
-        match self {
-            StatsSource::File { reader, .. } => reader.stream().warnings().to_vec(),
-            StatsSource::Numbered(records) => records.warnings(),
-        }
-    }
-}
-
 #[derive(Clone, Default)]
 struct StatsUnit {
     stats: UnitStats,
@@ -244,30 +167,16 @@ struct StatsUnit {
     warnings: Vec<Warning>,
 }
 
-impl StatsUnit {
-    fn count_skipped(&mut self, e: &Error) {
-        self.skipped += 1;
-        self.first_skipped.get_or_insert_with(|| e.to_string());
-    }
-}
-
-struct StatsRun<'a> {
+struct StatsRun<'a, S> {
     options: &'a StatsOptions,
     selection: Selection,
-    open: &'a (dyn Fn(usize) -> tfseek::Result<StatsSource> + Sync),
-    report: Option<&'a dyn StatsProgress>,
+    open: &'a (dyn Fn(usize) -> tfseek::Result<S> + Sync),
+    report: &'a dyn StatsProgress,
     shards: usize,
     sampled_from: Option<u64>,
 }
 
-impl StatsRun<'_> {
-    fn fold(&self) -> Result<Statistics, ToolsError> {
-        let total = fold(self, self.shards, tfseek::threads(self.options.threads)?)?;
-        // The answer begins here, after all records.
-        total.filter.iter().try_for_each(|filter| filter.check_names(false))?;
-        Ok(self.statistics(total))
-    }
-
+impl<S> StatsRun<'_, S> {
     fn statistics(&self, total: StatsUnit) -> Statistics {
         let filter = total.filter.iter().filter(|_| total.tested);
         let unseen = filter.flat_map(RecordFilter::unseen).map(str::to_owned).collect();
@@ -291,15 +200,6 @@ impl StatsRun<'_> {
         self.options.memory / UNIT_PART
     }
 
-    fn report(&self, unit: &mut StatsUnit) -> Result<(), ToolsError> {
-        if let Some(report) = self.report {
-            report.read(std::mem::take(&mut unit.unreported))?;
-        }
-        Ok(())
-    }
-}
-
-impl StatsRun<'_> {
     /// Adds a record that meets the condition.
     fn add_selected(&self, unit: &mut StatsUnit, item: UnitRecord<'_>) -> Result<(), ToolsError> {
         let UnitRecord { record, number, kind } = item;
@@ -317,12 +217,12 @@ impl StatsRun<'_> {
     }
 }
 
-impl FoldWork for StatsRun<'_> {
-    type Source = StatsSource;
+impl<S: UnitSource> FoldWork for StatsRun<'_, S> {
+    type Source = S;
     type Unit = StatsUnit;
     type Error = ToolsError;
 
-    fn open(&self, k: usize) -> Result<StatsSource, ToolsError> {
+    fn open(&self, k: usize) -> Result<S, ToolsError> {
         Ok((self.open)(k)?)
     }
 
@@ -334,13 +234,10 @@ impl FoldWork for StatsRun<'_> {
     fn add(&self, unit: &mut StatsUnit, record: UnitRecord<'_>) -> Result<(), ToolsError> {
         unit.unreported += 1;
         if unit.unreported == 1024 {
-            self.report(unit)?;
+            self.report.read(std::mem::take(&mut unit.unreported))?;
         }
         match self.add_selected(unit, record) {
-            Err(ToolsError::Error(e)) if self.options.damage == Damage::Skip && e.is_data() => {
-                unit.count_skipped(&e);
-                Ok(())
-            }
+            Err(ToolsError::Error(e)) => self.skip(unit, e),
             added => added,
         }
     }
@@ -349,7 +246,8 @@ impl FoldWork for StatsRun<'_> {
         if self.options.damage == Damage::Raise || !e.is_data() {
             return Err(e.into());
         }
-        unit.count_skipped(&e);
+        unit.skipped += 1;
+        unit.first_skipped.get_or_insert_with(|| e.to_string());
         Ok(())
     }
 
@@ -375,7 +273,9 @@ impl FoldWork for StatsRun<'_> {
     }
 
     fn partial(&self, complete: Option<&StatsUnit>, begun: Option<&StatsUnit>) {
-        let Some(report) = self.report.filter(|report| report.wants_partial()) else { return };
+        if !self.report.wants_partial() {
+            return;
+        }
         let mut total = complete.cloned().unwrap_or_else(|| self.begin());
         if let Some(begun) = begun
             && self.merge(&mut total, begun.clone()).is_err()
@@ -383,6 +283,6 @@ impl FoldWork for StatsRun<'_> {
             // The run ends with this error.
             return;
         }
-        report.partial(self.statistics(total));
+        self.report.partial(self.statistics(total));
     }
 }

@@ -1,7 +1,7 @@
 //! Statistics as a file: the JSON for users, and the content of the sketches in the member `state`.
 //!
 //! ```text
-//! {"tfseek_stats":1, .. the members of `Statistics::json` .., "state":STATE}
+//! {"tfseek_stats":1, .. the members of `Statistics::report` .., "state":STATE}
 //! ```
 //!
 //! Counters are lists of keys and numbers in turn. Registers, and byte strings that are not UTF-8, are
@@ -24,6 +24,7 @@ use super::statistics::{Statistics, saved_total};
 use super::texts::{KEPT, TextFrequencies};
 use crate::error::{SavedReason, ToolsError};
 use crate::forms::fields::{MAX_NUMBERS, TypeCounts};
+use crate::value::ReportValue;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
@@ -36,7 +37,7 @@ impl Statistics {
     /// Returns the statistics as text that [`from_saved`](Statistics::from_saved) reads: one line of JSON
     /// with a line end.
     pub fn save(&self) -> String {
-        let json = self.json();
+        let json = self.report().to_string();
         let mut state = JsonText::default();
         state.object(|json| self.put(json));
         let fields = json.strip_prefix('{').and_then(|json| json.strip_suffix('}')).unwrap_or_default();
@@ -496,7 +497,7 @@ fn put_texts(json: &mut JsonText, texts: &TextFrequencies) {
             json.nested(['[', ']'], |json| {
                 json.raw(counter.count);
                 match text {
-                    Some(text) => json.bytes(text),
+                    Some(text) => json.raw(ReportValue::from(text)),
                     None => {
                         json.raw(counter.hash);
                         json.raw(counter.len);

@@ -112,13 +112,10 @@ impl Statistics {
             return Err(ToolsError::Saved(SavedReason::OtherCondition { expected, found }));
         }
         self.saved = saved_total(self.saved + other.saved).ok_or(ToolsError::Saved(SavedReason::State))?;
-        self.sampled_from = match (self.sampled_from, other.sampled_from) {
-            (None, None) => None,
-            (a, b) => {
-                let a = a.unwrap_or_else(|| self.records());
-                Some(a + b.unwrap_or_else(|| other.records()))
-            }
-        };
+        if self.sampled_from.is_some() || other.sampled_from.is_some() {
+            let own = self.sampled_from.unwrap_or_else(|| self.records());
+            self.sampled_from = Some(own + other.sampled_from.unwrap_or_else(|| other.records()));
+        }
         self.unit.merge(&other.unit, &self.selection, self.memory)?;
         self.shards += other.shards;
         self.skipped += other.skipped;

@@ -9,7 +9,7 @@ use super::group::{RecordStats, SliceKey};
 use super::histogram::{self, IntQuantile};
 use super::moments::Moments;
 use super::numbers::{FloatStats, IntStats};
-use super::report::{name_of, sorted};
+use super::report::{KINDS, name_of};
 use super::sizes::SizeCounters;
 use super::statistics::Statistics;
 use crate::digits::{brief, signed, thousands};
@@ -36,14 +36,14 @@ const VALUE: usize = 24;
 const FREQUENT: usize = 3;
 
 impl Statistics {
-    /// Returns what was left out: `1 record and 2 damaged ranges of 68 bytes left out`.
+    /// Returns what was left out: `; 1 record and 2 damaged ranges of 68 bytes left out`.
     fn loss(&self) -> String {
         let (ranges, bytes) = self.left_out;
         let records = (self.skipped > 0).then(|| things(self.skipped, "record"));
         let ranges =
             (ranges > 0).then(|| format!("{} of {}", things(ranges, "damaged range"), things(bytes, "byte")));
         let parts: Vec<_> = records.into_iter().chain(ranges).collect();
-        format!("{} left out", parts.join(" and "))
+        format!("; {} left out", parts.join(" and "))
     }
 
     /// Returns a table with a line for each feature, and a line end after each line.
@@ -60,8 +60,7 @@ impl Statistics {
 
     fn describe(&self, text: &mut String, group: &RecordStats, slice: Option<String>, style: &TableStyle) {
         let [examples, sequences, others] = group.kinds;
-        let features = sorted(self.unit.feature_names().iter(), &group.features);
-        let lists = sorted(self.unit.list_names().iter(), &group.lists);
+        let [features, lists] = self.unit.sorted(group);
         let fields = group.fields.messages();
         let mut kinds: Vec<String> =
             [(examples, "Example"), (sequences, "SequenceExample"), (others, "other record")]
@@ -69,7 +68,7 @@ impl Statistics {
                 .filter(|(n, _)| *n > 0)
                 .map(|(n, name)| things(n, name))
                 .collect();
-        if let (Some(of), Some(others)) = (group.fields.payload_type(), kinds.last_mut()) {
+        if let (Some(of), Some(others)) = (group.fields.types.payload_type(), kinds.last_mut()) {
             *others = format!("{others} ({})", of.description());
         }
         let mut title = if kinds.is_empty() { "0 records".to_owned() } else { kinds.join(", ") };
@@ -86,22 +85,19 @@ impl Statistics {
         let (distinct, exact) = group.distinct_payloads();
         let total = examples + sequences + others;
         let seen = match self.sampled_from {
-            Some(n) => format!("a sample of {}", things(n, "record")),
+            Some(n) => format!("; a sample of {}", things(n, "record")),
             None if self.skipped > 0 || self.left_out.0 > 0 => self.loss(),
-            None if features.is_empty() && lists.is_empty() && fields.is_empty() => "sizes only".to_owned(),
-            None => "every value seen".to_owned(),
+            None if total == 0 => String::new(),
+            None if features.is_empty() && lists.is_empty() && fields.is_empty() => "; sizes only".to_owned(),
+            None => "; every value seen".to_owned(),
         };
-        if total == 0 && self.sampled_from.is_none() && self.skipped == 0 && self.left_out.0 == 0 {
-            let _ = writeln!(text, "{on}{title}{off}");
-        } else {
-            let _ = writeln!(text, "{on}{title}{off}; {seen}");
-        }
+        let _ = writeln!(text, "{on}{title}{off}{seen}");
         if total > 0 {
             let mut line = format!("  records of {} bytes", sizes(&group.sizes));
             if distinct < total || !exact {
                 let _ = write!(line, ", {} distinct", about(distinct, exact));
             }
-            push_line(text, &line, style);
+            let _ = writeln!(text, "{}", fitted(&line, style));
         }
         let decoded = examples + sequences;
         let row_of = |(name, stats): &(&str, &FeatureStats)| row(name, stats, self.names(name), decoded);
@@ -122,17 +118,10 @@ fn slice(key: &SliceKey, names: Option<&[Box<str>]>) -> String {
     }
 }
 
-/// Pushes a line, cut to the width of the table.
-fn push_line(text: &mut String, line: &str, style: &TableStyle) {
+/// Returns a line, cut to the width of the table.
+fn fitted(line: &str, style: &TableStyle) -> String {
     let line = line.trim_end();
-    match style.width.and_then(|width| line.char_indices().nth(width).map(|_| width)) {
-        Some(width) => {
-            text.extend(line.chars().take(width.saturating_sub(2)));
-            text.push_str("..");
-        }
-        None => text.push_str(line),
-    }
-    text.push('\n');
+    style.width.map_or_else(|| line.to_owned(), |width| shortened(line, width))
 }
 
 fn print_rows(
@@ -157,14 +146,11 @@ fn print_rows(
         for (cell, width) in row.iter().zip(widths) {
             let _ = write!(line, "{cell:width$}  ");
         }
-        let mut one = String::new();
-        push_line(&mut one, &line, style);
-        match (k, &style.label) {
-            (0, [on, off]) => {
-                let _ = writeln!(text, "{on}{}{off}", one.trim_end());
-            }
-            _ => text.push_str(&one),
-        }
+        let line = fitted(&line, style);
+        let _ = match &style.label {
+            [on, off] if k == 0 => writeln!(text, "{on}{line}{off}"),
+            _ => writeln!(text, "{line}"),
+        };
     }
 }
 
@@ -190,53 +176,37 @@ fn align(mut values: Vec<&mut String>) {
 fn row(name: &str, stats: &FeatureStats, names: Option<&[Box<str>]>, records: u64) -> [String; 5] {
     let int_values =
         |ints: &IntStats| names.map_or_else(|| int_values(ints), |names| named_values(ints, names));
-    let kinds = [("bytes", 0), ("float", 1), ("int64", 2)];
-    let kind: Vec<_> = kinds
-        .into_iter()
-        .filter(|(_, k)| stats.kinds.get(*k).is_some_and(|n| *n > 0))
-        .map(|(kind, _)| kind)
-        .collect();
-    let kind = if kind.is_empty() { "none".to_owned() } else { kind.join(", ") };
+    let kinds = KINDS.into_iter().zip(stats.kinds).filter(|(_, n)| *n > 0);
+    let kind = kinds.map(|(kind, _)| kind).collect::<Vec<_>>().join(", ");
+    let kind = if kind.is_empty() { "none".to_owned() } else { kind };
     let present = of_all(stats.present(), records);
-    let (distinct, values) = match (&stats.ints, &stats.floats, &stats.bytes) {
-        (Some(ints), None, None) => (ints.distinct(), int_values(ints)),
-        (None, Some(floats), None) => (floats.distinct(), float_values(floats)),
-        (None, None, Some(bytes)) => (bytes.distinct(), byte_values(bytes)),
-        (None, None, None) => ((0, true), String::new()),
-        (ints, floats, bytes) => {
-            let all = [
-                ints.as_ref().map(|ints| (ints.distinct(), int_values(ints))),
-                floats.as_ref().map(|floats| (floats.distinct(), float_values(floats))),
-                bytes.as_ref().map(|bytes| (bytes.distinct(), byte_values(bytes))),
-            ];
-            let all: Vec<_> = all.into_iter().flatten().collect();
-            let distinct = all.iter().fold((0, true), |sum, (d, _)| (sum.0 + d.0, sum.1 && d.1));
-            (distinct, all.into_iter().map(|(_, values)| values).collect::<Vec<_>>().join(";  "))
-        }
-    };
+    let all = [
+        stats.ints.as_ref().map(|ints| (ints.distinct(), int_values(ints))),
+        stats.floats.as_ref().map(|floats| (floats.distinct(), float_values(floats))),
+        stats.bytes.as_ref().map(|bytes| (bytes.distinct(), byte_values(bytes))),
+    ];
+    let all: Vec<_> = all.into_iter().flatten().collect();
+    let distinct = all.iter().fold((0, true), |sum, (d, _)| (sum.0 + d.0, sum.1 && d.1));
+    let mut values = all.into_iter().map(|(_, values)| values).collect::<Vec<_>>().join(";  ");
     let mut notes = Vec::new();
     if let Some(steps) = &stats.steps {
         notes.push(format!("{} steps", sizes(steps)));
     }
     // One value in each record is not worth a note.
     if stats.lengths.n > 0 && (stats.lengths.min, stats.lengths.max) != (1, 1) {
-        notes.push(format!(
-            "{} a {}",
-            sizes(&stats.lengths),
-            if stats.steps.is_some() { "step" } else { "record" }
-        ));
+        let whole = if stats.steps.is_some() { "step" } else { "record" };
+        notes.push(format!("{} a {whole}", sizes(&stats.lengths)));
     }
     for (n, what) in [(stats.kindless, "without kind"), (stats.empty, "empty")] {
         if n > 0 {
             notes.push(format!("{} {what}", thousands(n)));
         }
     }
-    let mut all = values;
     if !notes.is_empty() {
-        let gap = if all.is_empty() { "" } else { "  " };
-        all = format!("{all}{gap}({})", notes.join(", "));
+        let gap = if values.is_empty() { "" } else { "  " };
+        values = format!("{values}{gap}({})", notes.join(", "));
     }
-    [shortened(&readable(name), NAME), kind, present, about(distinct.0, distinct.1), all]
+    [shortened(&readable(name), NAME), kind, present, about(distinct.0, distinct.1), values]
 }
 
 /// Returns a number of records, out of all of them.
@@ -329,21 +299,20 @@ fn frequent(shown: Vec<(String, u64)>, n: u64, (distinct, exact): (u64, bool)) -
 }
 
 fn float_values(floats: &FloatStats) -> String {
-    let mut text = match floats.bounds {
-        Some((low, high)) => {
-            let cells = floats.cells();
-            let bounds = (f64::from(low), f64::from(high));
-            let median = histogram::quantile(&cells, bounds, 0.5).map_or_else(String::new, brief);
-            number_values([brief(bounds.0), median, brief(bounds.1)], &cells, bounds, &floats.moments)
-        }
-        None => String::new(),
-    };
+    let mut parts = Vec::new();
+    if let Some((low, high)) = floats.bounds {
+        let cells = floats.cells();
+        let bounds = (f64::from(low), f64::from(high));
+        let median = histogram::quantile(&cells, bounds, 0.5).map_or_else(String::new, brief);
+        let range = [brief(bounds.0), median, brief(bounds.1)];
+        parts.push(number_values(range, &cells, bounds, &floats.moments));
+    }
     for (n, what) in [(floats.nan, "NaN"), (floats.infinite, "inf"), (floats.negative_infinite, "-inf")] {
         if n > 0 {
-            let _ = write!(text, "{}{} {what}", if text.is_empty() { "" } else { "  " }, thousands(n));
+            parts.push(format!("{} {what}", thousands(n)));
         }
     }
-    text
+    parts.join("  ")
 }
 
 fn byte_values(bytes: &ByteStats) -> String {
@@ -475,8 +444,7 @@ mod tests {
         assert_eq!(quoted(b"a\x1b[31m"), "\"a\\u{1b}[31m\"");
         assert_eq!(quoted(&[0xff; 9]), "<ffffffffffffffff..>");
         assert_eq!(readable("a\nb"), "\"a\\nb\"");
-        let mut text = String::new();
-        push_line(&mut text, "0123456789", &TableStyle { width: Some(6), ..TableStyle::default() });
-        assert_eq!(text, "0123..\n");
+        let style = TableStyle { width: Some(6), ..TableStyle::default() };
+        assert_eq!(fitted("0123456789", &style), "0123..");
     }
 }

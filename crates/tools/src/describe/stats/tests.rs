@@ -36,7 +36,7 @@ fn file(payloads: &[Vec<u8>]) -> Vec<u8> {
 }
 
 fn json(stats: &Statistics) -> Value {
-    serde_json::from_str(&stats.json()).unwrap()
+    serde_json::from_str(&stats.report().to_string()).unwrap()
 }
 
 fn record(rng: &mut Rng, k: usize) -> Vec<u8> {
@@ -176,7 +176,7 @@ fn other_text_is_refused() {
             bytes[at] = b"0123456789-,[]{}\"n"[rng.below(18)];
         }
         if let Ok(mut found) = Statistics::from_saved(&String::from_utf8(bytes).unwrap()) {
-            let _ = (found.json(), found.tfdv(), found.table(&TableStyle::default()));
+            let _ = (found.report().to_string(), found.tfdv(), found.table(&TableStyle::default()));
             let _ = found.clone().merge(&found);
             let _ = found.merge(&found.clone());
         }
@@ -504,7 +504,7 @@ fn a_condition_selects_records() {
     let mut stats = run(&selects("absent(nothing) and label < 3"), &[file(&all), file(&all)]).unwrap();
     assert_eq!(stats.unseen, ["nothing"]);
     let saved = Statistics::from_saved(&stats.save()).unwrap();
-    assert_eq!(saved.json(), stats.json());
+    assert_eq!(saved.report().to_string(), stats.report().to_string());
     assert_eq!(saved.unseen, ["nothing"]);
     let other = run(&selects("label < 3"), &[file(&all)]).unwrap();
     let e = stats.merge(&other).unwrap_err();

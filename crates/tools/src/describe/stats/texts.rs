@@ -176,8 +176,8 @@ impl TextFrequencies {
         self.count(&counters, &block.bytes);
         block.texts.clear();
         block.bytes.clear();
-        block.full = (BLOCK.min(self.keep).max(self.counters.len()), BLOCK_BYTES.max(self.bytes.len()));
         self.block = block;
+        self.set_full();
     }
 
     fn set_full(&mut self) {
@@ -213,12 +213,10 @@ impl TextFrequencies {
 
     /// Stops exact counting. At most about `keep` counters remain.
     pub(crate) fn approximate(&mut self, keep: usize) {
-        let counters = &self.counters;
-        self.distinct.get_or_insert_with(|| {
-            let mut distinct = HyperLogLog::default();
-            counters.iter().for_each(|counter| distinct.add(counter.hash));
-            distinct
-        });
+        if self.distinct.is_none() {
+            let distinct = self.distinct.insert(HyperLogLog::default());
+            self.counters.iter().for_each(|counter| distinct.add(counter.hash));
+        }
         self.keep = self.keep.min(keep);
         if self.keep < EXACT {
             self.shrink();

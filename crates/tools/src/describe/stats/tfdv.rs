@@ -11,7 +11,7 @@ use super::feature::FeatureStats;
 use super::group::{RecordStats, SliceKey};
 use super::histogram::{Bucket, equal_count, equal_width, quantile};
 use super::moments::Moments;
-use super::report::{TOP, sorted};
+use super::report::TOP;
 use super::sizes::SizeCounters;
 use super::statistics::Statistics;
 use tfseek_wire::{put_field, put_varint};
@@ -22,13 +22,10 @@ const RANKS: usize = 1_000;
 const SEQUENCE: &str = "##SEQUENCE##";
 
 /// The types of features.
-#[derive(Clone, Copy)]
-enum FeatureType {
-    Int = 0,
-    Float = 1,
-    Text = 2,
-    Bytes = 3,
-}
+const INT: u64 = 0;
+const FLOAT: u64 = 1;
+const TEXT: u64 = 2;
+const BYTES: u64 = 3;
 
 /// An encoder of one message with field numbers up to 15. Fields that are 0 or empty are left out.
 #[derive(Default)]
@@ -79,9 +76,9 @@ impl Statistics {
     /// Returns the statistics as a serialized `tensorflow.metadata.v0.DatasetFeatureStatisticsList`.
     pub fn tfdv(&self) -> Vec<u8> {
         let mut all = Message::default();
-        let name = if self.slices().is_empty() { "" } else { "All Examples" };
+        let name = if self.unit.slices.is_empty() { "" } else { "All Examples" };
         all.message(1, |dataset| self.dataset(dataset, name, &self.unit.all));
-        for (key, group) in self.slices() {
+        for (key, group) in &self.unit.slices {
             let by = self.selection.by.as_deref().unwrap_or_default();
             let value = match key {
                 SliceKey::Missing => "missing".to_owned(),
@@ -94,21 +91,18 @@ impl Statistics {
         all.0
     }
 
-    fn slices(&self) -> &std::collections::BTreeMap<SliceKey, RecordStats> {
-        &self.unit.slices
-    }
-
     fn dataset(&self, dataset: &mut Message, name: &str, group: &RecordStats) {
         let [examples, sequences, _] = group.kinds;
         let records = examples.saturating_add(sequences);
         dataset.text(1, name).int(2, records);
-        for (name, stats) in sorted(self.unit.feature_names().iter(), &group.features) {
+        let [features, lists] = self.unit.sorted(group);
+        for (name, stats) in features {
             dataset.message(3, |feature| {
                 feature.text(1, name);
                 put_feature(feature, stats, records);
             });
         }
-        for (name, stats) in sorted(self.unit.list_names().iter(), &group.lists) {
+        for (name, stats) in lists {
             dataset.message(3, |feature| {
                 feature.message(8, |path| {
                     path.text(1, SEQUENCE).text(1, name);
@@ -119,33 +113,21 @@ impl Statistics {
     }
 }
 
-/// Returns the type of a feature, by its most frequent kind. Images and other byte strings that are mostly
-/// not UTF-8 are bytes.
-fn feature_type(stats: &FeatureStats) -> FeatureType {
-    match (stats.kind(), &stats.bytes) {
-        (Some("int64"), _) => FeatureType::Int,
-        (Some("float"), _) => FeatureType::Float,
-        (_, Some(bytes)) if bytes.not_utf8 > bytes.lengths.n / 2 => FeatureType::Bytes,
-        _ => FeatureType::Text,
-    }
-}
-
+/// Adds the type of a feature and its statistics, by its most frequent kind. Images and other byte strings
+/// that are mostly not UTF-8 are bytes.
 fn put_feature(feature: &mut Message, stats: &FeatureStats, records: u64) {
-    let kind = feature_type(stats);
-    feature.int(2, kind as u64);
-    match (kind, &stats.ints, &stats.floats, &stats.bytes) {
-        (FeatureType::Int, Some(ints), _, _) => {
-            let bounds = ints.all_bounds().map(|(low, high)| (low as f64, high as f64));
+    match (stats.kind(), &stats.ints, &stats.floats, &stats.bytes) {
+        (Some("int64"), Some(ints), _, _) => {
             let numbers = Numeric {
                 cells: ints.cells().iter().map(Cell::rounded).collect(),
                 moments: ints.all_moments(),
-                bounds,
+                bounds: ints.all_bounds().map(|(low, high)| (low as f64, high as f64)),
                 zeros: ints.zeros(),
                 ..Numeric::default()
             };
-            feature.message(3, |message| numeric(message, &numbers, stats, records));
+            feature.int(2, INT).message(3, |message| numeric(message, &numbers, stats, records));
         }
-        (FeatureType::Float, _, Some(floats), _) => {
+        (Some("float"), _, Some(floats), _) => {
             let numbers = Numeric {
                 cells: floats.cells(),
                 moments: floats.moments,
@@ -155,10 +137,10 @@ fn put_feature(feature: &mut Message, stats: &FeatureStats, records: u64) {
                 infinite: floats.infinite,
                 negative_infinite: floats.negative_infinite,
             };
-            feature.message(3, |message| numeric(message, &numbers, stats, records));
+            feature.int(2, FLOAT).message(3, |message| numeric(message, &numbers, stats, records));
         }
-        (FeatureType::Bytes, _, _, Some(bytes)) => {
-            feature.message(5, |message| {
+        (_, _, _, Some(bytes)) if bytes.not_utf8 > bytes.lengths.n / 2 => {
+            feature.int(2, BYTES).message(5, |message| {
                 message.message(1, |message| common(message, stats, records)).int(2, bytes.distinct().0);
                 if bytes.lengths.n > 0 {
                     message
@@ -170,7 +152,7 @@ fn put_feature(feature: &mut Message, stats: &FeatureStats, records: u64) {
             });
         }
         (_, _, _, bytes) => {
-            feature.message(4, |message| {
+            feature.int(2, TEXT).message(4, |message| {
                 message.message(1, |message| common(message, stats, records));
                 if let Some(bytes) = bytes {
                     texts(message, bytes);
@@ -231,10 +213,7 @@ fn histogram(message: &mut Message, buckets: &[Bucket], nan: u64, kind: u64) {
 /// Adds `CommonStatistics`. A feature with a kind and no values is not missing, as in TFDV.
 fn common(message: &mut Message, stats: &FeatureStats, records: u64) {
     let lengths = &stats.lengths;
-    let present = match &stats.steps {
-        Some(steps) => steps.n,
-        None => lengths.n,
-    };
+    let present = stats.steps.as_ref().unwrap_or(lengths).n;
     message.int(1, present).int(2, records.saturating_sub(present));
     if lengths.n == 0 {
         return;

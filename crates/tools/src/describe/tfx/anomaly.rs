@@ -1,7 +1,5 @@
 //! Anomalies by the names of TensorFlow Data Validation (TFDV).
 
-use std::fmt;
-
 macro_rules! anomalies {
     ($($(#[$doc:meta])* $kind:ident = $name:literal,)*) => {
         /// The kind of an anomaly. Kinds are ordered by their names.
@@ -136,54 +134,8 @@ anomalies! {
     WeightedFeatureNameCollision = "WEIGHTED_FEATURE_NAME_COLLISION",
 }
 
-impl fmt::Display for AnomalyKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-/// A fault of a schema itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SchemaFault {
-    MinFraction,
-    ValueCount,
-    MassWithoutStrings,
-    UnknownDomain,
-    EqualBools,
-    DomainOfOtherType,
-    NoName,
-    SparseName,
-    WeightedName,
-}
-
-impl SchemaFault {
-    pub(crate) fn kind(self) -> AnomalyKind {
-        match self {
-            SchemaFault::MinFraction | SchemaFault::ValueCount | SchemaFault::MassWithoutStrings => {
-                AnomalyKind::InvalidSchemaSpecification
-            }
-            SchemaFault::UnknownDomain | SchemaFault::EqualBools => AnomalyKind::InvalidDomainSpecification,
-            SchemaFault::DomainOfOtherType => AnomalyKind::DomainInvalidForType,
-            SchemaFault::NoName => AnomalyKind::FeatureMissingName,
-            SchemaFault::SparseName => AnomalyKind::SparseFeatureNameCollision,
-            SchemaFault::WeightedName => AnomalyKind::WeightedFeatureNameCollision,
-        }
-    }
-
-    /// Returns the description.
-    pub(crate) fn text(self) -> &'static str {
-        match self {
-            SchemaFault::MinFraction => "presence.min_fraction is not from 0 to 1",
-            SchemaFault::ValueCount => "value_count.min is larger than value_count.max",
-            SchemaFault::MassWithoutStrings => "distribution_constraints without a domain of strings",
-            SchemaFault::UnknownDomain => "the schema has no domain of this name",
-            SchemaFault::EqualBools => "bool_domain has equal values for true and false",
-            SchemaFault::DomainOfOtherType => "the domain does not fit the type",
-            SchemaFault::NoName => "the feature has no name",
-            SchemaFault::SparseName | SchemaFault::WeightedName => "a feature has the same name",
-        }
-    }
-}
+/// A fault of a schema itself, and its description.
+pub(crate) type SchemaFault = (AnomalyKind, &'static str);
 
 #[cfg(test)]
 mod tests {

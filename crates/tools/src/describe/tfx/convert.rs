@@ -1,7 +1,6 @@
 //! The rules that a schema of tfseek implies.
 
 use super::{FeatureRule, GroupRule, TfxSchema};
-use std::collections::BTreeMap;
 use tfseek::example::DType;
 use tfseek::{FeatureSpec, Schema};
 
@@ -70,7 +69,9 @@ fn add(name: &str, spec: &FeatureSpec, list: bool, schema: &mut TfxSchema) {
             add_sparse(name, index_keys, value_key, schema);
         }
     }
-    merge(if list { &mut schema.lists } else { &mut schema.features }, key, rule);
+    // Of two columns from one feature, the first one's rule is kept: their kinds are equal.
+    let rules = if list { &mut schema.lists } else { &mut schema.features };
+    rules.entry(key.to_owned()).or_insert(rule);
 }
 
 /// Adds the group of a sparse column, and the rules of its indices.
@@ -78,7 +79,7 @@ fn add_sparse(name: &str, index_keys: &[String], value_key: &str, schema: &mut T
     let kind = Some(DType::Int64);
     for index in index_keys {
         let rule = FeatureRule { kind, min_domain_mass: 1.0, ..FeatureRule::default() };
-        merge(&mut schema.features, index, rule);
+        schema.features.entry(index.clone()).or_insert(rule);
     }
     schema.groups.push(GroupRule {
         name: name.to_owned(),
@@ -86,9 +87,4 @@ fn add_sparse(name: &str, index_keys: &[String], value_key: &str, schema: &mut T
         others: index_keys.to_vec(),
         weighted: false,
     });
-}
-
-/// Adds a rule. Of two columns from one feature, the first one's rule is kept: their kinds are equal.
-fn merge(rules: &mut BTreeMap<String, FeatureRule>, key: &str, rule: FeatureRule) {
-    rules.entry(key.to_owned()).or_insert(rule);
 }

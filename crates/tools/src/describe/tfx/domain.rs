@@ -14,14 +14,13 @@ impl FieldReader<'_> {
     /// Reads a domain. Returns its name and its values.
     pub(super) fn domain(&self, field: &TextField) -> Result<(String, ValueDomain), ToolsError> {
         let mut name = String::new();
-        let message = self.message(field)?;
         let mut strings = BTreeSet::new();
         let mut ints = (i64::MIN, i64::MAX);
         let mut floats = (f32::NEG_INFINITY, f32::INFINITY);
         let mut no_nan = false;
         let mut no_inf = false;
         let kind = &*field.name;
-        for field in &message.fields {
+        for field in self.message(field)? {
             match (kind, &*field.name) {
                 (_, "name") => name = self.string(field)?,
                 ("string_domain", "value") => {
@@ -51,7 +50,7 @@ impl FieldReader<'_> {
     pub(super) fn bools(&self, field: &TextField) -> Result<ValueDomain, ToolsError> {
         let mut yes = Vec::new();
         let mut no = Vec::new();
-        for field in &self.message(field)?.fields {
+        for field in self.message(field)? {
             match &*field.name {
                 "name" => {}
                 "true_value" => yes = self.bytes(field)?,
@@ -65,7 +64,7 @@ impl FieldReader<'_> {
     pub(super) fn images(&self, field: &TextField) -> Result<ValueDomain, ToolsError> {
         let mut fraction = 0.0;
         let mut most = None;
-        for field in &self.message(field)?.fields {
+        for field in self.message(field)? {
             match &*field.name {
                 "minimum_supported_image_fraction" => fraction = self.float(field)?,
                 "max_image_byte_size" => most = Some(self.count(field)?),
@@ -78,11 +77,11 @@ impl FieldReader<'_> {
     /// Returns the number of values of a shape, or `None` if a dimension has no size.
     pub(super) fn shape(&self, field: &TextField) -> Result<Option<u64>, ToolsError> {
         let mut product = Some(1u64);
-        for dim in &self.message(field)?.fields {
+        for dim in self.message(field)? {
             let mut size = None;
             match &*dim.name {
                 "dim" => {
-                    for field in &self.message(dim)?.fields {
+                    for field in self.message(dim)? {
                         match &*field.name {
                             "size" => size = u64::try_from(self.int(field)?).ok(),
                             "name" => {}

@@ -1,10 +1,10 @@
 //! The message `Feature`, and the messages in it.
 
-use super::anomaly::SchemaFault;
+use super::anomaly::{AnomalyKind, SchemaFault};
 use super::domain::{Domains, fits};
 use super::reader::FieldReader;
 use super::schema::{FeatureRule, SEQUENCE, TfxSchema, ValueDomain};
-use super::text::{TextField, TextMessage};
+use super::text::TextField;
 use crate::error::ToolsError;
 use tfseek::example::DType;
 
@@ -17,7 +17,7 @@ struct OpenFeature<'m> {
     has_type: bool,
     has_mass: bool,
     /// The features of a feature of type STRUCT.
-    nested: Option<&'m TextMessage>,
+    nested: Option<&'m [TextField]>,
     /// Constraints that are not checked.
     unchecked: Vec<String>,
     faults: Vec<SchemaFault>,
@@ -35,17 +35,17 @@ impl FieldReader<'_> {
     ) -> Result<(), ToolsError> {
         let message = self.message(field)?;
         let mut name = None;
-        for field in message.fields.iter().filter(|field| &*field.name == "name") {
+        for field in message.iter().filter(|field| &*field.name == "name") {
             name = Some(self.string(field)?);
         }
         let rule = FeatureRule { min_domain_mass: 1.0, ..FeatureRule::default() };
         let mut feature = OpenFeature { rule, in_list: list.is_some(), ..OpenFeature::default() };
-        for field in &message.fields {
+        for field in message {
             self.feature_field(field, domains, &mut feature)?;
         }
         feature.check();
         if name.is_none() {
-            feature.faults.push(SchemaFault::NoName);
+            feature.faults.push((AnomalyKind::FeatureMissingName, "the feature has no name"));
         } else if !feature.has_type {
             // TFDV reports FEATURE_MISSING_TYPE. Inferred schemas name no type where records differ.
             feature.unchecked.push("type".to_owned());
@@ -75,12 +75,12 @@ impl FieldReader<'_> {
     /// Reads the features of the feature lists.
     fn lists(
         &self,
-        message: &TextMessage,
+        fields: &[TextField],
         domains: &Domains,
         name: &str,
         schema: &mut TfxSchema,
     ) -> Result<(), ToolsError> {
-        for field in &message.fields {
+        for field in fields {
             match &*field.name {
                 "feature" => self.feature(field, domains, Some(name), schema)?,
                 "sparse_feature" => {
@@ -109,19 +109,26 @@ impl FieldReader<'_> {
             }
             "presence" => self.presence(field, feature)?,
             "shape" => rule.fixed = self.shape(field)?,
-            "value_count" => rule.counts = Some(self.range(self.message(field)?, "ValueCount")?),
+            "value_count" => rule.counts = Some(self.range(field, "ValueCount")?),
             "value_counts" => self.value_counts(field, feature)?,
             "domain" => match domains.get(&self.string(field)?) {
                 Some(domain) => rule.domain = domain.clone(),
-                None => feature.faults.push(SchemaFault::UnknownDomain),
+                None => {
+                    let text = "the schema has no domain of this name";
+                    feature.faults.push((AnomalyKind::InvalidDomainSpecification, text));
+                }
             },
             "string_domain" | "float_domain" | "int_domain" => rule.domain = self.domain(field)?.1,
             "bool_domain" => rule.domain = self.bools(field)?,
             "image_domain" => rule.domain = self.images(field)?,
             "struct_domain" => feature.nested = Some(self.message(field)?),
-            "distribution_constraints" => self.mass(field, feature)?,
+            "distribution_constraints" => {
+                feature.has_mass = true;
+                let mass = self.only_number(field, "min_domain_mass", "DistributionConstraints")?;
+                rule.min_domain_mass = mass.unwrap_or(rule.min_domain_mass);
+            }
             "unique_constraints" => {
-                let (min, max) = self.range(self.message(field)?, "UniqueConstraints")?;
+                let (min, max) = self.range(field, "UniqueConstraints")?;
                 rule.unique = Some((min, max.unwrap_or(u64::MAX)));
             }
             "skew_comparator" | "drift_comparator" => self.comparator(field, feature)?,
@@ -157,7 +164,7 @@ impl FieldReader<'_> {
 
     fn presence(&self, field: &TextField, feature: &mut OpenFeature<'_>) -> Result<(), ToolsError> {
         let rule = &mut feature.rule;
-        for field in &self.message(field)?.fields {
+        for field in self.message(field)? {
             match &*field.name {
                 "min_fraction" => rule.min_fraction = self.float(field)?,
                 "min_count" => rule.min_count = self.count(field)?,
@@ -165,16 +172,17 @@ impl FieldReader<'_> {
             }
         }
         if !(0.0..=1.0).contains(&rule.min_fraction) {
-            feature.faults.push(SchemaFault::MinFraction);
+            let text = "presence.min_fraction is not from 0 to 1";
+            feature.faults.push((AnomalyKind::InvalidSchemaSpecification, text));
         }
         Ok(())
     }
 
     fn value_counts(&self, field: &TextField, feature: &mut OpenFeature<'_>) -> Result<(), ToolsError> {
         let mut levels = Vec::new();
-        for field in &self.message(field)?.fields {
+        for field in self.message(field)? {
             match &*field.name {
-                "value_count" => levels.push(self.range(self.message(field)?, "ValueCount")?),
+                "value_count" => levels.push(self.range(field, "ValueCount")?),
                 _ => return Err(self.unknown(field, "ValueCountList")),
             }
         }
@@ -188,26 +196,16 @@ impl FieldReader<'_> {
         Ok(())
     }
 
-    fn mass(&self, field: &TextField, feature: &mut OpenFeature<'_>) -> Result<(), ToolsError> {
-        feature.has_mass = true;
-        for field in &self.message(field)?.fields {
-            match &*field.name {
-                "min_domain_mass" => feature.rule.min_domain_mass = self.float(field)?,
-                _ => return Err(self.unknown(field, "DistributionConstraints")),
-            }
-        }
-        Ok(())
-    }
-
     fn comparator(&self, field: &TextField, feature: &mut OpenFeature<'_>) -> Result<(), ToolsError> {
         let rule = &mut feature.rule;
-        for part in &self.message(field)?.fields {
+        for part in self.message(field)? {
             match &*part.name {
                 "infinity_norm" => {
-                    rule.infinity_norm = lower(rule.infinity_norm, self.threshold(part, "InfinityNorm")?);
+                    let threshold = self.only_number(part, "threshold", "InfinityNorm")?;
+                    rule.infinity_norm = lower(rule.infinity_norm, threshold);
                 }
                 "jensen_shannon_divergence" => {
-                    let threshold = self.threshold(part, "JensenShannonDivergence")?;
+                    let threshold = self.only_number(part, "threshold", "JensenShannonDivergence")?;
                     rule.jensen_shannon = lower(rule.jensen_shannon, threshold);
                 }
                 other => feature.unchecked.push(format!("{}.{other}", field.name)),
@@ -224,19 +222,22 @@ impl OpenFeature<'_> {
         if let Some((min, Some(max))) = rule.counts
             && min > max
         {
-            faults.push(SchemaFault::ValueCount);
+            let text = "value_count.min is larger than value_count.max";
+            faults.push((AnomalyKind::InvalidSchemaSpecification, text));
         }
         if self.has_mass && !matches!(rule.domain, ValueDomain::Strings(_)) {
-            faults.push(SchemaFault::MassWithoutStrings);
+            let text = "distribution_constraints without a domain of strings";
+            faults.push((AnomalyKind::InvalidSchemaSpecification, text));
         }
         if let ValueDomain::Bools(yes, no) = &rule.domain
             && yes == no
             && rule.kind == Some(DType::Bytes)
         {
-            faults.push(SchemaFault::EqualBools);
+            let text = "bool_domain has equal values for true and false";
+            faults.push((AnomalyKind::InvalidDomainSpecification, text));
         }
         if !fits(&rule.domain, rule.kind) {
-            faults.push(SchemaFault::DomainOfOtherType);
+            faults.push((AnomalyKind::DomainInvalidForType, "the domain does not fit the type"));
             rule.domain = ValueDomain::Any;
         }
     }
@@ -244,8 +245,5 @@ impl OpenFeature<'_> {
 
 /// Returns the lower of two thresholds. Both comparators apply, and there is one baseline.
 fn lower(a: Option<f64>, b: Option<f64>) -> Option<f64> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (a, b) => a.or(b),
-    }
+    [a, b].into_iter().flatten().reduce(f64::min)
 }

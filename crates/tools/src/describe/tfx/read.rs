@@ -1,6 +1,6 @@
 //! Schemas in protobuf's text format: the message `Schema`, without its features.
 
-use super::anomaly::SchemaFault;
+use super::anomaly::AnomalyKind;
 use super::reader::FieldReader;
 use super::schema::{GroupRule, TfxSchema};
 use super::text::{self, TextField};
@@ -18,13 +18,13 @@ impl TfxSchema {
         let mut schema = TfxSchema::default();
         let mut domains = HashMap::new();
         // Domains of the schema come first, because features refer to them.
-        for field in &message.fields {
+        for field in &message {
             if let "string_domain" | "float_domain" | "int_domain" = &*field.name {
                 let (name, domain) = reader.domain(field)?;
                 domains.insert(name, domain);
             }
         }
-        for field in &message.fields {
+        for field in &message {
             match &*field.name {
                 "feature" => reader.feature(field, &domains, None, &mut schema)?,
                 "sparse_feature" | "weighted_feature" => {
@@ -51,8 +51,12 @@ impl TfxSchema {
     fn check_names(&mut self) {
         for group in &self.groups {
             if self.features.get(&group.name).is_some_and(|rule| !rule.ignored) {
-                let fault = if group.weighted { SchemaFault::WeightedName } else { SchemaFault::SparseName };
-                self.faults.push((fault, group.name.clone()));
+                let kind = if group.weighted {
+                    AnomalyKind::WeightedFeatureNameCollision
+                } else {
+                    AnomalyKind::SparseFeatureNameCollision
+                };
+                self.faults.push(((kind, "a feature has the same name"), group.name.clone()));
             }
         }
     }
@@ -66,13 +70,13 @@ impl FieldReader<'_> {
         let mut values = String::new();
         let mut others = Vec::new();
         let mut ignored = false;
-        for field in &self.message(field)?.fields {
+        for field in self.message(field)? {
             match &*field.name {
                 "name" => name = self.string(field)?,
                 "deprecated" => ignored |= self.bool(field)?,
                 "lifecycle_stage" => ignored |= self.is_ignored(field)?,
                 "index_feature" | "value_feature" if !weighted => {
-                    for part in &self.message(field)?.fields {
+                    for part in self.message(field)? {
                         match &*part.name {
                             "name" if &*field.name == "value_feature" => values = self.string(part)?,
                             "name" => others.push(self.string(part)?),
@@ -82,7 +86,7 @@ impl FieldReader<'_> {
                 }
                 "feature" | "weight_feature" if weighted => {
                     let mut steps = Vec::new();
-                    for part in &self.message(field)?.fields {
+                    for part in self.message(field)? {
                         match &*part.name {
                             "step" => steps.push(self.string(part)?),
                             _ => return Err(self.unknown(part, "Path")),
@@ -101,14 +105,14 @@ impl FieldReader<'_> {
     }
 
     fn records(&self, field: &TextField, schema: &mut TfxSchema) -> Result<(), ToolsError> {
-        for field in &self.message(field)?.fields {
+        for field in self.message(field)? {
             match &*field.name {
                 "min_examples_count" => schema.records.0 = self.count(field)?,
                 "max_examples_count" => schema.records.1 = Some(self.count(field)?),
                 "num_examples_drift_comparator" | "num_examples_version_comparator" => {
                     let mut least = 0.0;
                     let mut most = f64::INFINITY;
-                    for field in &self.message(field)?.fields {
+                    for field in self.message(field)? {
                         match &*field.name {
                             "min_fraction_threshold" => least = self.float(field)?,
                             "max_fraction_threshold" => most = self.float(field)?,

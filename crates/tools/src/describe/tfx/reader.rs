@@ -1,7 +1,7 @@
 //! Values of the fields of a text, and messages that several messages have.
 
-use super::text::{TextField, TextMessage, TextValue};
-use crate::error::{TextPosition, ToolsError};
+use super::text::{TextField, TextValue, error};
+use crate::error::ToolsError;
 
 /// Reads fields, with errors at their place.
 pub(super) struct FieldReader<'t> {
@@ -10,10 +10,7 @@ pub(super) struct FieldReader<'t> {
 
 impl FieldReader<'_> {
     pub(super) fn error(&self, field: &TextField, reason: String) -> ToolsError {
-        ToolsError::Schema {
-            at: TextPosition::START.after(self.text.get(..field.at).unwrap_or(self.text)),
-            reason,
-        }
+        error(self.text, field.at, reason)
     }
 
     pub(super) fn unknown(&self, field: &TextField, message: &str) -> ToolsError {
@@ -29,7 +26,7 @@ impl FieldReader<'_> {
         self.error(field, format!("`{}`: expected {what}, found {found}", field.name))
     }
 
-    pub(super) fn message<'m>(&self, field: &'m TextField) -> Result<&'m TextMessage, ToolsError> {
+    pub(super) fn message<'m>(&self, field: &'m TextField) -> Result<&'m [TextField], ToolsError> {
         match &field.value {
             TextValue::Message(message) => Ok(message),
             _ => Err(self.expected(field, "a message")),
@@ -103,10 +100,10 @@ impl FieldReader<'_> {
     }
 
     /// Reads `min` and `max` of a message.
-    pub(super) fn range(&self, message: &TextMessage, of: &str) -> Result<(u64, Option<u64>), ToolsError> {
+    pub(super) fn range(&self, field: &TextField, of: &str) -> Result<(u64, Option<u64>), ToolsError> {
         let mut min = 0;
         let mut max = None;
-        for field in &message.fields {
+        for field in self.message(field)? {
             match &*field.name {
                 "min" => min = self.count(field)?,
                 // TFDV takes 0 as no limit.
@@ -117,14 +114,20 @@ impl FieldReader<'_> {
         Ok((min, max))
     }
 
-    pub(super) fn threshold(&self, field: &TextField, of: &str) -> Result<Option<f64>, ToolsError> {
-        let mut threshold = None;
-        for field in &self.message(field)?.fields {
-            match &*field.name {
-                "threshold" => threshold = Some(self.float(field)?),
-                _ => return Err(self.unknown(field, of)),
+    /// Reads the number `name` of a message that has no other fields.
+    pub(super) fn only_number(
+        &self,
+        field: &TextField,
+        name: &str,
+        of: &str,
+    ) -> Result<Option<f64>, ToolsError> {
+        let mut number = None;
+        for field in self.message(field)? {
+            if &*field.name != name {
+                return Err(self.unknown(field, of));
             }
+            number = Some(self.float(field)?);
         }
-        Ok(threshold)
+        Ok(number)
     }
 }

@@ -4,12 +4,6 @@
 
 use crate::error::{TextPosition, ToolsError};
 
-/// A message: its fields in the order of the text.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct TextMessage {
-    pub(super) fields: Vec<TextField>,
-}
-
 /// A field with one value. A list of n values becomes n fields.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct TextField {
@@ -24,17 +18,21 @@ pub(super) enum TextValue {
     /// A number or an identifier such as `true`, `inf` or the name of an enum value, with its sign.
     Word(Box<str>),
     Str(Box<[u8]>),
-    Message(TextMessage),
+    /// The fields of a message in the order of the text.
+    Message(Vec<TextField>),
 }
 
 /// Maximum nesting of messages. Each level is a recursive call.
 const MAX_DEPTH: usize = 64;
 
 /// Parses a text.
-pub(super) fn parse(text: &[u8]) -> Result<TextMessage, ToolsError> {
-    let mut parser = TextParser { text, at: 0, depth: 0 };
-    let message = parser.fields(None)?;
-    Ok(message)
+pub(super) fn parse(text: &[u8]) -> Result<Vec<TextField>, ToolsError> {
+    TextParser { text, at: 0, depth: 0 }.fields(None)
+}
+
+/// Returns the error at a byte of a text.
+pub(super) fn error(text: &[u8], at: usize, reason: String) -> ToolsError {
+    ToolsError::Schema { at: TextPosition::START.after(text.get(..at).unwrap_or(text)), reason }
 }
 
 struct TextParser<'t> {
@@ -45,21 +43,21 @@ struct TextParser<'t> {
 
 impl TextParser<'_> {
     /// Parses fields up to the byte `end`, or the end of the text.
-    fn fields(&mut self, end: Option<u8>) -> Result<TextMessage, ToolsError> {
-        let mut message = TextMessage::default();
+    fn fields(&mut self, end: Option<u8>) -> Result<Vec<TextField>, ToolsError> {
+        let mut fields = Vec::new();
         loop {
             match self.peek() {
-                None if end.is_none() => return Ok(message),
+                None if end.is_none() => return Ok(fields),
                 Some(c) if Some(c) == end => {
                     self.at += 1;
-                    return Ok(message);
+                    return Ok(fields);
                 }
-                _ => self.field(&mut message)?,
+                _ => self.field(&mut fields)?,
             }
         }
     }
 
-    fn field(&mut self, message: &mut TextMessage) -> Result<(), ToolsError> {
+    fn field(&mut self, fields: &mut Vec<TextField>) -> Result<(), ToolsError> {
         let found = self.peek();
         let at = self.at;
         let name = match found {
@@ -68,7 +66,7 @@ impl TextParser<'_> {
             _ => return Err(self.expected("a field name")),
         };
         let colon = self.take(b':');
-        let mut add = |value| message.fields.push(TextField { name: name.clone(), value, at });
+        let mut add = |value| fields.push(TextField { name: name.clone(), value, at });
         match self.peek() {
             Some(b'{' | b'<') => add(TextValue::Message(self.message()?)),
             Some(b'[') => {
@@ -133,7 +131,7 @@ impl TextParser<'_> {
         }
     }
 
-    fn message(&mut self) -> Result<TextMessage, ToolsError> {
+    fn message(&mut self) -> Result<Vec<TextField>, ToolsError> {
         if self.depth >= MAX_DEPTH {
             return Err(self.error(format!("expected at most {MAX_DEPTH} nested messages, found more")));
         }
@@ -144,24 +142,19 @@ impl TextParser<'_> {
             b'}'
         };
         self.depth += 1;
-        let message = self.fields(Some(end))?;
+        let fields = self.fields(Some(end))?;
         self.depth -= 1;
-        Ok(message)
+        Ok(fields)
     }
 
     /// Takes letters, digits and the characters of numbers.
     fn word(&mut self) -> Box<str> {
         let start = self.at;
         while let Some(&c) = self.text.get(self.at) {
-            let before = self.at.checked_sub(1).and_then(|k| self.text.get(k));
-            let exponent = matches!(c, b'+' | b'-')
-                && self.at > start
-                && self.text.get(start).is_some_and(|c| c.is_ascii_digit() || *c == b'.')
-                && matches!(before, Some(b'e' | b'E'))
-                && !self
-                    .text
-                    .get(start..self.at)
-                    .is_some_and(|word| word.starts_with(b"0x") || word.starts_with(b"0X"));
+            let word = self.text.get(start..self.at).unwrap_or_default();
+            let is_hex = matches!(word, [b'0', b'x' | b'X', ..]);
+            let is_number = matches!(word, [b'0'..=b'9' | b'.', ..]) && !is_hex;
+            let exponent = matches!(c, b'+' | b'-') && is_number && matches!(word, [.., b'e' | b'E']);
             if !(is_word(c) || c == b'.' || exponent) {
                 break;
             }
@@ -194,7 +187,7 @@ impl TextParser<'_> {
     fn escape(&mut self, bytes: &mut Vec<u8>) -> Result<(), ToolsError> {
         let Some(&c) = self.text.get(self.at) else { return Err(self.expected("an escape sequence")) };
         self.at += 1;
-        let simple = match c {
+        let byte = match c {
             b'n' => b'\n',
             b'r' => b'\r',
             b't' => b'\t',
@@ -205,12 +198,8 @@ impl TextParser<'_> {
             b'\\' | b'"' | b'\'' | b'?' => c,
             b'0'..=b'7' => {
                 self.at -= 1;
-                let value = self.digits(8, 3);
-                let fits = u8::try_from(value);
-                bytes.push(
-                    fits.map_err(|_| self.error("expected an octal escape up to \\377, found more".into()))?,
-                );
-                return Ok(());
+                let byte = u8::try_from(self.digits(8, 3));
+                byte.map_err(|_| self.error("expected an octal escape up to \\377, found more".into()))?
             }
             b'x' | b'X' => {
                 let start = self.at;
@@ -218,8 +207,7 @@ impl TextParser<'_> {
                 if self.at == start {
                     return Err(self.expected("a hex digit"));
                 }
-                bytes.push(value as u8);
-                return Ok(());
+                value as u8
             }
             b'u' | b'U' => {
                 let most = if c == b'u' { 4 } else { 8 };
@@ -237,7 +225,7 @@ impl TextParser<'_> {
                 return Err(self.expected("an escape sequence"));
             }
         };
-        bytes.push(simple);
+        bytes.push(byte);
         Ok(())
     }
 
@@ -274,10 +262,7 @@ impl TextParser<'_> {
     }
 
     fn error(&self, reason: String) -> ToolsError {
-        ToolsError::Schema {
-            at: TextPosition::START.after(self.text.get(..self.at).unwrap_or(self.text)),
-            reason,
-        }
+        error(self.text, self.at, reason)
     }
 
     fn expected(&mut self, what: &str) -> ToolsError {
@@ -297,8 +282,8 @@ fn is_word(c: u8) -> bool {
 mod tests {
     use super::*;
 
-    fn show(message: &TextMessage) -> String {
-        let fields = message.fields.iter().map(|field| match &field.value {
+    fn show(fields: &[TextField]) -> String {
+        let fields = fields.iter().map(|field| match &field.value {
             TextValue::Word(word) => format!("{}={word}", field.name),
             TextValue::Str(bytes) => format!("{}='{}'", field.name, bytes.escape_ascii()),
             TextValue::Message(message) => format!("{}({})", field.name, show(message)),
@@ -306,7 +291,7 @@ mod tests {
         fields.collect::<Vec<_>>().join(" ")
     }
 
-    fn error(text: &str) -> String {
+    fn failure(text: &str) -> String {
         parse(text.as_bytes()).unwrap_err().to_string()
     }
 
@@ -321,22 +306,22 @@ mod tests {
         let want = "a=1 b=-2.5e+3 c=1 c=2 c=3 d(e(f='xyAB\\n\\xc3\\xa9')) h(i=0x1F) h() \
             [type.googleapis.com/a.B](j=TYPE) k=.5 l=-inf m='it\\\"s'";
         assert_eq!(show(&parse(text.as_bytes()).unwrap()), want);
-        let at = parse(b"a: 1\n  b: 2").unwrap().fields[1].at;
+        let at = parse(b"a: 1\n  b: 2").unwrap()[1].at;
         let place = TextPosition::START.after(&b"a: 1\n  b: 2"[..at]);
         assert_eq!((place.line, place.column, place.offset), (2, 3, at as u64));
     }
 
     #[test]
     fn errors_have_a_place() {
-        assert_eq!(error("a: 1\n}"), "line 2, column 1: expected a field name, found `}`");
-        assert_eq!(error("a {"), "line 1, column 4: expected a field name, found the end of the text");
-        assert_eq!(error("a 1"), "line 1, column 3: expected `:` or `{`, found `1`");
-        assert_eq!(error("a: [1 2]"), "line 1, column 7: expected `,` or `]`, found `2`");
-        assert!(error("a: 'x\n'").contains("expected the end of a string"));
-        assert!(error(r"a: '\q'").contains("expected an escape sequence, found `q`"));
-        assert!(error(r"a: '\777'").contains("\\377"));
-        assert!(error(r"a: '\ud800'").contains("expected the number of a character"));
-        assert!(error(&"a{".repeat(100)).contains("at most 64 nested messages"));
+        assert_eq!(failure("a: 1\n}"), "line 2, column 1: expected a field name, found `}`");
+        assert_eq!(failure("a {"), "line 1, column 4: expected a field name, found the end of the text");
+        assert_eq!(failure("a 1"), "line 1, column 3: expected `:` or `{`, found `1`");
+        assert_eq!(failure("a: [1 2]"), "line 1, column 7: expected `,` or `]`, found `2`");
+        assert!(failure("a: 'x\n'").contains("expected the end of a string"));
+        assert!(failure(r"a: '\q'").contains("expected an escape sequence, found `q`"));
+        assert!(failure(r"a: '\777'").contains("\\377"));
+        assert!(failure(r"a: '\ud800'").contains("expected the number of a character"));
+        assert!(failure(&"a{".repeat(100)).contains("at most 64 nested messages"));
     }
 
     #[test]

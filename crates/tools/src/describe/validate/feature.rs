@@ -1,7 +1,7 @@
 //! The checks of one feature.
 
 use super::divergence::NumberShares;
-use super::tally::{DistinctValues, Shares, Tallies, Tally, append_all, quoted};
+use super::tally::{DistinctValues, Shares, Tallies, Tally, quoted};
 use crate::describe::tfx::{AnomalyKind, FeatureRule, ValueDomain};
 use crate::digits::counted;
 use tfseek::example::DType;
@@ -107,9 +107,7 @@ impl FeatureChecks {
             Feature::Int64(list) => {
                 for value in list {
                     self.int(record, value, &rule.domain);
-                    if count_values {
-                        self.shown(&value.to_le_bytes(), rule);
-                    }
+                    self.shown(&value.to_le_bytes(), rule);
                     if rule.jensen_shannon.is_some() {
                         self.numbers.add_int(value);
                     }
@@ -118,9 +116,7 @@ impl FeatureChecks {
             Feature::Float(list) => {
                 for value in list {
                     self.float(record, value, &rule.domain);
-                    if count_values {
-                        self.shown(&value.to_le_bytes(), rule);
-                    }
+                    self.shown(&value.to_le_bytes(), rule);
                     if rule.jensen_shannon.is_some() {
                         self.numbers.add_float(value);
                     }
@@ -129,15 +125,14 @@ impl FeatureChecks {
             Feature::Bytes(list) => {
                 for value in list {
                     self.string(record, value, &rule.domain);
-                    if count_values {
-                        self.shown(value, rule);
-                    }
+                    self.shown(value, rule);
                 }
             }
             _ => {}
         }
     }
 
+    /// Counts a value, if the rule needs the numbers of values.
     fn shown(&mut self, value: &[u8], rule: &FeatureRule) {
         if rule.unique.is_some() {
             self.distinct.add(value);
@@ -212,7 +207,9 @@ impl FeatureChecks {
         self.present += later.present;
         self.compared += later.compared;
         self.absent.append(later.absent, before);
-        append_all(&mut self.tallies, later.tallies, before);
+        for (anomaly, tally) in later.tallies {
+            self.tally(anomaly).append(tally, before);
+        }
         self.distinct.append(later.distinct);
         self.shares.append(later.shares);
         self.numbers.append(later.numbers);

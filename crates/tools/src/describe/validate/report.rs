@@ -42,12 +42,7 @@ pub struct ValidationReport {
     pub unchecked: BTreeSet<(String, Option<String>)>,
 }
 
-struct Findings {
-    anomalies: Vec<Anomaly>,
-    unchecked: BTreeSet<(String, Option<String>)>,
-}
-
-impl Findings {
+impl ValidationReport {
     fn add(&mut self, kind: AnomalyKind, feature: Option<&str>, list: bool, text: String, tally: &Tally) {
         self.anomalies.push(Anomaly {
             kind,
@@ -70,28 +65,24 @@ impl Validator<'_> {
     /// Returns the anomalies. `environment` selects the features that are required, and `baseline` has the
     /// checks of earlier records with the same schema, for comparators.
     pub fn report(&self, environment: Option<&str>, baseline: Option<&Validator<'_>>) -> ValidationReport {
-        let mut found = Findings { anomalies: Vec::new(), unchecked: self.schema.unchecked.clone() };
+        let unchecked = self.schema.unchecked.clone();
+        let mut found = ValidationReport { records: self.records, anomalies: Vec::new(), unchecked };
         self.data_set(baseline, &mut found);
-        for (fault, feature) in &self.schema.faults {
-            found.add(fault.kind(), Some(feature), false, fault.text().to_owned(), &Tally::default());
+        for &((kind, text), ref feature) in &self.schema.faults {
+            found.add(kind, Some(feature), false, text.to_owned(), &Tally::default());
         }
         for ((name, list), tally) in &self.new {
-            found.add(
-                AnomalyKind::SchemaNewColumn,
-                Some(name),
-                *list,
-                "the schema has no such feature".into(),
-                tally,
-            );
+            let text = "the schema has no such feature".to_owned();
+            found.add(AnomalyKind::SchemaNewColumn, Some(name), *list, text, tally);
         }
         if self.more_new.records > 0 {
             let text = "the schema has no such features; more than can be listed".to_owned();
             found.add(AnomalyKind::SchemaNewColumn, None, false, text, &self.more_new);
         }
-        let rules = self.schema.features.iter().zip(&self.checks).map(|pair| (pair, false));
-        let lists = self.schema.lists.iter().zip(&self.list_checks).map(|pair| (pair, true));
-        for (k, (((name, rule), checks), list)) in rules.chain(lists).enumerate() {
-            let earlier = baseline.and_then(|b| b.checks.iter().chain(&b.list_checks).nth(k));
+        let rules = self.schema.features.iter().map(|rule| (rule, false));
+        let lists = self.schema.lists.iter().map(|rule| (rule, true));
+        for (k, (((name, rule), list), checks)) in rules.chain(lists).zip(&self.checks).enumerate() {
+            let earlier = baseline.and_then(|b| b.checks.get(k));
             let required = rule.is_required(environment, self.schema);
             FeatureReport { name, list, rule, checks, records: self.records }
                 .add(required, earlier, &mut found);
@@ -122,26 +113,22 @@ impl Validator<'_> {
                 }
             }
         }
-        let Findings { mut anomalies, unchecked } = found;
-        anomalies.sort_by(|a, b| (&a.feature, a.list, a.kind).cmp(&(&b.feature, b.list, b.kind)));
-        ValidationReport { records: self.records, anomalies, unchecked }
+        found.anomalies.sort_by(|a, b| (&a.feature, a.list, a.kind).cmp(&(&b.feature, b.list, b.kind)));
+        found
     }
 
-    fn data_set(&self, baseline: Option<&Validator<'_>>, found: &mut Findings) {
+    fn data_set(&self, baseline: Option<&Validator<'_>>, found: &mut ValidationReport) {
         let (least, most) = self.schema.records;
         let n = self.records;
-        let mut add = |name, text| found.add(name, None, false, text, &Tally::default());
+        let mut add = |name, what, limit| {
+            let text = format!("expected at {what} {}, found {n}", counted(limit, "record"));
+            found.add(name, None, false, text, &Tally::default());
+        };
         if n < least {
-            add(
-                AnomalyKind::DatasetLowNumExamples,
-                format!("expected at least {}, found {n}", counted(least, "record")),
-            );
+            add(AnomalyKind::DatasetLowNumExamples, "least", least);
         }
-        if most.is_some_and(|most| n > most) {
-            add(
-                AnomalyKind::DatasetHighNumExamples,
-                format!("expected at most {}, found {n}", counted(most.unwrap_or(0), "record")),
-            );
+        if let Some(most) = most.filter(|&most| n > most) {
+            add(AnomalyKind::DatasetHighNumExamples, "most", most);
         }
         for &(least, most) in &self.schema.drift {
             let Some(base) = baseline.map(|b| b.records).filter(|&base| base > 0) else {
@@ -173,7 +160,7 @@ struct FeatureReport<'a> {
 }
 
 impl FeatureReport<'_> {
-    fn add(&self, required: bool, earlier: Option<&FeatureChecks>, found: &mut Findings) {
+    fn add(&self, required: bool, earlier: Option<&FeatureChecks>, found: &mut ValidationReport) {
         let FeatureReport { name, list, rule, checks, records } = *self;
         if rule.ignored {
             return;
@@ -248,8 +235,7 @@ impl FeatureReport<'_> {
                 if rule.min_domain_mass < 1.0 && outside <= 1.0 - rule.min_domain_mass {
                     return None;
                 }
-                let values = if tally.values == 1 { "value" } else { "values" };
-                format!("{} {values} outside the domain, of {compared}", tally.values)
+                format!("{} outside the domain, of {compared}", counted(tally.values, "value"))
             }
             (AnomalyKind::LowSupportedImageFraction, ValueDomain::Images(least, _)) => {
                 let supported = compared.saturating_sub(tally.values);
@@ -275,12 +261,17 @@ impl FeatureReport<'_> {
         })
     }
 
-    fn distinct(&self, found: &mut Findings) {
+    /// Adds an anomaly that concerns no single values or records.
+    fn add_whole(&self, kind: AnomalyKind, text: String, found: &mut ValidationReport) {
+        found.add(kind, Some(self.name), self.list, text, &Tally::default());
+    }
+
+    fn distinct(&self, found: &mut ValidationReport) {
         let (Some((least, most)), distinct) = (self.rule.unique, &self.checks.distinct) else { return };
         let n = distinct.len();
         let mut add = |anomaly, what, limit| {
             let text = format!("expected at {what} {}, found {n}", counted(limit, "distinct value"));
-            found.add(anomaly, Some(self.name), self.list, text, &Tally::default());
+            self.add_whole(anomaly, text, found);
         };
         if !distinct.full && n < least {
             add(AnomalyKind::FeatureTypeLowUnique, "least", least);
@@ -292,7 +283,7 @@ impl FeatureReport<'_> {
     }
 
     /// Compares the values with the baseline's values.
-    fn compare(&self, earlier: Option<&FeatureChecks>, found: &mut Findings) {
+    fn compare(&self, earlier: Option<&FeatureChecks>, found: &mut ValidationReport) {
         if self.rule.infinity_norm.is_none() && self.rule.jensen_shannon.is_none() {
             return;
         }
@@ -301,13 +292,7 @@ impl FeatureReport<'_> {
         };
         if earlier.present == 0 && self.checks.present > 0 {
             let text = "the baseline does not have the feature".to_owned();
-            return found.add(
-                AnomalyKind::ComparatorControlDataMissing,
-                Some(self.name),
-                self.list,
-                text,
-                &Tally::default(),
-            );
+            return self.add_whole(AnomalyKind::ComparatorControlDataMissing, text, found);
         }
         if let Some(most) = self.rule.infinity_norm {
             self.distance(most, earlier, found);
@@ -317,7 +302,7 @@ impl FeatureReport<'_> {
         }
     }
 
-    fn divergence(&self, most: f64, earlier: &FeatureChecks, found: &mut Findings) {
+    fn divergence(&self, most: f64, earlier: &FeatureChecks, found: &mut ValidationReport) {
         let shares = &self.checks.shares;
         let numbers = &self.checks.numbers;
         let divergence = match self.rule.kind {
@@ -333,12 +318,11 @@ impl FeatureReport<'_> {
             let text = format!(
                 "expected a Jensen-Shannon divergence of at most {most} from the baseline, found {divergence:.6}"
             );
-            let name = AnomalyKind::ComparatorJensenShannonDivergenceHigh;
-            found.add(name, Some(self.name), self.list, text, &Tally::default());
+            self.add_whole(AnomalyKind::ComparatorJensenShannonDivergenceHigh, text, found);
         }
     }
 
-    fn distance(&self, most: f64, earlier: &FeatureChecks, found: &mut Findings) {
+    fn distance(&self, most: f64, earlier: &FeatureChecks, found: &mut ValidationReport) {
         let shares = &self.checks.shares;
         if self.rule.kind == Some(DType::Float32) || shares.full || earlier.shares.full {
             return found.not_checked("infinity_norm", self.name);
@@ -353,7 +337,7 @@ impl FeatureReport<'_> {
             let text = format!(
                 "expected a distance of at most {most} from the baseline, found {distance:.6} at {value}"
             );
-            found.add(AnomalyKind::ComparatorLInftyHigh, Some(self.name), self.list, text, &Tally::default());
+            self.add_whole(AnomalyKind::ComparatorLInftyHigh, text, found);
         }
     }
 }

@@ -87,12 +87,6 @@ pub(super) fn quoted(bytes: &[u8]) -> String {
 /// Tallies by the kind of the anomaly.
 pub(super) type Tallies = BTreeMap<AnomalyKind, Tally>;
 
-pub(super) fn append_all(all: &mut Tallies, later: Tallies, before: u64) {
-    for (kind, tally) in later {
-        all.entry(kind).or_default().append(tally, before);
-    }
-}
-
 /// Distinct values, by 128 bits of their hash. At most [`DISTINCT`] are kept.
 #[derive(Clone, Debug, Default)]
 pub(super) struct DistinctValues {

@@ -300,7 +300,7 @@ fn faults_of_a_schema() {
     )
     .unwrap();
     let names: Vec<_> =
-        schema.faults.iter().map(|(fault, feature)| (fault.kind().name(), feature.as_str())).collect();
+        schema.faults.iter().map(|(fault, feature)| (fault.0.name(), feature.as_str())).collect();
     let want = [
         ("INVALID_SCHEMA_SPECIFICATION", "a"),
         ("INVALID_SCHEMA_SPECIFICATION", "a"),

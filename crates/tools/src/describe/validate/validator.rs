@@ -2,7 +2,7 @@
 
 use super::feature::FeatureChecks;
 use super::tally::Tally;
-use crate::describe::tfx::{FeatureRule, TfxSchema};
+use crate::describe::tfx::{FeatureRule, GroupRule, TfxSchema};
 use crate::memory::push;
 use std::collections::{BTreeMap, HashMap};
 use tfseek::example::MessageKind;
@@ -36,8 +36,8 @@ pub struct Validator<'s> {
     /// Number of a rule, and the rule, by its feature's name: rules for features, then for feature lists.
     features: HashMap<&'s str, (usize, &'s FeatureRule)>,
     lists: HashMap<&'s str, (usize, &'s FeatureRule)>,
+    /// By the number of the rule.
     pub(super) checks: Vec<FeatureChecks>,
-    pub(super) list_checks: Vec<FeatureChecks>,
     /// Missing values, missing others and different lengths of each group of the schema.
     pub(super) groups: Vec<[Tally; 3]>,
     /// Features that the schema does not have. True: a feature list.
@@ -53,15 +53,14 @@ const MAX_NEW: usize = 10_000;
 impl<'s> Validator<'s> {
     /// Returns checks of no records.
     pub fn new(schema: &'s TfxSchema) -> Validator<'s> {
-        let ids = |rules: &'s BTreeMap<String, FeatureRule>| {
-            rules.iter().zip(0..).map(|((name, rule), k)| (name.as_str(), (k, rule))).collect()
+        let ids = |rules: &'s BTreeMap<String, FeatureRule>, first: usize| {
+            rules.iter().zip(first..).map(|((name, rule), k)| (name.as_str(), (k, rule))).collect()
         };
         Validator {
             schema,
-            features: ids(&schema.features),
-            lists: ids(&schema.lists),
-            checks: vec![FeatureChecks::default(); schema.features.len()],
-            list_checks: vec![FeatureChecks::default(); schema.lists.len()],
+            features: ids(&schema.features, 0),
+            lists: ids(&schema.lists, schema.features.len()),
+            checks: vec![FeatureChecks::default(); schema.features.len() + schema.lists.len()],
             groups: vec![Default::default(); schema.groups.len()],
             new: BTreeMap::new(),
             more_new: Tally::default(),
@@ -87,35 +86,52 @@ impl<'s> Validator<'s> {
         };
         let features = entries(context.entries())?;
         kind.check(payload)?;
-        self.features(&features);
-        self.lists(&lists);
+        // A feature without a kind is missing, as TensorFlow sees it.
+        self.add_all(false, &features, |feature| feature.kind().is_some(), FeatureChecks::add);
+        let has_kind = |list: FeatureList<'_>| list.iter().any(|step| step.kind().is_some());
+        self.add_all(true, &lists, has_kind, FeatureChecks::add_list);
+        if !self.schema.groups.is_empty() {
+            self.add_groups(&features);
+        }
         self.records += 1;
         Ok(())
     }
 
-    /// Adds the features of a record. Features that it lacks are counted when they are met again, so the time
-    /// does not depend on the schema.
-    fn features(&mut self, found: &[(&str, Feature<'_>)]) {
+    /// Returns the rules for features, or for feature lists.
+    fn rules(&self, list: bool) -> &HashMap<&'s str, (usize, &'s FeatureRule)> {
+        if list { &self.lists } else { &self.features }
+    }
+
+    /// Adds the features or the feature lists of a record. Those that it lacks are counted when they are met
+    /// again, so the time does not depend on the schema.
+    fn add_all<V: Copy>(
+        &mut self,
+        list: bool,
+        found: &[(&str, V)],
+        has_kind: impl Fn(V) -> bool,
+        add: impl Fn(&mut FeatureChecks, u64, V, &FeatureRule),
+    ) {
         let record = self.records;
         // Of entries with one key, the last one counts.
-        for &(name, feature) in found.iter().rev() {
-            let known = self.features.get(name);
-            if let Some((checks, rule)) = known.and_then(|&(k, rule)| Some((self.checks.get_mut(k)?, rule)))
+        for &(name, value) in found.iter().rev() {
+            if let Some((k, rule)) = self.rules(list).get(name).copied()
+                && let Some(checks) = self.checks.get_mut(k)
                 && !rule.ignored
                 && !checks.has_counted(record)
             {
-                checks.add(record, feature, rule);
+                add(checks, record, value, rule);
             }
         }
-        for &(name, feature) in found {
-            // A feature without a kind is missing, as TensorFlow sees it.
-            if feature.kind().is_some() && !self.features.contains_key(name) {
-                self.add_new(name, false);
+        for &(name, value) in found {
+            if has_kind(value) && !self.rules(list).contains_key(name) {
+                self.add_new(name, list);
             }
         }
-        if self.schema.groups.is_empty() {
-            return;
-        }
+    }
+
+    /// Compares the numbers of values of the features of each group.
+    fn add_groups(&mut self, found: &[(&str, Feature<'_>)]) {
+        let record = self.records;
         let last: HashMap<&str, Feature<'_>> = found.iter().copied().collect();
         let len = |name: &String| {
             let feature = last.get(name.as_str())?;
@@ -134,42 +150,21 @@ impl<'s> Validator<'s> {
         }
     }
 
-    fn lists(&mut self, found: &[(&str, FeatureList<'_>)]) {
-        let record = self.records;
-        for &(name, list) in found.iter().rev() {
-            let known = self.lists.get(name);
-            if let Some((checks, rule)) =
-                known.and_then(|&(k, rule)| Some((self.list_checks.get_mut(k)?, rule)))
-                && !rule.ignored
-                && !checks.has_counted(record)
-            {
-                checks.add_list(record, list, rule);
-            }
-        }
-        for &(name, list) in found {
-            if list.iter().any(|step| step.kind().is_some()) && !self.lists.contains_key(name) {
-                self.add_new(name, true);
-            }
+    fn add_new(&mut self, name: &str, list: bool) {
+        let has = |group: &GroupRule| group.values == name || group.others.iter().any(|other| other == name);
+        if list || !self.schema.groups.iter().any(has) {
+            let record = self.records;
+            self.tally_of_new((name.to_owned(), list)).record(record);
         }
     }
 
-    fn add_new(&mut self, name: &str, list: bool) {
-        let schema = self.schema;
-        if !list
-            && schema
-                .groups
-                .iter()
-                .any(|group| group.values == name || group.others.iter().any(|other| other == name))
-        {
-            return;
-        }
-        let key = (name.to_owned(), list);
-        let tally = if self.new.len() < MAX_NEW || self.new.contains_key(&key) {
+    /// Returns the tally of a new feature. Beyond the limit they have one together.
+    fn tally_of_new(&mut self, key: (String, bool)) -> &mut Tally {
+        if self.new.len() < MAX_NEW || self.new.contains_key(&key) {
             self.new.entry(key).or_default()
         } else {
             &mut self.more_new
-        };
-        tally.record(self.records);
+        }
     }
 
     /// Adds the checks of later records. Their numbers continue this validator's record numbers.
@@ -179,19 +174,11 @@ impl<'s> Validator<'s> {
         for (all, later) in self.checks.iter_mut().zip(later.checks) {
             all.append(later, before, records);
         }
-        for (all, later) in self.list_checks.iter_mut().zip(later.list_checks) {
-            all.append(later, before, records);
-        }
         for (all, later) in self.groups.iter_mut().zip(later.groups) {
             all.iter_mut().zip(later).for_each(|(all, later)| all.append(later, before));
         }
         for (key, tally) in later.new {
-            let all = if self.new.len() < MAX_NEW || self.new.contains_key(&key) {
-                self.new.entry(key).or_default()
-            } else {
-                &mut self.more_new
-            };
-            all.append(tally, before);
+            self.tally_of_new(key).append(tally, before);
         }
         self.more_new.append(later.more_new, before);
         self.records += later.records;

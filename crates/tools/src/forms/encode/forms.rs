@@ -404,22 +404,17 @@ fn steps(list: JsonValue<'_>, dtype: DType) -> Result<Option<Vec<FeatureBuf>>, V
     if list.is_null() {
         return Ok(None);
     }
-    let mut steps = Vec::new();
-    list.elements("a list of steps", |step| {
-        steps.push(values::feature(step, dtype)?.unwrap_or(FeatureBuf::None));
-        Ok(())
-    })?;
-    Ok(Some(steps))
+    let steps = list
+        .elements("a list of steps", |step| Ok(values::feature(step, dtype)?.unwrap_or(FeatureBuf::None)));
+    steps.map(Some)
 }
 
 /// Reads the steps of a feature list that are all null, and returns `None` for others.
 fn steps_without_kind(list: JsonValue<'_>) -> Option<Vec<FeatureBuf>> {
-    let mut steps = Vec::new();
-    let read = list.elements("a list of null", |step| {
-        steps.push(FeatureBuf::None);
-        if step.is_null() { Ok(()) } else { Err(step.expected("null")) }
+    let steps = list.elements("a list of null", |step| {
+        if step.is_null() { Ok(FeatureBuf::None) } else { Err(step.expected("null")) }
     });
-    read.ok().map(|()| steps)
+    steps.ok()
 }
 
 /// Reads a map of protobuf's form.
@@ -438,14 +433,10 @@ fn proto_map<'a>(map: JsonValue<'a>, lists: bool, parts: &mut Parts) -> Result<(
 
 /// Reads a feature list of protobuf's form: an object with the member `feature`.
 fn proto_steps(list: JsonValue<'_>) -> Result<Vec<FeatureBuf>, ValueError<'_>> {
-    let mut steps = Vec::new();
-    if let Some(list) = only_member(list, "feature")? {
-        list.elements("a list", |step| {
-            steps.push(proto_feature(step)?);
-            Ok(())
-        })?;
+    match only_member(list, "feature")? {
+        Some(list) => list.elements("a list", proto_feature),
+        None => Ok(Vec::new()),
     }
-    Ok(steps)
 }
 
 /// Reads a feature of protobuf's form: an object with the list of its kind, or an empty one.

@@ -108,7 +108,7 @@ impl ObservedKinds {
         if value.is_null() {
             return Ok(());
         }
-        value.elements("a list of steps", |step| observed.values(step, record))
+        value.elements("a list of steps", |step| observed.values(step, record)).map(drop)
     }
 
     fn observed<'a>(
@@ -154,20 +154,15 @@ impl ObservedKind {
             Token::Text(_) | Token::Object => Shown::Only(DType::Bytes),
             _ => return Err(value.expected("a number, a string or {\"base64\": ..}")),
         };
-        self.shown = Some(match self.shown {
-            None => (kind, record.line),
-            Some((before, line)) => match (before.and(kind), before) {
-                (Some(both), _) => (both, line),
-                (None, Shown::Only(dtype)) => {
-                    return Err(value.expected(&format!("{dtype}, as in line {line}, or a schema")));
-                }
-                (None, Shown::FloatOrBytes) => {
-                    return Err(
-                        value.expected(&format!("a float or a string, as in line {line}, or a schema"))
-                    );
-                }
-            },
-        });
+        let (before, line) = self.shown.unwrap_or((kind, record.line));
+        let Some(both) = before.and(kind) else {
+            let expected = match before {
+                Shown::Only(dtype) => dtype.to_string(),
+                Shown::FloatOrBytes => "a float or a string".to_owned(),
+            };
+            return Err(value.expected(&format!("{expected}, as in line {line}, or a schema")));
+        };
+        self.shown = Some((both, line));
         Ok(())
     }
 }

@@ -142,13 +142,13 @@ impl<'a> JsonValue<'a> {
         }
     }
 
-    /// Calls a function with each element of a list, until it fails. Other values are errors: a list of
-    /// `what` was expected.
-    pub(super) fn elements(
+    /// Calls a function with each element of a list, until it fails, and returns its results. Other values
+    /// are errors: a list of `what` was expected.
+    pub(super) fn elements<T>(
         self,
         what: &str,
-        each: impl FnMut(JsonValue<'a>) -> Result<(), ValueError<'a>>,
-    ) -> Result<(), ValueError<'a>> {
+        each: impl FnMut(JsonValue<'a>) -> Result<T, ValueError<'a>>,
+    ) -> Result<Vec<T>, ValueError<'a>> {
         if !self.is_list() {
             return Err(self.expected(what));
         }
@@ -199,22 +199,25 @@ impl<'de> Visitor<'de> for Pairs {
 
 struct Elements<F>(F);
 
-impl<'de, F: FnMut(JsonValue<'de>) -> Result<(), ValueError<'de>>> Visitor<'de> for Elements<F> {
-    type Value = Result<(), ValueError<'de>>;
+impl<'de, T, F: FnMut(JsonValue<'de>) -> Result<T, ValueError<'de>>> Visitor<'de> for Elements<F> {
+    type Value = Result<Vec<T>, ValueError<'de>>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a list")
     }
 
     fn visit_seq<A: SeqAccess<'de>>(mut self, mut list: A) -> Result<Self::Value, A::Error> {
-        let mut result = Ok(());
+        let mut results = Ok(Vec::new());
         // The rest of a list must be read after an error too, else serde_json returns its own.
         while let Some(element) = list.next_element::<&RawValue>()? {
-            if result.is_ok() {
-                result = (self.0)(JsonValue::new(element.get()));
+            if let Ok(all) = &mut results {
+                match (self.0)(JsonValue::new(element.get())) {
+                    Ok(result) => all.push(result),
+                    Err(e) => results = Err(e),
+                }
             }
         }
-        Ok(result)
+        Ok(results)
     }
 }
 

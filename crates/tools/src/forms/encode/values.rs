@@ -5,6 +5,7 @@ use crate::memory::{copied, push};
 use base64::engine::general_purpose::STANDARD_PAD_INDIFFERENT;
 use base64::{Engine, decoded_len_estimate};
 use std::borrow::Cow;
+use std::num::IntErrorKind::{NegOverflow, PosOverflow};
 use tfseek::{DType, FeatureBuf};
 
 /// The manner in which values are written.
@@ -45,7 +46,7 @@ pub(super) fn list<'a>(
     manner: Manner,
     values: &mut FeatureBuf,
 ) -> Result<(), ValueError<'a>> {
-    list.elements("a list", |value| element(value, manner, values))
+    list.elements("a list", |value| element(value, manner, values)).map(drop)
 }
 
 /// Reads one value to the end of `values`, whose kind it must have.
@@ -90,13 +91,7 @@ fn int64(value: JsonValue<'_>, manner: Manner) -> Result<i64, ValueError<'_>> {
     let is_integer = digits.bytes().all(|c| c == b'-' || c.is_ascii_digit()) && !digits.is_empty();
     match digits.parse() {
         Ok(number) if is_integer => Ok(number),
-        Err(e)
-            if is_integer
-                && matches!(
-                    e.kind(),
-                    std::num::IntErrorKind::PosOverflow | std::num::IntErrorKind::NegOverflow
-                ) =>
-        {
+        Err(e) if is_integer && matches!(e.kind(), PosOverflow | NegOverflow) => {
             Err(value.expected("an int64 from -2^63 to 2^63 - 1"))
         }
         _ => Err(value.expected("an int64")),

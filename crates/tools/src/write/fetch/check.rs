@@ -8,9 +8,10 @@ use crate::error::{FetchReason, ToolsError};
 use crate::work::KindedStream;
 use crate::write::reshard::sets::sync_folder;
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, UNIX_EPOCH};
+use tfseek::example::MessageKind;
 use tfseek::filter::RecordFilter;
 use tfseek::io::bare_url;
 use tfseek::stream::StreamOptions;
@@ -80,7 +81,6 @@ pub(super) fn fetch_file(worker: &SharedWorker, options: &CheckOptions) -> Resul
                     // In a compressed file the place of the damage is not known.
                     let from = e.location().offset.filter(|_| !job.wanted.is_compressed());
                     job.drop_pieces(from.unwrap_or(0));
-                    job.rewind();
                 }
             }
             Checked::Damaged(e) if options.keep_damaged => {
@@ -136,7 +136,7 @@ fn check(
         }),
     };
     // The reader's own error is the reason, if there is one.
-    let failed = worker.lock().take_failure();
+    let failed = worker.lock().failed.take();
     match (failed, result) {
         (Some(e), _) => Checked::Failed(e),
         (None, Ok(done)) => Checked::Sound(done),
@@ -153,15 +153,8 @@ fn open(worker: &SharedWorker, options: &CheckOptions, url: &str, skip: bool) ->
 
 /// Reads a file whose bytes are not checked.
 fn drain(worker: &SharedWorker) -> Result<Done> {
-    let mut reader = worker.reader();
-    let mut buf = vec![0; 1 << 16];
-    loop {
-        match reader.read(&mut buf) {
-            Ok(0) => return Ok(Done { records: 0, selected: 0, bytes: 0 }),
-            Ok(_) => {}
-            Err(e) => return Err(e.into()),
-        }
-    }
+    io::copy(&mut worker.reader(), &mut io::sink())?;
+    Ok(Done { records: 0, selected: 0, bytes: 0 })
 }
 
 /// Writes the selected records to a file. There is none if no record is selected.
@@ -176,10 +169,8 @@ fn select(
     let here = |e: io::Error| run.in_hidden(e, &new);
     let compression = stream.compression();
     let end = ranges.map(|ranges| ranges.last().map_or(0, |range| range.end));
-    let mut records = match filter {
-        Some(_) => KindedStream::guess(stream),
-        None => KindedStream::new(stream, tfseek::example::MessageKind::Other),
-    };
+    // Without a condition the kind does not matter.
+    let mut records = KindedStream::new(stream, filter.is_none().then_some(MessageKind::Other));
     let kind = records.kind();
     let mut writer = None::<(Writer, File)>;
     let mut number = 0u64;

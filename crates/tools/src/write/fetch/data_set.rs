@@ -2,16 +2,16 @@
 //! fetched.
 
 use super::journal::Earlier;
-use super::wanted::{NotedStore, WantedFile, WantedPart, check_name};
+use super::wanted::{NotedStore, WantedFile, WantedPart, check_name, no_object};
 use crate::error::ToolsError;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tfseek::Filter;
 use tfseek::frame::OVERHEAD;
-use tfseek::io::{Object, Store};
+use tfseek::io::Store;
 use tfseek::paths::has_extension;
-use tfseek::{Error, Filter};
 use tfseek_tfds::{CopySource, DatasetInfo, Features, SetMetadata, WrittenSplit};
 
 /// Maximum size of a description in bytes.
@@ -223,10 +223,7 @@ fn file(
     let name = names.join("/");
     let url = format!("{folder}/{name}");
     check_name(&url, &name)?;
-    let object: Object = store.noted(&url).ok_or_else(|| {
-        let missing = std::io::Error::new(std::io::ErrorKind::NotFound, "no such object");
-        Error::from(missing).in_file(Path::new(&url))
-    })?;
+    let object = store.noted(&url).ok_or_else(|| no_object(&url))?;
     Ok(WantedFile { name, object, part, records })
 }
 

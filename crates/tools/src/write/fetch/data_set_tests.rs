@@ -69,7 +69,7 @@ fn run(options: &FetchOptions) -> Result<FetchReport, ToolsError> {
 fn splits_of(folder: &Path) -> Vec<(String, Vec<i64>)> {
     let dataset = DatasetOptions::new().index(IndexMode::Memory);
     let builder = Builder::open(folder, &BuilderOptions { dataset, ..BuilderOptions::default() }).unwrap();
-    let split = |name: &str| labels(&builder.split_dataset(name).unwrap());
+    let split = |name: &str| labels(&builder.select(name).unwrap().dataset);
     builder.splits().iter().map(|found| (found.name.clone(), split(&found.name))).collect()
 }
 

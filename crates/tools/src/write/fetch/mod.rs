@@ -34,7 +34,7 @@ use crate::write::{WriteProgress, outputs};
 use check::{CheckOptions, Ended, fetch_file, merged};
 use journal::{Earlier, HIDDEN, Journal, Left, write_list};
 pub use options::{FetchEstimate, FetchOptions, FetchReport};
-use place::{FolderLock, check_folder, check_space, place_all};
+use place::{check_folder, check_space, lock_folder, place_all};
 use plan::Wanted;
 use std::collections::VecDeque;
 use std::fs;
@@ -180,7 +180,7 @@ impl FetchPlan {
         outputs::check_local(folder)?;
         self.left()?;
         fs::create_dir_all(folder).map_err(|e| Error::from(e).in_file(folder))?;
-        let (lock, hidden) = FolderLock::take(folder)?;
+        let (lock, hidden) = lock_folder(folder)?;
         let (mut files, mut report) = self.earlier(self.left()?);
         let journal = Journal::begin(folder, &hidden, &self.wanted.request, self.named(&files))?;
         let todo = self.jobs(&files);

@@ -54,7 +54,7 @@ pub(super) fn check_folder(folder: &Path, request: &FetchRequest, left: &Left) -
             }
             // A link to a folder is none of ours, and what it leads to may be anywhere.
             if !folders.contains(&*path) || !entry.file_type().is_ok_and(|found| found.is_dir()) {
-                return Err(FetchReason::Foreign { path }.into());
+                return Err(FetchReason::Foreign(path).into());
             }
             waiting.push(path);
         }
@@ -78,35 +78,27 @@ pub(super) fn check_space(folder: &Path, needed: u64) -> Result<(), ToolsError> 
 /// The name of the file that is locked.
 const LOCK: &str = "lock";
 
-/// The lock of a folder. One process at a time fetches into it.
-pub(super) struct FolderLock(#[expect(dead_code, reason = "it holds the lock")] File);
-
-impl FolderLock {
-    /// # Errors
-    /// [`FetchReason::Busy`], I/O errors.
-    pub(super) fn take(folder: &Path) -> Result<(FolderLock, HiddenFolder), ToolsError> {
-        let path = folder.join(HIDDEN).join(LOCK);
-        let here = |e: io::Error| Error::from(e).in_file(&path);
-        loop {
-            let Some(hidden) = HiddenFolder::open(&folder.join(HIDDEN), true).map_err(here)? else {
-                continue;
-            };
-            let file =
-                match hidden.file(LOCK, true).and_then(|file| file.ok_or(io::ErrorKind::NotFound.into())) {
-                    // The process that had the lock has removed the folder.
-                    Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
-                    file => file.map_err(here)?,
-                };
-            match file.try_lock() {
-                Ok(()) => {}
-                Err(TryLockError::WouldBlock) => {
-                    return Err(FetchReason::Busy { folder: folder.into() }.into());
-                }
-                Err(TryLockError::Error(e)) => return Err(here(e).into()),
-            }
-            if is_at(&file, &path) {
-                return Ok((FolderLock(file), hidden));
-            }
+/// Locks a folder, into which one process at a time fetches. The lock lives as long as the file.
+///
+/// # Errors
+/// [`FetchReason::Busy`], I/O errors.
+pub(super) fn lock_folder(folder: &Path) -> Result<(File, HiddenFolder), ToolsError> {
+    let path = folder.join(HIDDEN).join(LOCK);
+    let here = |e: io::Error| Error::from(e).in_file(&path);
+    loop {
+        let Some(hidden) = HiddenFolder::open(&folder.join(HIDDEN), true).map_err(here)? else { continue };
+        let file = match hidden.file(LOCK, true).and_then(|file| file.ok_or(io::ErrorKind::NotFound.into())) {
+            // The process that had the lock has removed the folder.
+            Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
+            file => file.map_err(here)?,
+        };
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(FetchReason::Busy(folder.into()).into()),
+            Err(TryLockError::Error(e)) => return Err(here(e).into()),
+        }
+        if is_at(&file, &path) {
+            return Ok((file, hidden));
         }
     }
 }

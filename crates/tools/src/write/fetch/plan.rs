@@ -3,7 +3,7 @@
 use super::data_set::DataSet;
 use super::journal::FetchRequest;
 use super::options::FetchOptions;
-use super::wanted::{NotedStore, WantedFile, WantedPart, check_name};
+use super::wanted::{NotedStore, WantedFile, WantedPart, check_name, no_object};
 use crate::error::{FetchReason, ToolsError};
 use std::path::Path;
 use std::sync::Arc;
@@ -79,10 +79,7 @@ pub(super) fn listed_again(store: &dyn Store, object: &Object) -> Result<Object>
     let listing = store.list(&object.url, false)?;
     let name = bare_url(&object.url);
     let found = listing.objects.into_iter().find(|found| bare_url(&found.url) == name);
-    found.ok_or_else(|| {
-        let missing = std::io::Error::new(std::io::ErrorKind::NotFound, "no such object");
-        Error::from(missing).in_file(Path::new(&name))
-    })
+    found.ok_or_else(|| no_object(&name))
 }
 
 /// Returns true for the error of an object that was replaced.

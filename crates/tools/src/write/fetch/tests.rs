@@ -389,7 +389,7 @@ fn other_folders_are_left_alone() {
     fs::create_dir_all(case.folder()).unwrap();
     fs::write(case.folder().join(NAMES[0]), "mine").unwrap();
     let e = case.run(&case.options()).unwrap_err();
-    assert!(matches!(e, ToolsError::Fetch(FetchReason::Foreign { .. })), "{e}");
+    assert!(matches!(e, ToolsError::Fetch(FetchReason::Foreign(_))), "{e}");
     assert_eq!((case.files(), case.memory.requests().len()), (vec![NAMES[0].to_owned()], 0));
     fs::remove_file(case.folder().join(NAMES[0])).unwrap();
     case.run(&case.options()).unwrap();
@@ -408,9 +408,9 @@ fn other_folders_are_left_alone() {
 fn one_process_at_a_time_fetches_into_a_folder() {
     let case = Case::new();
     fs::create_dir_all(case.folder()).unwrap();
-    let lock = FolderLock::take(&case.folder()).unwrap();
+    let lock = lock_folder(&case.folder()).unwrap();
     let e = case.run(&case.options()).unwrap_err();
-    assert!(matches!(e, ToolsError::Fetch(FetchReason::Busy { .. })), "{e}");
+    assert!(matches!(e, ToolsError::Fetch(FetchReason::Busy(_))), "{e}");
     drop(lock);
     case.run(&case.options()).unwrap();
     case.assert_whole();
@@ -606,6 +606,6 @@ fn links_that_others_put_into_the_folder_are_not_followed() {
     fs::remove_dir_all(&sub).unwrap();
     symlink("../../elsewhere", &sub).unwrap();
     let e = case.run(&options).unwrap_err();
-    assert!(matches!(&e, ToolsError::Fetch(FetchReason::Foreign { path }) if *path == sub), "{e}");
+    assert!(matches!(&e, ToolsError::Fetch(FetchReason::Foreign(path)) if *path == sub), "{e}");
     assert_eq!(fs::read_dir(case.dir.path().join("elsewhere")).unwrap().count(), 0);
 }

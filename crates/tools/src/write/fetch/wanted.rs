@@ -3,11 +3,12 @@
 use crate::error::{FetchReason, ToolsError};
 use std::collections::HashMap;
 use std::fmt;
+use std::io;
 use std::ops::Range;
 use std::path::{Component, Path};
 use std::sync::{Arc, Mutex, PoisonError};
 use tfseek::io::{Listing, Object, Region, Source, Stamp, Store, bare_url};
-use tfseek::{Compression, Result};
+use tfseek::{Compression, Error, Result};
 
 /// An object that is wanted.
 #[derive(Clone, Debug)]
@@ -68,7 +69,13 @@ pub(super) fn is_below(name: &str) -> bool {
 
 /// Refuses names that are no paths below a folder.
 pub(super) fn check_name(url: &str, name: &str) -> Result<(), ToolsError> {
-    if is_below(name) { Ok(()) } else { Err(FetchReason::Name { url: url.to_owned() }.into()) }
+    if is_below(name) { Ok(()) } else { Err(FetchReason::Name(url.to_owned()).into()) }
+}
+
+/// Returns the error of an object that is not in the store.
+pub(super) fn no_object(url: &str) -> Error {
+    let missing = io::Error::new(io::ErrorKind::NotFound, "no such object");
+    Error::from(missing).in_file(Path::new(url))
 }
 
 /// A store that lists nothing twice, and keeps what it listed, by the URLs without query and user.

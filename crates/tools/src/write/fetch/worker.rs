@@ -117,19 +117,21 @@ impl FileJob {
         self.wanted.bytes().saturating_sub(here)
     }
 
-    /// Returns the next piece to announce.
-    fn next_to_announce(&mut self) -> Option<(u64, Range<u64>)> {
+    /// Returns the first missing piece from a piece on.
+    fn next_missing(&self, from: u64) -> Option<(u64, Range<u64>)> {
         // Up to the estimated end of the wanted records. The pieces after it are fetched when they are
         // needed.
-        let end = self.wanted.bytes();
-        loop {
-            let piece = self.cursor;
-            let range = self.range(piece).filter(|range| range.start < end)?;
-            self.cursor = piece + 1;
-            if !self.earlier.pieces.contains_key(&piece) {
-                return Some((piece, range));
-            }
-        }
+        let end = self.wanted.bytes().div_ceil(PIECE);
+        let piece = (from..end).find(|piece| !self.earlier.pieces.contains_key(piece))?;
+        Some((piece, self.range(piece)?))
+    }
+
+    /// Returns the next piece to announce.
+    fn next_to_announce(&mut self) -> Option<(u64, Range<u64>)> {
+        let found = self.next_missing(self.cursor);
+        // Without one there is none after it either.
+        self.cursor = found.as_ref().map_or(u64::MAX, |(piece, _)| piece + 1);
+        found
     }
 
     /// Returns the next missing piece of a file that an earlier run began.
@@ -137,19 +139,10 @@ impl FileJob {
     /// The missing pieces come first. A run that is killed early has then fetched some, however many there
     /// are to check.
     fn next_to_fill(&mut self) -> Option<(u64, Range<u64>)> {
-        let end = self.wanted.bytes();
-        loop {
-            let piece = self.fill?;
-            let Some(range) = self.range(piece).filter(|range| range.start < end) else {
-                self.fill = None;
-                return None;
-            };
-            self.fill = piece.checked_add(1);
-            if !self.earlier.pieces.contains_key(&piece) {
-                self.filled.insert(piece);
-                return Some((piece, range));
-            }
-        }
+        let found = self.next_missing(self.fill?);
+        self.fill = found.as_ref().map(|(piece, _)| piece + 1);
+        self.filled.extend(found.as_ref().map(|(piece, _)| piece));
+        found
     }
 
     fn source(&mut self, run: &FetchRun) -> Result<&Arc<dyn Source>> {
@@ -217,11 +210,6 @@ impl FileJob {
         Ok(region)
     }
 
-    /// Begins the file again from its first piece. Those that are here are read from the disk.
-    pub(super) fn rewind(&mut self) {
-        self.next = 0;
-    }
-
     /// Drops the pieces of these bytes that were read: they are fetched once more.
     pub(super) fn drop_pieces(&mut self, from: u64) {
         let first = from / PIECE;
@@ -269,7 +257,7 @@ pub(super) struct Worker {
     /// Bytes that were announced and not read.
     ahead: u64,
     /// Why the reader of the first file has no more bytes.
-    failed: Option<Error>,
+    pub(super) failed: Option<Error>,
 }
 
 impl Worker {
@@ -285,11 +273,12 @@ impl Worker {
         self.queue.front_mut()
     }
 
-    /// Begins to read the first file from its start. Returns it, and the state of the fetch.
+    /// Begins to read the first file from its start: pieces that are here are read from the disk. Returns it,
+    /// and the state of the fetch.
     pub(super) fn begin(&mut self) -> Option<(WantedFile, Arc<FetchRun>)> {
         let run = self.run.clone();
         let job = self.current()?;
-        job.rewind();
+        job.next = 0;
         Some((job.wanted.clone(), run))
     }
 
@@ -299,11 +288,6 @@ impl Worker {
         let found = job.is_some();
         self.queue.extend(job);
         found
-    }
-
-    /// Returns why the reader has no more bytes.
-    pub(super) fn take_failure(&mut self) -> Option<Error> {
-        self.failed.take()
     }
 
     /// Takes back what was announced of the first file and not read.

@@ -69,7 +69,7 @@ fn fill(gather: &Gather<'_>, members: &Members<'_>, buckets: &mut Buckets<'_>) -
     let n = gather.ds.len();
     let mut ids = Vec::new();
     let mut start = 0;
-    let mut tally = gather.report.tally();
+    let mut tally = gather.progress.tally();
     while start < n {
         ids.clear();
         let end = start + BATCH.min(n - start);
@@ -106,7 +106,7 @@ fn drain(gather: &Gather<'_>, buckets: Buckets<'_>, limit: Option<u64>) -> Resul
     };
     let width = buckets.width;
     let folder = buckets.folder;
-    let mut tally = gather.report.tally();
+    let mut tally = gather.progress.tally();
     for (b, bucket) in (0u64..).zip(buckets.each) {
         let start = b * width;
         let records = width.min(buckets.n - start);

@@ -1,12 +1,12 @@
 //! Records read where they are, shard by shard.
 
 use super::plan::{Plan, PlannedSet};
-use super::progress::{Report, Tally};
 use super::rewrite::{self, Rewrite};
 use super::splits::BATCH;
 use crate::work::in_order;
+use crate::write::WriteProgress;
 use tfseek::writer::WriterOptions;
-use tfseek::{Dataset, ErrorKind, Record, Result, Writer};
+use tfseek::{Dataset, ErrorKind, Result, Writer};
 
 /// The work of writing all files.
 pub(super) struct Gather<'a> {
@@ -14,7 +14,7 @@ pub(super) struct Gather<'a> {
     pub(super) plan: &'a Plan<'a>,
     pub(super) rewrite: Option<&'a Rewrite>,
     pub(super) writer: &'a WriterOptions,
-    pub(super) report: &'a Report,
+    pub(super) progress: &'a WriteProgress,
 }
 
 impl Gather<'_> {
@@ -43,21 +43,19 @@ impl Gather<'_> {
         let (set, start, end) = self.range(s, k)?;
         let mut writer = self.writer.create(set.names.path(k as u64))?;
         let mut ids = Vec::new();
-        let mut tally = self.report.tally();
+        let mut tally = self.progress.tally();
         let mut start = start;
         while start < end {
             ids.resize(usize::try_from(BATCH.min(end - start)).unwrap_or(1), 0);
             set.sequence.fill(start, &mut ids)?;
-            self.ds.read_many(&ids, |record| self.put(&mut writer, record, &mut tally))?;
+            self.ds.read_many(&ids, |record| {
+                writer.write(&rewrite::payload(self.rewrite, record)?)?;
+                tally.record(record.payload().len())
+            })?;
             start += ids.len() as u64;
         }
         tally.end()?;
         writer.finish()?;
         Ok(writer)
-    }
-
-    fn put(&self, writer: &mut Writer, record: Record<'_>, tally: &mut Tally<'_>) -> Result<()> {
-        writer.write(&rewrite::payload(self.rewrite, record)?)?;
-        tally.record(record.payload().len())
     }
 }

@@ -3,7 +3,7 @@
 use tfseek::order::Subset;
 
 /// The split of a record that is not written.
-const NONE: u8 = u8::MAX;
+pub(super) const NONE: u8 = u8::MAX;
 
 /// The split of each record.
 pub(super) struct Members<'a> {
@@ -22,21 +22,10 @@ enum RecordSplits {
 }
 
 impl<'a> Members<'a> {
-    /// Creates the members from the splits of the records to write, in order.
-    pub(super) fn new(records: Option<&'a Subset>, splits: Vec<u8>, n: u64) -> Members<'a> {
-        let splits = match records {
-            _ if splits.is_empty() => RecordSplits::One,
-            Some(records) => {
-                let mut all = vec![NONE; usize::try_from(n).unwrap_or(0)];
-                for (i, split) in records.iter().zip(splits) {
-                    if let Some(to) = usize::try_from(i).ok().and_then(|i| all.get_mut(i)) {
-                        *to = split;
-                    }
-                }
-                RecordSplits::Each(all)
-            }
-            None => RecordSplits::Each(splits),
-        };
+    /// Creates the members from the split of each record of the dataset, which is [`NONE`] for those that are
+    /// not written. Without splits all records to write are in split 0.
+    pub(super) fn new(records: Option<&'a Subset>, splits: Vec<u8>) -> Members<'a> {
+        let splits = if splits.is_empty() { RecordSplits::One } else { RecordSplits::Each(splits) };
         Members { records, splits }
     }
 

@@ -30,7 +30,6 @@ mod plan;
 mod prepared;
 #[cfg(test)]
 mod prepared_tests;
-mod progress;
 mod rewrite;
 pub(crate) mod sets;
 mod split_order;
@@ -50,11 +49,9 @@ use crate::write::unpack::is_compressed;
 use gather::Gather;
 use members::Members;
 use plan::Plan;
-use progress::Report;
 use rewrite::Rewrite;
 use splits::Splitter;
 use std::path::PathBuf;
-use std::sync::Arc;
 use tfseek::example::{KindGuess, MessageKind};
 use tfseek::index::IndexOptions;
 use tfseek::io::Existing;
@@ -75,7 +72,7 @@ use tfseek::{Compression, Dataset, Result, ShardedWriter, Writer};
 /// let mut options = ReshardOptions::new(dir.path().join("shuffled@4.tfrecord"));
 /// options.order = OrderOptions::Shuffled;
 /// let report = reshard(&ds, &options, &WriteProgress::default())?;
-/// assert_eq!((report.records(), report.sets[0].shards.len()), (10, 4));
+/// assert_eq!((report.sets[0].records, report.sets[0].shards.len()), (10, 4));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
@@ -95,30 +92,25 @@ pub fn reshard(
         options.split.as_ref().map(|split| Splitter::new(split, options.seed, kind)).transpose()?;
     let compression = plan.compression(options);
     if options.members.is_some() && compression != Compression::Gzip {
-        return Err(ToolsError::Options(OptionsReason::Members { found: compression }));
+        return Err(ToolsError::Options(OptionsReason::Members(compression)));
     }
     let writer = writer_options(compression, options.members, options.index, options.force);
     plan.check_outputs(&inputs, options.force)?;
     let total = total_bytes(ds)?;
     let memory = options.memory.unwrap_or_else(limits::memory_limit);
     let way = way(options, &inputs, fits(total, memory));
-    let sized = rewrite.as_ref().filter(|_| plan.needs_sizes());
+    let sized = rewrite.as_ref().filter(|_| plan.was_sized());
     let scans = splitter.is_some() || sized.is_some();
     let passes = 1 + u64::from(scans) + u64::from(way != ReshardWay::Direct);
     (progress.expect)(total.saturating_mul(passes));
-    let report = Report { advance: Arc::clone(&progress.advance) };
     let ends = plan.prepared().map(|copy| copy.ends(ds)).transpose()?;
-    let scanned = if scans {
-        splits::scan(ds, options.records.as_ref(), splitter.as_ref(), sized, threads, &report)?
-    } else {
-        splits::Scanned::default()
-    };
+    let scanned = splits::scan(ds, options.records.as_ref(), splitter.as_ref(), sized, threads, progress)?;
     let members = match ends {
         Some(ends) => Members::ranges(options.records.as_ref(), ends),
-        None => Members::new(options.records.as_ref(), scanned.splits, ds.len()),
+        None => Members::new(options.records.as_ref(), scanned.splits),
     };
     let sequences =
-        split_order::split_orders(ds, &options.order, options.seed, &members, plan.splits(), &report)?;
+        split_order::split_orders(ds, &options.order, options.seed, &members, plan.splits(), progress)?;
     plan.cut(ds, sequences, &scanned.lens, way)?;
     if plan.was_sized() {
         plan.check_outputs(&inputs, options.force)?;
@@ -133,7 +125,7 @@ pub fn reshard(
     }
     let temporary = (whole && way == ReshardWay::Files).then(|| buckets::size(total, ds.len(), memory));
     plan.check_space(known, temporary)?;
-    let gather = Gather { ds, plan: &plan, rewrite: rewrite.as_ref(), writer: &writer, report: &report };
+    let gather = Gather { ds, plan: &plan, rewrite: rewrite.as_ref(), writer: &writer, progress };
     let writers = match way {
         ReshardWay::Direct => gather.direct(threads)?,
         ReshardWay::Memory => buckets::write(&gather, &members, total, None)?,
@@ -179,7 +171,7 @@ fn publish(
     folders.keep();
     let mut sets = plan.report()?;
     if let Some(copy) = plan.prepared() {
-        copy.publish(plan.lengths(), &mut sets)?;
+        copy.publish(&mut sets)?;
     }
     let shards: Vec<PathBuf> = sets.iter().flat_map(|set| set.shards.clone()).collect();
     let index = options.index.then(|| IndexOptions::new().threads(options.threads));

@@ -45,6 +45,7 @@ impl OutPattern {
             None => (name, "", None),
         };
         let named = match named {
+            Some("*") if shards.is_none() => return Err(refused(PathReason::NoShardCount)),
             None | Some("*") => None,
             Some(count) => {
                 let count = count.parse().ok().filter(|&count| count > 0);
@@ -52,14 +53,10 @@ impl OutPattern {
             }
         };
         let shards = match (named, shards) {
-            (Some(count), None) => Some(ShardCount::Count(count)),
-            (Some(count), Some(ShardCount::Count(other))) if count == other => Some(ShardCount::Count(count)),
-            (Some(count), Some(_)) => {
-                return Err(refused(PathReason::OtherShardCount { found: count }));
+            (Some(count), Some(other)) if other != ShardCount::Count(count) => {
+                return Err(refused(PathReason::OtherShardCount(count)));
             }
-            (None, None) if name.contains('@') && at_pattern(name).is_some() => {
-                return Err(refused(PathReason::NoShardCount));
-            }
+            (Some(count), _) => Some(ShardCount::Count(count)),
             (None, Some(ShardCount::Count(0) | ShardCount::Size(0))) => {
                 return Err(refused(PathReason::NoShards));
             }
@@ -147,6 +144,11 @@ impl SetNames {
         }
     }
 
+    /// Returns the paths of all shards.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = PathBuf> {
+        (0..self.len()).map(|shard| self.path(shard))
+    }
+
     /// Returns the path of the set: `train@4.tfrecord`, or the path of the file. The folder, if the names
     /// have another form.
     pub(crate) fn name(&self) -> PathBuf {
@@ -190,7 +192,7 @@ impl SetNames {
 
     /// Returns true for the path of a shard of this set.
     pub(crate) fn has(&self, path: &Path) -> bool {
-        (0..self.len()).any(|shard| self.path(shard) == path)
+        self.paths().any(|own| own == path)
     }
 }
 

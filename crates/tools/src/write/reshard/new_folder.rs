@@ -5,7 +5,7 @@
 //! only that folder.
 
 use super::options::{ReshardSet, ShardCount};
-use super::sets::sync_folder;
+use super::sets::{Folders, sync_folder};
 use crate::error::{OptionsReason, OutputConflict, PathReason, ToolsError};
 use crate::write::outputs;
 use std::collections::BTreeSet;
@@ -67,21 +67,20 @@ impl NewFolder {
     }
 
     /// Copies the other files of the data set, writes `dataset_info.json`, and gives the folder its name.
-    /// `lengths` has the number of records of each shard of each set. The paths of the sets become those in
-    /// the folder.
+    /// The paths of the sets become those in the folder.
     pub(crate) fn publish(
         &self,
         metadata: &SetMetadata,
-        (lengths, sets): (Vec<Vec<u64>>, &mut [ReshardSet]),
+        sets: &mut [ReshardSet],
         info_text: impl FnOnce(&[WrittenSplit]) -> String,
     ) -> Result<(), ToolsError> {
         let staging = self.path();
-        let written = |(shard_lengths, set): (Vec<u64>, &ReshardSet)| WrittenSplit {
+        let written = |set: &ReshardSet| WrittenSplit {
             name: set.split.clone().unwrap_or_default(),
-            shard_lengths,
+            shard_lengths: set.lengths.clone(),
             num_bytes: set.bytes.saturating_sub(set.records * OVERHEAD as u64),
         };
-        let splits: Vec<WrittenSplit> = lengths.into_iter().zip(&*sets).map(written).collect();
+        let splits: Vec<WrittenSplit> = sets.iter().map(written).collect();
         let info_text = info_text(&splits);
         let mut folders: BTreeSet<PathBuf> = BTreeSet::from([staging.into()]);
         for file in &self.files {
@@ -149,7 +148,7 @@ pub(crate) fn folder_of(
             let count = count.ok_or_else(|| refused(PathReason::ShardCount))?;
             match shards {
                 Some(shards) if shards != ShardCount::Count(count) => {
-                    Err(refused(PathReason::OtherShardCount { found: count }))
+                    Err(refused(PathReason::OtherShardCount(count)))
                 }
                 _ => Ok((out.with_file_name(stem), Some(ShardCount::Count(count)))),
             }
@@ -183,7 +182,7 @@ fn check_new(out: &Path) -> Result<(), ToolsError> {
         Err(e) => return Err(Error::from(e).in_file(out).into()),
         Ok(found) => found.is_dir() && fs::read_dir(out).is_ok_and(|mut entries| entries.next().is_none()),
     };
-    if is_new { Ok(()) } else { Err(OutputConflict::Folder { output: out.into() }.into()) }
+    if is_new { Ok(()) } else { Err(OutputConflict::Folder(out.into()).into()) }
 }
 
 /// Creates a folder and those around it.
@@ -201,17 +200,18 @@ fn copy(from: &Path, to: &Path) -> Result<(), ToolsError> {
     target.sync_all().map_err(|e| in_file(to, e))
 }
 
-/// Folders around the output that were created for it. They are removed if they are empty at the end.
+/// The folder of the output, and the folders that were created for it.
 struct Parents {
     folder: PathBuf,
-    created: Vec<PathBuf>,
+    created: Folders,
 }
 
 impl Parents {
     fn create(folder: &Path) -> Result<Parents, ToolsError> {
         let missing = folder.ancestors().take_while(|path| *path != Path::new("") && !path.exists());
-        let created = missing.map(PathBuf::from).collect();
-        let parents = Parents { folder: folder.into(), created };
+        let mut created: Vec<PathBuf> = missing.map(PathBuf::from).collect();
+        created.reverse();
+        let parents = Parents { folder: folder.into(), created: Folders(created) };
         create_folder(folder)?;
         Ok(parents)
     }
@@ -219,18 +219,9 @@ impl Parents {
     /// Syncs the folder of the output, and those around it that are new.
     fn sync(&self) -> io::Result<()> {
         sync_folder(&self.folder)?;
-        self.created
-            .iter()
+        let created = self.created.0.iter().rev();
+        created
             .filter_map(|path| path.parent())
             .try_for_each(|path| sync_folder(if path == Path::new("") { Path::new(".") } else { path }))
-    }
-}
-
-impl Drop for Parents {
-    fn drop(&mut self) {
-        for folder in &self.created {
-            // Fails if there is a file in it.
-            let _ = fs::remove_dir(folder);
-        }
     }
 }

@@ -8,7 +8,7 @@ use tfseek::order::Subset;
 use tfseek_tfds::CopySource;
 
 /// Options of [`reshard`](super::reshard()).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct ReshardOptions {
     /// Path of the output: a file (`small.tfrecord`), or a set of shards (`out/train@8.tfrecord`). `{split}`
@@ -54,24 +54,7 @@ pub struct ReshardOptions {
 impl ReshardOptions {
     /// Returns the default options for an output.
     pub fn new(out: impl Into<PathBuf>) -> ReshardOptions {
-        ReshardOptions {
-            out: out.into(),
-            shards: None,
-            prepared: None,
-            records: None,
-            order: OrderOptions::Stored,
-            seed: 0,
-            split: None,
-            keep: Vec::new(),
-            drop: Vec::new(),
-            kind: None,
-            compression: None,
-            members: None,
-            index: false,
-            memory: None,
-            threads: None,
-            force: false,
-        }
+        ReshardOptions { out: out.into(), ..ReshardOptions::default() }
     }
 
     /// Returns true if payloads are decoded, because an option needs their features.
@@ -94,9 +77,10 @@ pub enum ShardCount {
 }
 
 /// Order of the records of an output.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum OrderOptions {
     /// As in the dataset.
+    #[default]
     Stored,
     /// The global order of epoch 0 of the seed.
     Shuffled,
@@ -157,13 +141,6 @@ pub struct ReshardReport {
     pub way: ReshardWay,
 }
 
-impl ReshardReport {
-    /// Returns the number of records in all sets.
-    pub fn records(&self) -> u64 {
-        self.sets.iter().map(|set| set.records).sum()
-    }
-}
-
 /// A set of shards that was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -180,4 +157,6 @@ pub struct ReshardSet {
     pub records: u64,
     /// Size of the files in bytes.
     pub bytes: u64,
+    /// Number of records of each shard.
+    pub(crate) lengths: Vec<u64>,
 }

@@ -4,7 +4,7 @@ use super::limits;
 use super::names::{OutPattern, SetNames};
 use super::options::{ReshardOptions, ReshardSet, ReshardWay, ShardCount};
 use super::prepared::PreparedCopy;
-use super::sets::{self, check_count, written_size};
+use super::sets::{self, check_count};
 use super::split_order::SplitOrder;
 use super::splits::BATCH;
 use crate::error::ToolsError;
@@ -82,11 +82,6 @@ impl<'a> Plan<'a> {
     /// Returns true if the number of shards depends on the sizes of the records.
     pub(super) fn was_sized(&self) -> bool {
         (0..self.splits()).any(|split| matches!(self.count(split), Some(ShardCount::Size(_))))
-    }
-
-    /// Returns true if the shards are cut by the lengths of the new payloads.
-    pub(super) fn needs_sizes(&self) -> bool {
-        self.was_sized()
     }
 
     /// Returns the names of the files of a split. `count` is the number of its shards, if they are a set.
@@ -168,14 +163,6 @@ impl<'a> Plan<'a> {
         Ok(())
     }
 
-    /// Returns the number of records of each shard of each set.
-    pub(super) fn lengths(&self) -> Vec<Vec<u64>> {
-        let lengths = |starts: &[u64]| {
-            starts.iter().zip(starts.iter().skip(1)).map(|(start, end)| end - start).collect()
-        };
-        self.sets.iter().map(|set| lengths(&set.starts)).collect()
-    }
-
     /// Returns the number of records that are written.
     pub(super) fn records(&self) -> u64 {
         self.sets.iter().map(|set| set.sequence.len()).sum()
@@ -209,15 +196,8 @@ impl<'a> Plan<'a> {
     /// Returns the sets that were written.
     pub(super) fn report(&self) -> Result<Vec<ReshardSet>, ToolsError> {
         let report = |(set, split): (&PlannedSet, &Option<String>)| {
-            let shards: Vec<PathBuf> = (0..set.names.len()).map(|shard| set.names.path(shard)).collect();
-            let bytes = shards.iter().map(|path| written_size(path)).sum::<tfseek::Result<u64>>()?;
-            Ok(ReshardSet {
-                split: split.clone(),
-                path: set.names.name(),
-                shards,
-                records: set.sequence.len(),
-                bytes,
-            })
+            let lengths = set.starts.iter().zip(set.starts.iter().skip(1)).map(|(start, end)| end - start);
+            Ok(sets::written(&set.names, split.clone(), lengths.collect())?)
         };
         self.sets.iter().zip(&self.splits).map(report).collect()
     }

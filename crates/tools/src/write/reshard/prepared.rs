@@ -94,22 +94,18 @@ impl<'a> PreparedCopy<'a> {
         &self,
         sets: impl IntoIterator<Item = &'n SetNames>,
     ) -> Result<(), ToolsError> {
-        let shards = sets.into_iter().flat_map(|names| (0..names.len()).map(|shard| names.path(shard)));
+        let shards = sets.into_iter().flat_map(SetNames::paths);
         let folders: BTreeSet<PathBuf> = shards.filter_map(|path| Some(path.parent()?.into())).collect();
         folders.iter().try_for_each(|folder| create_folder(folder))
     }
 
     /// Copies the other files, writes `dataset_info.json` with the lengths of each split's shards, and gives
-    /// the folder its name. The reported paths become those in it.
-    pub(super) fn publish(
-        &self,
-        lengths: Vec<Vec<u64>>,
-        reported: &mut [ReshardSet],
-    ) -> Result<(), ToolsError> {
+    /// the folder its name. The paths of the sets become those in it.
+    pub(super) fn publish(&self, sets: &mut [ReshardSet]) -> Result<(), ToolsError> {
         let info_text = |splits: &[WrittenSplit]| {
             let all: Vec<_> = splits.iter().cloned().map(Some).collect();
             self.source.info_text(&all)
         };
-        self.folder.publish(self.source.metadata(), (lengths, reported), info_text)
+        self.folder.publish(self.source.metadata(), sets, info_text)
     }
 }

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::Barrier;
+use std::sync::{Arc, Barrier};
 use tempfile::TempDir;
 use tfseek::order::Subset;
 use tfseek::{DatasetOptions, ExampleBuilder, IndexMode, Writer};
+use tfseek_testkit::shards::names;
 use tfseek_tfds::{CopySource, DatasetInfo};
 
 fn record(split: &str, id: i64) -> Vec<u8> {
@@ -79,14 +80,6 @@ fn splits(folder: &Path) -> BTreeMap<String, (Vec<Vec<u8>>, Vec<u64>)> {
     }
     assert_eq!(start, ds.len());
     all
-}
-
-/// Returns all names in a folder, sorted.
-fn names(folder: &Path) -> Vec<String> {
-    let mut names: Vec<_> =
-        fs::read_dir(folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
-    names.sort();
-    names
 }
 
 #[test]

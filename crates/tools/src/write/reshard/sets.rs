@@ -2,6 +2,7 @@
 
 use super::limits;
 use super::names::SetNames;
+use super::options::ReshardSet;
 use crate::error::{OutputConflict, ToolsError};
 use crate::write::outputs;
 use std::fs::{self, File};
@@ -18,8 +19,7 @@ const FEWEST: u64 = 16;
 /// Checks that the files of sets may be opened together and written.
 pub(crate) fn check(names: &[SetNames], inputs: &[PathBuf], force: bool) -> Result<(), ToolsError> {
     check_count(names.iter().fold(0, |sum, names| sum.saturating_add(names.len())))?;
-    let outputs: Vec<PathBuf> =
-        names.iter().flat_map(|names| (0..names.len()).map(|shard| names.path(shard))).collect();
+    let outputs: Vec<PathBuf> = names.iter().flat_map(SetNames::paths).collect();
     let pairs = outputs.iter().map(|output| (output.as_path(), output.as_path()));
     outputs::check_distinct(pairs, inputs.iter().map(PathBuf::as_path))?;
     if !force {
@@ -31,7 +31,7 @@ pub(crate) fn check(names: &[SetNames], inputs: &[PathBuf], force: bool) -> Resu
 /// Checks that there is no other set with this name.
 pub(crate) fn check_other(names: &SetNames) -> Result<(), ToolsError> {
     match names.other_set() {
-        Some(other) => Err(OutputConflict::OtherSet { other }.into()),
+        Some(other) => Err(OutputConflict::OtherSet(other).into()),
         None => Ok(()),
     }
 }
@@ -51,6 +51,18 @@ pub(crate) fn written_size(path: &Path) -> tfseek::Result<u64> {
     })
 }
 
+/// Returns a set whose files have their names. `lengths` has the number of records of each.
+pub(crate) fn written(
+    names: &SetNames,
+    split: Option<String>,
+    lengths: Vec<u64>,
+) -> tfseek::Result<ReshardSet> {
+    let shards: Vec<PathBuf> = names.paths().collect();
+    let bytes = shards.iter().map(|path| written_size(path)).sum::<tfseek::Result<u64>>()?;
+    let records = lengths.iter().sum();
+    Ok(ReshardSet { split, path: names.name(), shards, records, bytes, lengths })
+}
+
 /// Writes the indexes of compressed files.
 pub(crate) fn index_compressed(
     shards: &[PathBuf],
@@ -65,9 +77,10 @@ pub(crate) fn index_compressed(
     }
 }
 
-/// Folders that were created for the outputs. They are removed if no output gets its name.
+/// Folders that were created for the outputs, the outer ones first. They are removed if no output gets its
+/// name.
 #[derive(Default)]
-pub(crate) struct Folders(Vec<PathBuf>);
+pub(crate) struct Folders(pub(crate) Vec<PathBuf>);
 
 impl Folders {
     /// Creates the folders of the outputs. The folder of a folder must exist.

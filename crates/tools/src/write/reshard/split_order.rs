@@ -2,10 +2,9 @@
 
 use super::members::Members;
 use super::options::OrderOptions;
-use super::progress::Report;
 use crate::error::{OptionsReason, ToolsError};
+use crate::write::WriteProgress;
 use std::cmp::Ordering;
-use std::sync::Arc;
 use tfseek::column::{ColumnOptions, Value};
 use tfseek::order::{Spec, Subset};
 use tfseek::{Dataset, ErrorKind, Order, Result};
@@ -74,14 +73,14 @@ pub(super) fn split_orders(
     seed: u64,
     members: &Members<'_>,
     count: usize,
-    report: &Report,
+    progress: &WriteProgress,
 ) -> Result<Vec<SplitOrder>, ToolsError> {
     let n = ds.len();
     let spec = match order {
         OrderOptions::Stored => Spec::Sequential,
         OrderOptions::Shuffled => Spec::Global,
         OrderOptions::Sorted { feature, reverse } => {
-            let sorted = sorted(ds, feature, *reverse, report)?;
+            let sorted = sorted(ds, feature, *reverse, progress)?;
             if members.is_whole() {
                 return Ok(vec![SplitOrder::Sorted(sorted, Vec::new())]);
             }
@@ -102,13 +101,16 @@ pub(super) fn split_orders(
 }
 
 /// Returns the records in the order of a feature. The sort is stable, and records without a value come last.
-fn sorted(ds: &Dataset, feature: &str, reverse: bool, report: &Report) -> Result<Vec<u32>, ToolsError> {
+fn sorted(
+    ds: &Dataset,
+    feature: &str,
+    reverse: bool,
+    progress: &WriteProgress,
+) -> Result<Vec<u32>, ToolsError> {
     let n = u32::try_from(ds.len()).map_err(|_| {
         ToolsError::Options(OptionsReason::SortedRecords { limit: u32::MAX.into(), found: ds.len() })
     })?;
-    let advance = Arc::clone(&report.advance);
-    let columns =
-        ColumnOptions { progress: Some(Arc::new(move |bytes| (advance)(bytes))), ..ColumnOptions::default() };
+    let columns = ColumnOptions { progress: Some(progress.advance.clone()), ..ColumnOptions::default() };
     let column = ds.column(feature, &columns)?;
     let mut ids: Vec<u32> = (0..n).collect();
     let value = |i: &u32| column.get(u64::from(*i));

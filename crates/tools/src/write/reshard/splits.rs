@@ -1,11 +1,12 @@
 //! The split of each record: one pass over the records, which hashes a feature or the payload of each.
 
+use super::members::NONE;
 use super::options::SplitOptions;
-use super::progress::Report;
 use super::rewrite::{self, Rewrite};
 use crate::error::{SplitReason, ToolsError};
 use crate::forms::content::for_each_value;
 use crate::work::in_order;
+use crate::write::WriteProgress;
 use tfseek::error::OrderError;
 use tfseek::example::MessageKind;
 use tfseek::order::{Split, Subset};
@@ -42,19 +43,19 @@ impl<'a> Splitter<'a> {
         for (k, (name, fraction)) in splits.iter().enumerate() {
             let plain = name.bytes().all(|c| c.is_ascii_alphanumeric() || b"_-.".contains(&c));
             if !plain || name.is_empty() || name.starts_with('.') {
-                return Err(refused(SplitReason::Name { found: name.clone() }));
+                return Err(refused(SplitReason::Name(name.clone())));
             }
             if splits.iter().take(k).any(|(other, _)| other == name) {
-                return Err(refused(SplitReason::Twice { name: name.clone() }));
+                return Err(refused(SplitReason::Twice(name.clone())));
             }
             if *fraction == 0.0 {
-                return Err(refused(SplitReason::Zero { name: name.clone() }));
+                return Err(refused(SplitReason::Zero(name.clone())));
             }
         }
         let fractions: Vec<f64> = splits.iter().map(|(_, fraction)| *fraction).collect();
         let split = Split::new(&fractions).map_err(|e| match e.kind() {
             ErrorKind::Order(OrderError::Refused { reason }) => {
-                refused(SplitReason::Fractions { reason: reason.clone() })
+                refused(SplitReason::Fractions(reason.clone()))
             }
             _ => e.into(),
         })?;
@@ -65,12 +66,10 @@ impl<'a> Splitter<'a> {
             return Err(refused(SplitReason::NoFeatures));
         }
         let missing = match missing {
-            Some(_) if by.is_none() => {
-                return Err(refused(SplitReason::MissingWithoutFeature));
-            }
+            Some(_) if by.is_none() => return Err(refused(SplitReason::MissingWithoutFeature)),
             Some(name) => {
                 let split = splits.iter().position(|(other, _)| other == name);
-                let split = split.ok_or_else(|| refused(SplitReason::Missing { found: name.clone() }))?;
+                let split = split.ok_or_else(|| refused(SplitReason::Missing(name.clone())))?;
                 u8::try_from(split).ok()
             }
             None => None,
@@ -113,39 +112,48 @@ pub(super) fn hash_values(feature: Feature<'_>, seed: u64, buffer: &mut Vec<u8>)
     Split::hash(buffer, seed)
 }
 
-/// Facts about each record that is written, in order.
+/// Facts about each record of the dataset.
 #[derive(Default)]
 pub(super) struct Scanned {
-    /// The split of each. Empty without splits.
+    /// The split, which is [`NONE`] for a record that is not written. Empty without splits.
     pub(super) splits: Vec<u8>,
-    /// The length of each new payload, for each record of the dataset. Empty if it was not requested.
+    /// The length of the new payload, or 0 for a record that is not written. Empty if it was not requested.
     pub(super) lens: Vec<u32>,
 }
 
-/// Reads all records, and finds their splits and the lengths of their new payloads.
+/// Reads all records, and finds their splits and the lengths of their new payloads. Without both nothing is
+/// read.
 pub(super) fn scan(
     ds: &Dataset,
     records: Option<&Subset>,
     splitter: Option<&Splitter<'_>>,
     sized: Option<&Rewrite>,
     threads: usize,
-    report: &Report,
+    progress: &WriteProgress,
 ) -> Result<Scanned, ToolsError> {
+    if splitter.is_none() && sized.is_none() {
+        return Ok(Scanned::default());
+    }
     let n = ds.len();
     let scan = |unit: u64| {
         let mut buffer = Vec::new();
-        let mut scanned = Scanned::default();
         let mut refused = None;
-        let mut tally = report.tally();
+        let mut tally = progress.tally();
         let start = unit * UNIT;
         let end = start + UNIT.min(n - start);
+        let len = (end - start) as usize;
+        let mut scanned = Scanned {
+            splits: splitter.map_or(Vec::new(), |_| vec![NONE; len]),
+            lens: sized.map_or(Vec::new(), |_| vec![0; len]),
+        };
         let written = |i: &u64| records.is_none_or(|records| records.rank(*i).is_some());
         let ids: Vec<u64> = (start..end).filter(written).collect();
         let mut numbers = ids.iter();
         let read = ds.read_many(&ids, |record| {
-            if let Some(splitter) = splitter {
+            let k = numbers.next().map_or(0, |i| (i - start) as usize);
+            if let (Some(splitter), Some(to)) = (splitter, scanned.splits.get_mut(k)) {
                 match splitter.split(record, &mut buffer) {
-                    Ok(split) => scanned.splits.push(split),
+                    Ok(split) => *to = split,
                     Err(ToolsError::Error(e)) => return Err(e),
                     Err(e) => {
                         refused = Some(e);
@@ -153,19 +161,13 @@ pub(super) fn scan(
                     }
                 }
             }
-            if sized.is_some() {
+            if let Some(to) = scanned.lens.get_mut(k) {
                 let len = rewrite::payload(sized, record)?.len();
-                // The records before it that are not written have no length.
-                let gap = numbers.next().map_or(0, |&i| i - start);
-                scanned.lens.resize(usize::try_from(gap).unwrap_or(0), 0);
-                scanned.lens.push(u32::try_from(len).unwrap_or(u32::MAX));
+                *to = u32::try_from(len).unwrap_or(u32::MAX);
             }
             tally.record(record.payload().len())
         });
         let read = read.and_then(|()| tally.end());
-        if sized.is_some() {
-            scanned.lens.resize(usize::try_from(end - start).unwrap_or(0), 0);
-        }
         match (refused, read) {
             (Some(e), _) => Err(e),
             (None, Err(e)) => Err(e.into()),

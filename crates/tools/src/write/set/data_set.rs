@@ -45,8 +45,6 @@ pub struct DataSetWriter {
     shards: ShardCount,
     index: bool,
     sets: Vec<ReshardSet>,
-    /// Number of records of each shard of each set.
-    lengths: Vec<Vec<u64>>,
 }
 
 impl DataSetWriter {
@@ -66,15 +64,7 @@ impl DataSetWriter {
             .map(|path| format!("{path}/"))
             .ok_or_else(|| ToolsError::Path { path: options.out.clone(), reason: PathReason::NotUtf8 })?;
         let shards = shards.unwrap_or(ShardCount::Count(1));
-        Ok(DataSetWriter {
-            metadata,
-            folder,
-            below,
-            shards,
-            index: options.index,
-            sets: Vec::new(),
-            lengths: Vec::new(),
-        })
+        Ok(DataSetWriter { metadata, folder, below, shards, index: options.index, sets: Vec::new() })
     }
 
     /// Writes a split: `write` writes its records, whose number is `records` if it is known. `advance` is
@@ -91,7 +81,7 @@ impl DataSetWriter {
         write: impl FnOnce(&mut SetWriter) -> Result<(), E>,
     ) -> Result<(), E> {
         if self.sets.iter().any(|set| set.split.as_deref() == Some(name)) {
-            return Err(ToolsError::Split(SplitReason::Twice { name: name.to_owned() }).into());
+            return Err(ToolsError::Split(SplitReason::Twice(name.to_owned())).into());
         }
         if self.sets.len() >= MAX_SPLITS {
             let found = self.sets.len() + 1;
@@ -104,10 +94,9 @@ impl DataSetWriter {
         options.compression = Some(Compression::None);
         let mut writer = SetWriter::of_pattern(pattern, &options)?;
         write(&mut writer)?;
-        let (mut set, shard_lengths) = writer.close_counted(advance)?;
+        let mut set = writer.close(advance)?;
         set.split = Some(name.to_owned());
         self.sets.push(set);
-        self.lengths.push(shard_lengths);
         Ok(())
     }
 
@@ -119,8 +108,8 @@ impl DataSetWriter {
         if self.sets.is_empty() {
             return Err(ToolsError::Split(SplitReason::Count { limit: MAX_SPLITS, found: 0 }));
         }
-        let DataSetWriter { metadata, folder, mut sets, lengths, .. } = self;
-        folder.publish(&metadata, (lengths, &mut sets), |splits| metadata.info_text(splits))?;
+        let DataSetWriter { metadata, folder, mut sets, .. } = self;
+        folder.publish(&metadata, &mut sets, |splits| metadata.info_text(splits))?;
         Ok(sets)
     }
 }

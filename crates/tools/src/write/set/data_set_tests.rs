@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use tempfile::TempDir;
 use tfseek::{Compression, DatasetOptions, ExampleBuilder, IndexMode};
+use tfseek_testkit::shards::names;
 use tfseek_tfds::{Builder, BuilderOptions, SetMetadata};
 
 const FEATURES: &str = r#"{"pythonClassName": "tensorflow_datasets.core.features.features_dict.FeaturesDict", "featuresDict": {"features": {"id": {
@@ -42,14 +43,6 @@ fn written(
         })?;
     }
     writer.close()
-}
-
-/// Returns the names in a folder.
-fn names(folder: &Path) -> Vec<String> {
-    let mut names: Vec<String> =
-        fs::read_dir(folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
-    names.sort();
-    names
 }
 
 #[test]
@@ -106,14 +99,14 @@ fn nothing_is_left_of_a_data_set_that_is_refused() {
     refused(&train, &|options| options.members = Some(1), option);
     refused(&train, &|options| options.compression = Some(Compression::Gzip), option);
     refused(&[], &|_| {}, |e| matches!(e, ToolsError::Split(SplitReason::Count { found: 0, .. })));
-    refused(&[("a", 1), ("a", 1)], &|_| {}, |e| matches!(e, ToolsError::Split(SplitReason::Twice { .. })));
+    refused(&[("a", 1), ("a", 1)], &|_| {}, |e| matches!(e, ToolsError::Split(SplitReason::Twice(_))));
     refused(&[("a", 1), ("a/b", 1)], &|_| {}, |e| matches!(e, ToolsError::Tfds(_)));
     let old = dir.path().join("old");
     refused(&train, &|options| options.out = old.join("new"), |e| {
         matches!(e, ToolsError::Conflict(OutputConflict::Inside { .. }))
     });
     refused(&train, &|options| options.out = old.clone(), |e| {
-        matches!(e, ToolsError::Conflict(OutputConflict::Folder { .. }))
+        matches!(e, ToolsError::Conflict(OutputConflict::Folder(_)))
     });
 }
 

@@ -3,8 +3,7 @@
 use crate::error::ToolsError;
 use crate::write::reshard::ReshardSet;
 use crate::write::reshard::names::SetNames;
-use crate::write::reshard::sets::written_size;
-use std::path::PathBuf;
+use crate::write::reshard::sets::written;
 use tfseek::writer::WriterOptions;
 use tfseek::{ShardedWriter, Writer};
 
@@ -14,17 +13,15 @@ pub(super) struct Shards {
     writer: WriterOptions,
     done: Vec<Writer>,
     open: Option<Writer>,
-    records: u64,
 }
 
 impl Shards {
     pub(super) fn new(names: SetNames, writer: WriterOptions) -> Shards {
-        Shards { names, writer, done: Vec::new(), open: None, records: 0 }
+        Shards { names, writer, done: Vec::new(), open: None }
     }
 
     /// Writes a record to a shard. Numbers of shards ascend.
     pub(super) fn write(&mut self, shard: u64, payload: &[u8]) -> tfseek::Result<()> {
-        self.records += 1;
         self.at(shard)?.write(payload)
     }
 
@@ -45,17 +42,13 @@ impl Shards {
         Ok(())
     }
 
-    /// Gives all files their names. Returns the set, and the number of records of each file.
-    pub(super) fn close(mut self) -> Result<(ReshardSet, Vec<u64>), ToolsError> {
-        let count = self.names.len();
-        self.at(count - 1)?;
+    /// Gives all files their names.
+    pub(super) fn close(mut self) -> Result<ReshardSet, ToolsError> {
+        self.at(self.names.len() - 1)?;
         self.end()?;
-        let Shards { names, done, records, .. } = self;
-        let lengths = done.iter().map(Writer::records_written).collect();
+        let lengths = self.done.iter().map(Writer::records_written).collect();
         // The files are looked at by their names while the locks live.
-        let _locks = ShardedWriter::new(done).close()?;
-        let shards: Vec<PathBuf> = (0..count).map(|shard| names.path(shard)).collect();
-        let bytes = shards.iter().map(|path| written_size(path)).sum::<tfseek::Result<u64>>()?;
-        Ok((ReshardSet { split: None, path: names.name(), shards, records, bytes }, lengths))
+        let _locks = ShardedWriter::new(self.done).close()?;
+        Ok(written(&self.names, None, lengths)?)
     }
 }

@@ -1,13 +1,14 @@
 //! Records in a temporary file, until their number is known.
 
 use crate::error::ToolsError;
+use crate::write::Tally;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Seek, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use tfseek::frame::{OVERHEAD, put_record};
 use tfseek::stream::StreamOptions;
-use tfseek::{Compression, Error, ErrorKind};
+use tfseek::{Compression, Error};
 
 const BUFFER: usize = 1 << 20;
 
@@ -54,26 +55,19 @@ impl Spool {
         let mut stream = options.read(BufReader::with_capacity(BUFFER, file), name)?;
         let mut record = 0u64;
         let mut offset = 0u64;
-        let mut tally = 0u64;
+        let mut tally = Tally::new(advance);
         while let Some(found) = stream.next()? {
             let payload = found.payload();
             f(record, offset, payload)?;
-            let len = (payload.len() + OVERHEAD) as u64;
             record += 1;
-            offset += len;
-            tally += len;
-            if tally >= BUFFER as u64 {
-                if advance(tally).is_break() {
-                    return Err(Error::from(ErrorKind::Cancelled).into());
-                }
-                tally = 0;
-            }
+            offset += (payload.len() + OVERHEAD) as u64;
+            tally.record(payload.len())?;
         }
         if record != self.records {
             let text = format!("expected the {} records that were written, found {record}", self.records);
             return Err(in_folder(io::Error::new(io::ErrorKind::InvalidData, text), &folder).into());
         }
-        let _ = advance(tally);
+        let _ = tally.end();
         Ok(())
     }
 }

@@ -99,7 +99,6 @@ impl Default for TaskOptions {
 
 /// A file that one attempt of a task wrote. It counts if it is given to [`commit`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct TaskFile {
     /// Name of the file in its folder.
     pub name: String,
@@ -110,13 +109,6 @@ pub struct TaskFile {
     /// SHA-256 of all payloads in lower-case hex. Each is hashed as 8 bytes of length, little-endian,
     /// followed by its bytes.
     pub digest: String,
-}
-
-impl TaskFile {
-    /// Returns the description of a file, as another process received it.
-    pub fn new(name: impl Into<String>, records: u64, bytes: u64, digest: impl Into<String>) -> TaskFile {
-        TaskFile { name: name.into(), records, bytes, digest: digest.into() }
-    }
 }
 
 /// A writer of the file of one attempt of a task. A writer that is dropped before it is closed leaves no
@@ -182,7 +174,7 @@ impl TaskWriter {
 pub fn check_job(out: &Path) -> Result<(), ToolsError> {
     let names = names_of(out, 1)?;
     match names.all().into_iter().next() {
-        Some(output) => Err(OutputConflict::Exists { output }.into()),
+        Some(output) => Err(OutputConflict::Exists(output).into()),
         None => Ok(()),
     }
 }
@@ -211,16 +203,14 @@ pub fn commit(
     options: &TaskOptions,
     force: bool,
 ) -> Result<ReshardSet, ToolsError> {
-    let files = counted(job, files)?;
+    let mut files = counted(job, files)?;
     let names = names_of(out, files.len().max(1) as u64)?;
     let folder = names.folder().to_path_buf();
-    let files = if files.is_empty() {
+    if files.is_empty() {
         let attempt = TaskAttempt { job: job.into(), task: "0".into(), attempt: "empty".into() };
-        vec![TaskWriter::create(&folder, &attempt, options)?.close()?]
-    } else {
-        files
-    };
-    let shards: Vec<PathBuf> = (0..names.len()).map(|shard| names.path(shard)).collect();
+        files.push(TaskWriter::create(&folder, &attempt, options)?.close()?);
+    }
+    let shards: Vec<PathBuf> = names.paths().collect();
     let mut replacement = Replacement::lock(shards.first().map(PathBuf::as_path));
     let left = left_files(&folder, &files, &shards)?;
     let indexes = indexes_in(&folder);
@@ -262,6 +252,7 @@ pub fn commit(
         shards,
         records: total(|file| file.records),
         bytes: total(|file| file.bytes),
+        lengths: files.iter().map(|file| file.records).collect(),
     })
 }
 

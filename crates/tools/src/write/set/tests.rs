@@ -7,6 +7,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use tfseek::frame::OVERHEAD;
 use tfseek::{Compression, Dataset, DatasetOptions, IndexMode};
+use tfseek_testkit::shards::names;
 
 fn go(_: u64) -> ControlFlow<()> {
     ControlFlow::Continue(())
@@ -30,14 +31,6 @@ fn records(path: &Path) -> Vec<Vec<u8>> {
     let ds = open(path);
     let mut buf = Vec::new();
     (0..ds.len()).map(|i| ds.read(i, &mut buf).unwrap().payload().to_vec()).collect()
-}
-
-/// Returns the names of all files of a folder, also hidden ones.
-fn names(folder: &Path) -> Vec<String> {
-    let mut names: Vec<_> =
-        fs::read_dir(folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
-    names.sort();
-    names
 }
 
 fn message<T: std::fmt::Debug>(result: Result<T, ToolsError>) -> String {

@@ -13,7 +13,7 @@ use tfseek::index::IndexOptions;
 use tfseek::writer::WriterOptions;
 
 /// Options of a [`SetWriter`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct SetOptions {
     /// Path of the output: a file (`small.tfrecord`), or a set of shards (`out/train@8.tfrecord`).
@@ -36,15 +36,7 @@ pub struct SetOptions {
 impl SetOptions {
     /// Returns the default options for an output.
     pub fn new(out: impl Into<PathBuf>) -> SetOptions {
-        SetOptions {
-            out: out.into(),
-            shards: None,
-            records: None,
-            compression: None,
-            members: None,
-            index: false,
-            force: false,
-        }
+        SetOptions { out: out.into(), ..SetOptions::default() }
     }
 }
 
@@ -144,14 +136,6 @@ impl SetWriter {
     /// # Errors
     /// [`ToolsError`]; no file has its name then, unless the error comes from a rename or an index.
     pub fn close(self, advance: &dyn Fn(u64) -> ControlFlow<()>) -> Result<ReshardSet, ToolsError> {
-        Ok(self.close_counted(advance)?.0)
-    }
-
-    /// Closes the set, and returns the number of records of each file too.
-    pub(super) fn close_counted(
-        self,
-        advance: &dyn Fn(u64) -> ControlFlow<()>,
-    ) -> Result<(ReshardSet, Vec<u64>), ToolsError> {
         let SetWriter { pattern, options, compression, writer, mut folders, records, state } = self;
         let shards = match state {
             WriterState::Cut { shards, .. } => {
@@ -184,10 +168,10 @@ impl SetWriter {
                 shards
             }
         };
-        let (set, lengths) = shards.close()?;
+        let set = shards.close()?;
         folders.keep();
         sets::index_compressed(&set.shards, compression, options.index.then(IndexOptions::new))?;
-        Ok((set, lengths))
+        Ok(set)
     }
 }
 

@@ -5,12 +5,12 @@ use crate::options::ExportOptions;
 use std::sync::Arc;
 use tfseek::TensorDType;
 use tfseek_arrow::{ByteStrings, Converter, Options};
-use tfseek_tfds::{DecodeOptions, EncodedPictures, Features, LeafClass};
+use tfseek_tfds::{DecodeOptions, EncodedPictures, Features, LeafClass, LeafFeature};
 use tfseek_tools::wildcards::matches;
 
 /// Returns the converter of the features that the options name. Pictures are files, missing values null, and
 /// steps lists.
-pub(crate) fn converter(
+pub(super) fn converter(
     features: &Arc<Features>,
     options: &ExportOptions,
 ) -> Result<Converter, ConvertError> {
@@ -30,20 +30,9 @@ pub(crate) fn converter(
         batch_steps: true,
         ..DecodeOptions::default()
     };
-    let mut arrow = Options::new().bytes(ByteStrings::Copy);
-    for pattern in &options.text {
-        let is_string = |class: &LeafClass, dtype| *class == LeafClass::Text || dtype == TensorDType::String;
-        let columns: Vec<&String> = leaves
-            .iter()
-            .filter(|(path, leaf)| is_string(&leaf.class, leaf.dtype) && names(pattern, path))
-            .map(|(path, _)| path)
-            .collect();
-        if columns.is_empty() {
-            let reason = "expected a feature of byte strings that matches";
-            return Err(ConvertError::Options(format!("{reason} {pattern} for text, found none")));
-        }
-        arrow = columns.into_iter().fold(arrow, |arrow, path| arrow.text(path));
-    }
+    let is_string = |leaf: &LeafFeature| leaf.class == LeafClass::Text || leaf.dtype == TensorDType::String;
+    let strings = leaves.iter().filter(|(_, leaf)| is_string(leaf)).map(|(path, _)| path.as_str());
+    let arrow = with_text(options, &strings.collect::<Vec<_>>(), names)?;
     let converter = Converter::of_features(features, &decode, &arrow)?;
     if converter.schema().fields().is_empty() {
         let reason = "expected a feature with values, because a table needs a column, found none";
@@ -56,4 +45,24 @@ pub(crate) fn converter(
 fn names(pattern: &str, path: &str) -> bool {
     let above = path.match_indices('/').filter_map(|(end, _)| path.get(..end));
     above.chain([path]).any(|path| matches(pattern, path))
+}
+
+/// Returns the options of a table's columns. The columns of byte strings that the patterns for text match are
+/// text.
+pub(super) fn with_text(
+    options: &ExportOptions,
+    strings: &[&str],
+    is_match: fn(&str, &str) -> bool,
+) -> Result<Options, ConvertError> {
+    let mut arrow = Options::new().bytes(ByteStrings::Copy);
+    for pattern in &options.text {
+        let before = arrow.text.len();
+        let found = strings.iter().filter(|name| is_match(pattern, name));
+        arrow.text.extend(found.map(|name| (*name).to_owned()));
+        if arrow.text.len() == before {
+            let reason = "expected a feature of byte strings that matches";
+            return Err(ConvertError::Options(format!("{reason} {pattern} for text, found none")));
+        }
+    }
+    Ok(arrow)
 }

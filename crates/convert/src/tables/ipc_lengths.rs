@@ -17,15 +17,15 @@ const MOST_ZSTD: u64 = 1 << 15;
 const MARGIN: u64 = 1 << 17;
 
 /// The metadata of a message: their bytes, and the number of bytes before the body.
-pub(crate) struct MessageStart<'a> {
+pub(super) struct MessageStart<'a> {
     metadata: &'a [u8],
-    pub(crate) len: usize,
+    pub(super) len: usize,
 }
 
 impl<'a> MessageStart<'a> {
     /// Finds the metadata in the first bytes of a message. `None` at the end of a stream, and if there are
     /// too few bytes: then `Err` has the number of bytes that are needed.
-    pub(crate) fn parse(bytes: &'a [u8]) -> Result<Option<MessageStart<'a>>, usize> {
+    pub(super) fn parse(bytes: &'a [u8]) -> Result<Option<MessageStart<'a>>, usize> {
         let word = |at: usize| bytes.get(at..)?.first_chunk::<4>().copied();
         let head = if word(0).ok_or(8usize)? == CONTINUATION { 4 } else { 0 };
         let len = usize::try_from(u32::from_le_bytes(word(head).ok_or(8usize)?)).unwrap_or(usize::MAX);
@@ -45,7 +45,7 @@ impl<'a> MessageStart<'a> {
     /// # Errors
     /// A text about the first buffer that states too many bytes, or about a schema of values that are in
     /// another byte order, which the reader does not refuse in streams. I/O errors of `read`.
-    pub(crate) fn check(
+    pub(super) fn check(
         &self,
         mut read: impl FnMut(u64) -> io::Result<Option<[u8; 8]>>,
     ) -> io::Result<Result<Option<u64>, String>> {

@@ -1,9 +1,9 @@
 //! Schemas with which rows can be converted back to equal records.
 
+use super::observed::{ObservedFeatures, ObservedKey};
+use super::progress::PassProgress;
 use crate::error::ConvertError;
-use crate::observed::{ObservedFeatures, ObservedKey};
-use crate::options::ExportOptions;
-use crate::progress::PassProgress;
+use crate::options::{ExportOptions, TableNotes};
 use crate::records::SelectedRecords;
 use std::collections::BTreeMap;
 use tfseek::example::MessageKind;
@@ -16,17 +16,18 @@ use tfseek_tools::wildcards::matches;
 /// each.
 const CHUNK_BYTES: u64 = 16 << 20;
 
-/// Returns the schema of records, and the number of features without a kind that it loses, with their names.
-/// All records are read on this number of threads, because a later one may have more features or more values.
+/// Returns the schema of records, and notes the features without a kind, which it loses. All records are
+/// read, because a later one may have more features or more values.
 ///
 /// Features that always have one value are scalars, and those that may be missing are optional. All others
 /// are lists: an empty list is not a missing one. The schema of `tfseek schema` is stricter, and its
 /// `Optional` loses this difference.
-pub(crate) fn observed(
+pub(super) fn observed(
     records: SelectedRecords<'_>,
     options: &ExportOptions,
     progress: &PassProgress<'_>,
-) -> Result<(Schema, (u64, Vec<String>)), ConvertError> {
+    notes: &mut TableNotes,
+) -> Result<Schema, ConvertError> {
     let kind = match records.kind {
         Some(kind) => kind,
         None => guessed(records)?,
@@ -65,14 +66,12 @@ pub(crate) fn observed(
     }
     let builder = if is_sequence { Schema::sequence_example() } else { Schema::example() };
     let total = seen.records;
-    let mut kindless = 0u64;
-    let mut kindless_names = Vec::new();
     let mut specs = Vec::new();
     for (keys, is_steps) in [(&seen.features, false), (&seen.lists, true)] {
         for key in &keys.keys {
             if options.has_feature(&key.name) && key.kindless > 0 {
-                kindless += key.kindless;
-                kindless_names.push(key.name.to_string());
+                notes.kindless += key.kindless;
+                notes.kindless_names.push(key.name.to_string());
             }
             specs.extend(spec(key, is_steps, total)?.map(|spec| (&*key.name, is_steps, spec)));
         }
@@ -80,8 +79,8 @@ pub(crate) fn observed(
     let add = |builder: SchemaBuilder, (name, is_steps, spec)| {
         if is_steps { builder.feature_list(name, spec) } else { builder.feature(name, spec) }
     };
-    kindless_names.dedup();
-    Ok((specs.into_iter().fold(builder, add).build()?, (kindless, kindless_names)))
+    notes.kindless_names.dedup();
+    Ok(specs.into_iter().fold(builder, add).build()?)
 }
 
 /// Returns the spec of a key that `total` records may have. `None` without a kind.
@@ -127,7 +126,7 @@ fn guessed(records: SelectedRecords<'_>) -> Result<MessageKind, ConvertError> {
 }
 
 /// Returns the schema with the features that the options name.
-pub(crate) fn selected(schema: &Schema, options: &ExportOptions) -> Result<Schema, ConvertError> {
+pub(super) fn selected(schema: &Schema, options: &ExportOptions) -> Result<Schema, ConvertError> {
     if options.features.is_empty() {
         return Ok(schema.clone());
     }

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 /// The progress of a pass over all records, of which it is a share.
-pub(crate) struct PassProgress<'a> {
+pub(super) struct PassProgress<'a> {
     progress: &'a dyn Fn(u64),
     /// Number of records, and the number that the pass counts as.
     records: u64,
@@ -13,17 +13,17 @@ pub(crate) struct PassProgress<'a> {
 
 impl<'a> PassProgress<'a> {
     /// The share of a first pass in percent, which only reads: it takes about half of the time of the other.
-    pub(crate) const FIRST: u64 = 33;
+    pub(super) const FIRST: u64 = 33;
 
     /// Returns the progress of two passes over this number of records. The first is this share of them, in
     /// percent.
-    pub(crate) fn two(progress: &'a dyn Fn(u64), records: u64, first: u64) -> [PassProgress<'a>; 2] {
+    pub(super) fn two(progress: &'a dyn Fn(u64), records: u64, first: u64) -> [PassProgress<'a>; 2] {
         let share = u64::try_from(u128::from(records) * u128::from(first) / 100).unwrap_or(records);
         [share, records - share].map(|share| PassProgress { progress, records, share, done: Cell::new(0) })
     }
 
     /// Adds records.
-    pub(crate) fn add(&self, records: u64) {
+    pub(super) fn add(&self, records: u64) {
         let before = self.done.get();
         let done = before + records.min(self.records - before);
         let counted = |done: u64| u128::from(done) * u128::from(self.share) / u128::from(self.records.max(1));

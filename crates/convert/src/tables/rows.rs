@@ -1,11 +1,11 @@
 //! Rows of tables as TFRecords.
 
+use super::ipc_rows::IpcRows;
+use super::parquet_file::ParquetRows;
+use super::table::FEATURE_LISTS;
 use crate::error::ConvertError;
-use crate::input::ImportTarget;
-use crate::ipc_rows::IpcRows;
-use crate::options::ImportOptions;
-use crate::parquet_file::ParquetRows;
-use crate::table::FEATURE_LISTS;
+use crate::format::FileFormat;
+use crate::input::Import;
 use arrow_array::RecordBatch;
 use arrow_schema::Schema as ArrowSchema;
 use std::path::Path;
@@ -18,66 +18,46 @@ pub(crate) fn count_parquet<'p>(mut paths: impl Iterator<Item = &'p Path>) -> Re
     paths.try_fold(0u64, |sum, path| Ok(sum.saturating_add(rows(path)?)))
 }
 
-/// Writes the rows of a Parquet file.
-pub(crate) fn import_parquet(
-    path: &Path,
-    target: &mut ImportTarget<'_>,
-    options: &ImportOptions,
-    progress: &dyn Fn(u64),
-) -> Result<(), ConvertError> {
-    let rows = ParquetRows::open(path)?;
-    let size = std::fs::metadata(path).map_or(0, |meta| meta.len()) as f64;
-    let mut encoder = RowEncoder::new(path, rows.schema(), options)?;
-    rows.for_each(path, |batch, share| {
-        encoder.write(batch, target)?;
-        progress((size * share) as u64);
-        Ok(())
-    })
-}
-
-/// Writes the rows of an Arrow IPC file or stream.
-pub(crate) fn import_ipc(
-    path: &Path,
-    target: &mut ImportTarget<'_>,
-    options: &ImportOptions,
-    progress: &dyn Fn(u64),
-) -> Result<(), ConvertError> {
-    let rows = IpcRows::open(path)?;
-    let mut encoder = RowEncoder::new(path, rows.schema(), options)?;
-    rows.for_each(path, |batch, bytes| {
-        encoder.write(batch, target)?;
-        progress(bytes);
-        Ok(())
-    })
+/// Writes the rows of a Parquet file, or of an Arrow IPC file or stream.
+pub(crate) fn import(path: &Path, from: FileFormat, import: &mut Import<'_>) -> Result<(), ConvertError> {
+    if from == FileFormat::Parquet {
+        let rows = ParquetRows::open(path)?;
+        let mut encoder = RowEncoder::new(path, rows.schema(), import)?;
+        rows.for_each(path, |batch, bytes| encoder.write(batch, bytes))
+    } else {
+        let rows = IpcRows::open(path)?;
+        let mut encoder = RowEncoder::new(path, rows.schema(), import)?;
+        rows.for_each(path, |batch, bytes| encoder.write(batch, bytes))
+    }
 }
 
 /// An encoder of the rows of one file.
-struct RowEncoder<'a> {
+struct RowEncoder<'a, 'i> {
     path: &'a Path,
+    import: &'a mut Import<'i>,
     encoder: Encoder,
     /// Number of rows that were encoded.
     rows: u64,
 }
 
-impl<'a> RowEncoder<'a> {
+impl<'a, 'i> RowEncoder<'a, 'i> {
     fn new(
         path: &'a Path,
         schema: &ArrowSchema,
-        options: &ImportOptions,
-    ) -> Result<RowEncoder<'a>, ConvertError> {
+        import: &'a mut Import<'i>,
+    ) -> Result<RowEncoder<'a, 'i>, ConvertError> {
         let failed = |e: tfseek_arrow::Error| ConvertError::data(path, e.to_string());
+        let options = import.options;
         let mut encoding = EncoderOptions::new();
         encoding.round_float64 = options.round_float64;
         if let Some(features) = &options.data_set {
             let encoder = Encoder::of_features(features, schema, &encoding).map_err(failed)?;
-            return Ok(RowEncoder { path, encoder, rows: 0 });
+            return Ok(RowEncoder { path, import, encoder, rows: 0 });
         }
         let mut lists: Vec<String> = match schema.metadata().get(FEATURE_LISTS) {
             Some(names) => serde_json::from_str(names).map_err(|e| {
-                ConvertError::data(
-                    path,
-                    format!("metadata {FEATURE_LISTS}: expected a list of names, found {e}"),
-                )
+                let reason = format!("metadata {FEATURE_LISTS}: expected a list of names, found {e}");
+                ConvertError::data(path, reason)
             })?,
             None => Vec::new(),
         };
@@ -87,7 +67,7 @@ impl<'a> RowEncoder<'a> {
             if found.is_empty() {
                 let reason =
                     format!("expected a column that matches {pattern} for a feature list, found none");
-                return Err(ConvertError::Options(format!("{}: {reason}", path.display())));
+                return Err(ConvertError::refused(path, reason));
             }
             lists.extend(found);
         }
@@ -95,11 +75,12 @@ impl<'a> RowEncoder<'a> {
         lists.dedup();
         let encoding = lists.into_iter().fold(encoding, EncoderOptions::feature_list);
         let encoder = Encoder::new(schema, &encoding).map_err(failed)?;
-        Ok(RowEncoder { path, encoder, rows: 0 })
+        Ok(RowEncoder { path, import, encoder, rows: 0 })
     }
 
-    /// Writes the rows of a batch.
-    fn write(&mut self, batch: &RecordBatch, target: &mut ImportTarget<'_>) -> Result<(), ConvertError> {
+    /// Writes the rows of a batch, for which this number of bytes was read.
+    fn write(&mut self, batch: &RecordBatch, bytes: u64) -> Result<(), ConvertError> {
+        let target = &mut self.import.target;
         let mut failed = None;
         let encoded = self.encoder.encode(batch, |payload| {
             target.write(payload).map_err(|e| {
@@ -120,6 +101,7 @@ impl<'a> RowEncoder<'a> {
             }
         })?;
         self.rows = before + batch.num_rows() as u64;
+        (self.import.progress)(bytes);
         Ok(())
     }
 }

@@ -10,16 +10,16 @@ const MAX_KEY_BYTES: usize = 64 << 20;
 
 /// The features of records, as far as they decide about columns.
 #[derive(Debug, Default)]
-pub(crate) struct ObservedFeatures {
-    pub(crate) records: u64,
-    pub(crate) features: ObservedKeys,
-    pub(crate) lists: ObservedKeys,
+pub(super) struct ObservedFeatures {
+    pub(super) records: u64,
+    pub(super) features: ObservedKeys,
+    pub(super) lists: ObservedKeys,
 }
 
 /// Keys in the order in which they were first found.
 #[derive(Debug, Default)]
-pub(crate) struct ObservedKeys {
-    pub(crate) keys: Vec<ObservedKey>,
+pub(super) struct ObservedKeys {
+    pub(super) keys: Vec<ObservedKey>,
     numbers: HashMap<Box<str>, usize>,
     /// Numbers of the keys of the current record.
     current: Vec<usize>,
@@ -27,17 +27,17 @@ pub(crate) struct ObservedKeys {
 }
 
 /// One key of features or feature lists.
-#[derive(Debug)]
-pub(crate) struct ObservedKey {
-    pub(crate) name: Box<str>,
+#[derive(Debug, Default)]
+pub(super) struct ObservedKey {
+    pub(super) name: Box<str>,
     /// Number of records that have it, of features with a kind.
-    pub(crate) present: u64,
+    pub(super) present: u64,
     /// Number of features, or steps, of each kind.
     kinds: [u64; KINDS.len()],
     /// Number of features, or steps, without a kind.
-    pub(crate) kindless: u64,
+    pub(super) kindless: u64,
     /// A feature with a kind has another number of values than one.
-    pub(crate) is_list: bool,
+    pub(super) is_list: bool,
     /// Kind and number of values in the current record, whose last entry of a key counts.
     pending: Option<(Option<DType>, usize)>,
 }
@@ -46,14 +46,14 @@ const KINDS: [DType; 3] = [DType::Bytes, DType::Float32, DType::Int64];
 
 impl ObservedFeatures {
     /// Adds an Example.
-    pub(crate) fn add_example(&mut self, payload: &[u8]) -> Result<(), ConvertError> {
+    pub(super) fn add_example(&mut self, payload: &[u8]) -> Result<(), ConvertError> {
         self.records += 1;
         self.features.add(Example::new(payload))?;
         Ok(MessageKind::Example.check(payload)?)
     }
 
     /// Adds a SequenceExample.
-    pub(crate) fn add_sequence(&mut self, payload: &[u8]) -> Result<(), ConvertError> {
+    pub(super) fn add_sequence(&mut self, payload: &[u8]) -> Result<(), ConvertError> {
         self.records += 1;
         let record = SequenceExample::new(payload);
         self.features.add(record.context())?;
@@ -76,7 +76,7 @@ impl ObservedFeatures {
     }
 
     /// Adds what was found in other records, after these.
-    pub(crate) fn append(&mut self, other: ObservedFeatures) -> Result<(), ConvertError> {
+    pub(super) fn append(&mut self, other: ObservedFeatures) -> Result<(), ConvertError> {
         self.records += other.records;
         self.features.append(other.features)?;
         self.lists.append(other.lists)
@@ -125,9 +125,7 @@ impl ObservedKeys {
             return Err(ConvertError::Records(reason));
         }
         self.numbers.insert(name.into(), number);
-        let name = name.into();
-        let kinds = [0; KINDS.len()];
-        self.keys.push(ObservedKey { name, present: 0, kinds, kindless: 0, is_list: false, pending: None });
+        self.keys.push(ObservedKey { name: name.into(), ..ObservedKey::default() });
         Ok(number)
     }
 
@@ -159,7 +157,7 @@ impl ObservedKey {
     }
 
     /// Returns the kinds that were found, and the number of features or steps of each.
-    pub(crate) fn kinds(&self) -> impl Iterator<Item = (DType, u64)> {
+    pub(super) fn kinds(&self) -> impl Iterator<Item = (DType, u64)> {
         KINDS.into_iter().zip(self.kinds).filter(|(_, count)| *count > 0)
     }
 }

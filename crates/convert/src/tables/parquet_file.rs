@@ -1,9 +1,9 @@
 //! Parquet files.
 
+use super::guard::guarded;
+use super::table::Table;
 use crate::error::ConvertError;
-use crate::guard::guarded;
 use crate::out::{self, Written};
-use crate::table::Table;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use parquet::arrow::ArrowWriter;
@@ -31,11 +31,10 @@ const READER_MEMORY: u64 = 2;
 const BATCH_ROWS: u64 = 8192;
 
 /// Writes a table as a Parquet file, and returns the numbers of its rows and bytes.
-pub(crate) fn write(
-    table: &Table,
+pub(super) fn write(
+    table: &mut Table<'_>,
     (out, force): (&Path, bool),
     row_group: Option<usize>,
-    progress: &dyn Fn(u64),
 ) -> Result<Written, ConvertError> {
     let failed = |e| ConvertError::parquet(out, e);
     let properties = WriterProperties::builder()
@@ -45,13 +44,11 @@ pub(crate) fn write(
         .set_max_row_group_bytes(Some(row_group.unwrap_or(ROW_GROUP).max(1)))
         .build();
     let mut output = Output::open(out, Existing::replace_if(force)).map_err(|e| ConvertError::io(out, e))?;
-    let schema = table.schema().clone();
+    let schema = SchemaRef::clone(&table.schema);
     let mut writer = ArrowWriter::try_new(&mut output, schema, Some(properties)).map_err(failed)?;
     let rows = table.for_each(|batch| {
         ensure(batch.get_array_memory_size().saturating_mul(WRITER_MEMORY))?;
-        writer.write(batch).map_err(failed)?;
-        progress(batch.num_rows() as u64);
-        Ok(())
+        writer.write(batch).map_err(failed)
     })?;
     // `into_inner` would turn an I/O error into a text.
     writer.close().map_err(failed)?;
@@ -59,37 +56,38 @@ pub(crate) fn write(
 }
 
 /// The rows of a Parquet file.
-pub(crate) struct ParquetRows {
+pub(super) struct ParquetRows {
     file: File,
     metadata: ArrowReaderMetadata,
 }
 
 impl ParquetRows {
-    pub(crate) fn open(path: &Path) -> Result<ParquetRows, ConvertError> {
+    pub(super) fn open(path: &Path) -> Result<ParquetRows, ConvertError> {
         let file = File::open(path).map_err(|e| ConvertError::io(path, e))?;
         let metadata = guarded(path, || ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()))?;
         let metadata = metadata.map_err(|e| ConvertError::parquet(path, e))?;
         Ok(ParquetRows { file, metadata })
     }
 
-    pub(crate) fn schema(&self) -> &SchemaRef {
+    pub(super) fn schema(&self) -> &SchemaRef {
         self.metadata.schema()
     }
 
     /// Returns the number of rows that the file states.
-    pub(crate) fn len(&self, path: &Path) -> Result<u64, ConvertError> {
+    pub(super) fn len(&self, path: &Path) -> Result<u64, ConvertError> {
         let rows = self.metadata.metadata().file_metadata().num_rows();
         u64::try_from(rows)
             .map_err(|_| ConvertError::data(path, format!("expected a number of rows, found {rows}")))
     }
 
-    /// Calls a function with the rows, and with the share of the file that they are.
-    pub(crate) fn for_each(
+    /// Calls a function with the rows, and with their share of the file's bytes.
+    pub(super) fn for_each(
         &self,
         path: &Path,
-        mut f: impl FnMut(&RecordBatch, f64) -> Result<(), ConvertError>,
+        mut f: impl FnMut(&RecordBatch, u64) -> Result<(), ConvertError>,
     ) -> Result<(), ConvertError> {
         let failed = |e| ConvertError::parquet(path, e);
+        let size = self.file.metadata().map_or(0, |meta| meta.len()) as f64;
         let expected = self.len(path)?;
         let total = expected.max(1) as f64;
         let mut read = 0u64;
@@ -108,7 +106,7 @@ impl ParquetRows {
             while let Some(batch) = guarded(path, || reader.next())? {
                 let batch = batch.map_err(|e| ConvertError::arrow(path, e))?;
                 let rows = batch.num_rows() as u64;
-                f(&batch, rows as f64 / total)?;
+                f(&batch, (size * (rows as f64 / total)) as u64)?;
                 read += rows;
             }
             if let Some(left) = stated.checked_sub(read - before).filter(|left| *left > 0) {

@@ -4,9 +4,9 @@
 //! a stream grows with the bytes that arrive. The readers of `arrow-ipc` allocate what a file states, so only
 //! its decoders are used.
 
+use super::guard::guarded;
+use super::ipc_lengths::MessageStart;
 use crate::error::ConvertError;
-use crate::guard::guarded;
-use crate::ipc_lengths::MessageStart;
 use arrow_array::RecordBatch;
 use arrow_buffer::Buffer;
 use arrow_ipc::convert::fb_to_schema;
@@ -29,13 +29,13 @@ const END: [u8; 8] = [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0];
 const CHUNK: u64 = 1 << 20;
 
 /// The rows of a file or a stream, which the first bytes tell apart.
-pub(crate) enum IpcRows {
+pub(super) enum IpcRows {
     File(FileRows),
     Stream(StreamRows),
 }
 
 /// The rows of a file, whose footer has the offsets of its batches.
-pub(crate) struct FileRows {
+pub(super) struct FileRows {
     file: File,
     schema: SchemaRef,
     decoder: FileDecoder,
@@ -44,7 +44,7 @@ pub(crate) struct FileRows {
 }
 
 /// The rows of a stream.
-pub(crate) struct StreamRows {
+pub(super) struct StreamRows {
     file: File,
     decoder: StreamDecoder,
     schema: SchemaRef,
@@ -57,7 +57,7 @@ pub(crate) struct StreamRows {
 }
 
 impl IpcRows {
-    pub(crate) fn open(path: &Path) -> Result<IpcRows, ConvertError> {
+    pub(super) fn open(path: &Path) -> Result<IpcRows, ConvertError> {
         let io = |e| ConvertError::io(path, e);
         let mut file = File::open(path).map_err(io)?;
         let len = file.metadata().map_err(io)?.len();
@@ -74,7 +74,7 @@ impl IpcRows {
         StreamRows::open(file, len, path).map(IpcRows::Stream)
     }
 
-    pub(crate) fn schema(&self) -> &SchemaRef {
+    pub(super) fn schema(&self) -> &SchemaRef {
         match self {
             IpcRows::File(rows) => &rows.schema,
             IpcRows::Stream(rows) => &rows.schema,
@@ -82,7 +82,7 @@ impl IpcRows {
     }
 
     /// Calls a function with the rows, and with the number of bytes that were read for them.
-    pub(crate) fn for_each(
+    pub(super) fn for_each(
         self,
         path: &Path,
         f: impl FnMut(&RecordBatch, u64) -> Result<(), ConvertError>,
@@ -141,27 +141,25 @@ impl FileRows {
 
     /// Reads a block, which must lie in the file.
     fn bytes(&mut self, block: &Block, path: &Path) -> Result<Buffer, ConvertError> {
-        let start = u64::try_from(block.offset()).ok();
-        let len = u64::try_from(block.metaDataLength()).ok().zip(u64::try_from(block.bodyLength()).ok());
-        let len = len.and_then(|(metadata, body)| metadata.checked_add(body));
-        let end = start.zip(len).and_then(|(start, len)| start.checked_add(len));
-        match (start, len, end) {
-            (Some(start), Some(len), Some(end)) if end <= self.len => {
-                let bytes = bytes_at(&mut self.file, start, len).map_err(|e| ConvertError::io(path, e))?;
-                if let Ok(Some(message)) = MessageStart::parse(&bytes)
-                    && let Some(body) = bytes.get(message.len..)
-                {
-                    let read = |at: u64| {
-                        let rest = usize::try_from(at).ok().and_then(|at| body.get(at..));
-                        Ok(rest.and_then(|rest| rest.first_chunk()).copied())
-                    };
-                    let checked = message.check(read).map_err(|e| ConvertError::io(path, e))?;
-                    checked.map_err(|found| expected(path, &found))?;
-                }
-                Ok(Buffer::from_vec(bytes))
-            }
-            _ => Err(expected(path, "a block that ends after the file")),
+        let io = |e| ConvertError::io(path, e);
+        let span = || {
+            let start = u64::try_from(block.offset()).ok()?;
+            let body = u64::try_from(block.bodyLength()).ok()?;
+            let len = u64::try_from(block.metaDataLength()).ok()?.checked_add(body)?;
+            (start.checked_add(len)? <= self.len).then_some((start, len))
+        };
+        let (start, len) = span().ok_or_else(|| expected(path, "a block that ends after the file"))?;
+        let bytes = bytes_at(&mut self.file, start, len).map_err(io)?;
+        if let Ok(Some(message)) = MessageStart::parse(&bytes)
+            && let Some(body) = bytes.get(message.len..)
+        {
+            let read = |at: u64| {
+                let rest = usize::try_from(at).ok().and_then(|at| body.get(at..));
+                Ok(rest.and_then(|rest| rest.first_chunk()).copied())
+            };
+            message.check(read).map_err(io)?.map_err(|found| expected(path, &found))?;
         }
+        Ok(Buffer::from_vec(bytes))
     }
 }
 
