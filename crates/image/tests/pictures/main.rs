@@ -1,6 +1,7 @@
 //! Pictures of all kinds, with the pixels that libjpeg-turbo and libpng decode. `data/make.py` makes them.
 
 mod declared;
+mod twin;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -157,11 +158,14 @@ fn mutate(rng: &mut Rng, file: &mut Vec<u8>) {
     }
 }
 
-/// A mutated file has pixels or an error, and takes no more memory than its size permits. `TFSEEK_MUTATIONS`
-/// sets their number.
+/// Returns the number of mutated files, which `TFSEEK_MUTATIONS` sets.
+fn mutations() -> u64 {
+    env::var("TFSEEK_MUTATIONS").map_or(20_000, |number| number.parse().unwrap())
+}
+
+/// A mutated file has pixels or an error, and takes no more memory than its size permits.
 #[test]
 fn mutations_have_pixels_or_an_error() {
-    let mutations = env::var("TFSEEK_MUTATIONS").map_or(20_000, |number| number.parse().unwrap());
     let cases: Vec<Case> =
         cases("jpg").into_iter().chain(cases("png")).filter(|case| case.name != "wide").collect();
     let specs = [
@@ -175,7 +179,7 @@ fn mutations_have_pixels_or_an_error() {
         ImageSpec { size: Some([9, 7]), channels: 4, resize: Some(Resize::Area), ..ImageSpec::default() },
     ];
     let (mut decoded, mut decoder) = (0, Decoder::new());
-    for seed in 0..mutations {
+    for seed in 0..mutations() {
         let mut rng = Rng::new(seed);
         let case = &cases[rng.below(cases.len())];
         let mut file = case.file.clone();
@@ -191,8 +195,8 @@ fn mutations_have_pixels_or_an_error() {
             assert!(spec.size.is_none_or(|[h, w]| [image.height, image.width] == [h as usize, w as usize]));
         }
     }
-    eprintln!("{decoded} of {mutations} mutations have pixels");
-    assert!(decoded > mutations / 50);
+    eprintln!("{decoded} of {} mutations have pixels", mutations());
+    assert!(decoded > mutations() / 50);
 }
 
 /// Repairs the checksums of a PNG, as an attacker could.

@@ -1,0 +1,347 @@
+//! The segments of a JPEG file before and between the scans.
+
+use super::huffman::{Definition, Definitions};
+use super::support::PictureFault;
+
+/// Order of the coefficients in a file: position in the block of the k-th.
+pub(super) const ZIGZAG: [u8; 64] = [
+    0, 1, 8, 16, 9, 2, 3, 10, 17, 24, 32, 25, 18, 11, 4, 5, 12, 19, 26, 33, 40, 48, 41, 34, 27, 20, 13, 6, 7,
+    14, 21, 28, 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51, 58, 59, 52, 45, 38, 31, 39,
+    46, 53, 60, 61, 54, 47, 55, 62, 63,
+];
+
+/// A component of the picture: its samples form a plane.
+#[derive(Clone, Default)]
+pub(super) struct TwinComponent {
+    pub(super) id: u8,
+    /// Blocks per unit of an interleaved scan, in a row and in a column.
+    pub(super) h: usize,
+    pub(super) v: usize,
+    /// Number of its quantization table.
+    pub(super) table: usize,
+    /// Samples of the picture in a row and in a column.
+    pub(super) width: usize,
+    pub(super) height: usize,
+    /// Blocks in a row and in a column, with those that fill up the last units.
+    pub(super) blocks_across: usize,
+    pub(super) blocks_down: usize,
+}
+
+impl TwinComponent {
+    /// Samples in a row of the plane.
+    pub(super) fn stride(&self) -> usize {
+        self.blocks_across * 8
+    }
+}
+
+/// The frame header.
+pub(super) struct TwinFrame {
+    pub(super) width: usize,
+    pub(super) height: usize,
+    pub(super) progressive: bool,
+    pub(super) components: Vec<TwinComponent>,
+    /// The largest `h` and `v`.
+    pub(super) h: usize,
+    pub(super) v: usize,
+    /// Units of interleaved scans in a row and in a column.
+    pub(super) units_across: usize,
+    pub(super) units_down: usize,
+}
+
+impl TwinFrame {
+    /// Returns the number of blocks that have samples of the picture.
+    pub(super) fn blocks(&self) -> usize {
+        self.components
+            .iter()
+            .map(|component| component.width.div_ceil(8) * component.height.div_ceil(8))
+            .sum()
+    }
+}
+
+/// A component in a scan, with its Huffman tables.
+#[derive(Clone, Copy)]
+pub(super) struct TwinSelected {
+    pub(super) component: usize,
+    pub(super) dc: usize,
+    pub(super) ac: usize,
+}
+
+/// The scan header.
+pub(super) struct TwinScan {
+    pub(super) selected: Vec<TwinSelected>,
+    /// The first and the last coefficient.
+    pub(super) from: usize,
+    pub(super) to: usize,
+    /// The bit that earlier scans have reached, or 0, and the one that this scan reaches.
+    pub(super) high: u32,
+    pub(super) low: u32,
+}
+
+impl TwinScan {
+    /// Returns the number of blocks that the scan reads.
+    pub(super) fn blocks(&self, frame: &TwinFrame) -> usize {
+        let components = self.selected.iter().filter_map(|one| frame.components.get(one.component));
+        match self.selected.len() {
+            1 => components.map(|one| one.width.div_ceil(8) * one.height.div_ceil(8)).sum(),
+            _ => components.map(|one| frame.units_across * frame.units_down * one.h * one.v).sum(),
+        }
+    }
+}
+
+/// How the components are colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Colour {
+    Grey,
+    YCbCr,
+    Rgb,
+    Cmyk,
+    Ycck,
+}
+
+/// A segment, with the position behind it.
+pub(super) enum TwinSegment {
+    /// A frame or a scan, or tables, which are in `SegmentTables` now.
+    TwinFrame(TwinFrame),
+    TwinScan(TwinScan),
+    Other,
+    End,
+}
+
+/// Definitions of segments for the scans behind them.
+#[derive(Default)]
+pub(super) struct SegmentTables {
+    pub(super) quantization: [Option<[u16; 64]>; 4],
+    pub(super) huffman: Definitions,
+    /// Units between restart markers, or 0.
+    pub(super) restart: usize,
+    jfif: bool,
+    /// The transform in Adobe's marker.
+    pub(super) adobe: Option<u8>,
+}
+
+impl SegmentTables {
+    /// Returns how the components of `frame` are colours, by the rules of libjpeg.
+    pub(super) fn colour(&self, frame: &TwinFrame) -> Result<Colour, PictureFault> {
+        let ids: Vec<u8> = frame.components.iter().map(|component| component.id).collect();
+        Ok(match (ids.len(), self.adobe) {
+            (1, _) => Colour::Grey,
+            (3, _) if self.jfif => Colour::YCbCr,
+            (3, Some(0)) => Colour::Rgb,
+            (3, None) if ids == *b"RGB" => Colour::Rgb,
+            (3, _) => Colour::YCbCr,
+            (4, None | Some(0)) => Colour::Cmyk,
+            (4, _) => Colour::Ycck,
+            _ => return Err(PictureFault::Unsupported("a JPEG of two components")),
+        })
+    }
+
+    /// Reads the next segment at `at`, and moves `at` behind it. Bytes before its marker are skipped.
+    pub(super) fn segment(
+        &mut self,
+        data: &[u8],
+        at: &mut usize,
+        frame: Option<&TwinFrame>,
+    ) -> Result<TwinSegment, PictureFault> {
+        let marker = next_marker(data, at)?;
+        match marker {
+            // Markers of restarts, tests and beginnings have no content.
+            0xd0..=0xd8 | 0x01 => return Ok(TwinSegment::Other),
+            0xd9 => return Ok(TwinSegment::End),
+            _ => {}
+        }
+        let length = data.get(*at..*at + 2).ok_or(PictureFault::Truncated)?;
+        let length = usize::from(u16::from_be_bytes([length[0], length[1]]));
+        if length < 2 {
+            return Err(PictureFault::Corrupt("length of a segment"));
+        }
+        let body = data.get(*at + 2..*at + length).ok_or(PictureFault::Truncated)?;
+        *at += length;
+        let mut body = Body(body);
+        match marker {
+            0xc4 => self.huffman(&mut body)?,
+            0xdb => self.quantization(&mut body)?,
+            0xdd => self.restart = body.word()?,
+            0xe0 if body.0.starts_with(b"JFIF\0") => self.jfif = true,
+            0xee if body.0.starts_with(b"Adobe") => self.adobe = body.0.get(11).copied(),
+            0xc0..=0xc2 if frame.is_none() => return Ok(TwinSegment::TwinFrame(body.frame(marker == 0xc2)?)),
+            0xc0..=0xc2 => return Err(PictureFault::Corrupt("second frame")),
+            0xc3 | 0xcb => return Err(PictureFault::Unsupported("lossless JPEG")),
+            0xc9 | 0xca | 0xcc => return Err(PictureFault::Unsupported("JPEG with arithmetic coding")),
+            0xc5..=0xcf | 0xde | 0xdf => return Err(PictureFault::Unsupported("hierarchical JPEG")),
+            0xdc => return Err(PictureFault::Unsupported("JPEG whose height comes later")),
+            0xda => {
+                let frame = frame.ok_or(PictureFault::Corrupt("scan before the frame"))?;
+                return Ok(TwinSegment::TwinScan(body.scan(frame)?));
+            }
+            _ => {}
+        }
+        Ok(TwinSegment::Other)
+    }
+
+    fn quantization(&mut self, body: &mut Body<'_>) -> Result<(), PictureFault> {
+        while !body.0.is_empty() {
+            let head = body.byte()?;
+            let mut table = [0; 64];
+            for &k in &ZIGZAG {
+                table[usize::from(k)] = match head >> 4 {
+                    0 => u16::from(body.byte()?),
+                    1 => body.word()? as u16,
+                    _ => return Err(PictureFault::Corrupt("quantization table")),
+                };
+            }
+            let slot = self
+                .quantization
+                .get_mut(usize::from(head & 15))
+                .ok_or(PictureFault::Corrupt("quantization table"))?;
+            *slot = Some(table);
+        }
+        Ok(())
+    }
+
+    fn huffman(&mut self, body: &mut Body<'_>) -> Result<(), PictureFault> {
+        while !body.0.is_empty() {
+            let head = body.byte()?;
+            let mut definition = Definition::default();
+            for count in &mut definition.counts {
+                *count = body.byte()?;
+            }
+            let symbols = definition.counts.iter().map(|&count| usize::from(count)).sum();
+            definition.symbols = body.bytes(symbols)?.to_vec();
+            let tables = match head >> 4 {
+                0 => &mut self.huffman.dc,
+                1 => &mut self.huffman.ac,
+                _ => return Err(PictureFault::Corrupt("huffman table")),
+            };
+            let slot =
+                tables.get_mut(usize::from(head & 15)).ok_or(PictureFault::Corrupt("huffman table"))?;
+            *slot = Some(definition);
+        }
+        Ok(())
+    }
+}
+
+/// Moves `at` behind the next marker, and returns it. Fill bytes and other bytes before it are skipped.
+pub(super) fn next_marker(data: &[u8], at: &mut usize) -> Result<u8, PictureFault> {
+    loop {
+        let rest = data.get(*at..).ok_or(PictureFault::Truncated)?;
+        let found = rest.iter().position(|&byte| byte == 0xff).ok_or(PictureFault::Truncated)?;
+        let code =
+            rest[found..].iter().position(|&byte| byte != 0xff).ok_or(PictureFault::Truncated)? + found;
+        *at += code + 1;
+        // A stuffed byte is no marker.
+        if rest[code] != 0 {
+            return Ok(rest[code]);
+        }
+    }
+}
+
+/// The content of a segment that is left.
+struct Body<'a>(&'a [u8]);
+
+impl<'a> Body<'a> {
+    fn bytes(&mut self, n: usize) -> Result<&'a [u8], PictureFault> {
+        let (head, rest) = self.0.split_at_checked(n).ok_or(PictureFault::Corrupt("length of a segment"))?;
+        self.0 = rest;
+        Ok(head)
+    }
+
+    fn byte(&mut self) -> Result<u8, PictureFault> {
+        Ok(self.bytes(1)?[0])
+    }
+
+    fn word(&mut self) -> Result<usize, PictureFault> {
+        let bytes = self.bytes(2)?;
+        Ok(usize::from(u16::from_be_bytes([bytes[0], bytes[1]])))
+    }
+
+    fn frame(&mut self, progressive: bool) -> Result<TwinFrame, PictureFault> {
+        if self.byte()? != 8 {
+            return Err(PictureFault::Unsupported("JPEG of more than 8 bits"));
+        }
+        let height = self.word()?;
+        let width = self.word()?;
+        let count = self.byte()?;
+        if height == 0 {
+            return Err(PictureFault::Unsupported("JPEG whose height comes later"));
+        }
+        if width == 0 || !(1..=4).contains(&count) {
+            return Err(PictureFault::Corrupt("frame header"));
+        }
+        let mut components = Vec::new();
+        for _ in 0..count {
+            let id = self.byte()?;
+            let sampling = self.byte()?;
+            let table = self.byte()?;
+            let h = usize::from(sampling >> 4);
+            let v = usize::from(sampling & 15);
+            if !(1..=4).contains(&h) || !(1..=4).contains(&v) || table > 3 {
+                return Err(PictureFault::Corrupt("frame header"));
+            }
+            components.push(TwinComponent {
+                id,
+                h,
+                v,
+                table: usize::from(table),
+                ..TwinComponent::default()
+            });
+        }
+        // The factors of a single component mean nothing.
+        if let [component] = &mut components[..] {
+            (component.h, component.v) = (1, 1);
+        }
+        let h = components.iter().map(|component| component.h).max().unwrap_or(1);
+        let v = components.iter().map(|component| component.v).max().unwrap_or(1);
+        if components.iter().any(|component| h % component.h != 0 || v % component.v != 0) {
+            return Err(PictureFault::Unsupported("JPEG with sampling in fractions"));
+        }
+        let units_across = width.div_ceil(8 * h);
+        let units_down = height.div_ceil(8 * v);
+        for component in &mut components {
+            component.width = (width * component.h).div_ceil(h);
+            component.height = (height * component.v).div_ceil(v);
+            component.blocks_across = units_across * component.h;
+            component.blocks_down = units_down * component.v;
+        }
+        Ok(TwinFrame { width, height, progressive, components, h, v, units_across, units_down })
+    }
+
+    fn scan(&mut self, frame: &TwinFrame) -> Result<TwinScan, PictureFault> {
+        const CORRUPT: PictureFault = PictureFault::Corrupt("scan header");
+        let count = self.byte()?;
+        let mut selected: Vec<TwinSelected> = Vec::new();
+        for _ in 0..count {
+            let id = self.byte()?;
+            let tables = self.byte()?;
+            let component =
+                frame.components.iter().position(|component| component.id == id).ok_or(CORRUPT)?;
+            if selected.iter().any(|other| other.component == component) {
+                return Err(CORRUPT);
+            }
+            let dc = usize::from(tables >> 4);
+            let ac = usize::from(tables & 15);
+            if dc > 3 || ac > 3 {
+                return Err(CORRUPT);
+            }
+            selected.push(TwinSelected { component, dc, ac });
+        }
+        let (from, to, bits) = (usize::from(self.byte()?), usize::from(self.byte()?), self.byte()?);
+        let high = u32::from(bits >> 4);
+        let low = u32::from(bits & 15);
+        let units: usize =
+            selected.iter().filter_map(|one| frame.components.get(one.component)).map(|c| c.h * c.v).sum();
+        // Baseline files have these bytes, and other decoders do not look at them.
+        let valid = !frame.progressive
+            || if from == 0 { to == 0 } else { from <= to && to < 64 && selected.len() == 1 };
+        if !valid || selected.is_empty() || low > 13 || (frame.progressive && high != 0 && high != low + 1) {
+            return Err(CORRUPT);
+        }
+        if selected.len() > 1 && units > 10 {
+            return Err(CORRUPT);
+        }
+        Ok(if frame.progressive {
+            TwinScan { selected, from, to, high, low }
+        } else {
+            TwinScan { selected, from: 0, to: 63, high: 0, low: 0 }
+        })
+    }
+}
