@@ -5,8 +5,6 @@ use crate::error::PictureFault;
 /// Why the data of a block cannot be read. Of one byte, for the innermost loops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// The bits end.
-    End,
     /// No code begins with these bits, or its symbol means nothing here.
     Code,
     /// The block has more than 64 coefficients.
@@ -16,151 +14,123 @@ pub(super) enum Stop {
 impl From<Stop> for PictureFault {
     fn from(stop: Stop) -> PictureFault {
         match stop {
-            Stop::End => PictureFault::Truncated,
             Stop::Code => PictureFault::Corrupt("huffman code"),
             Stop::Count => PictureFault::Corrupt("number of coefficients"),
         }
     }
 }
 
-/// A cursor over entropy-coded data. It stops at the first marker: no bits are made up behind it.
+/// A cursor over the bits of a part of a scan.
+///
+/// Behind the end are bits without a meaning. Readers ask after each unit whether they read such bits
+/// ([`Bits::is_overrun`]), so that nothing is counted for each code.
+#[derive(Clone, Copy)]
 pub(super) struct Bits<'a> {
-    data: &'a [u8],
+    bytes: &'a [u8],
+    /// Where the part ends.
+    end: usize,
+    /// Position of the byte whose bits come next, behind the bits of the window that count.
     at: usize,
-    /// The next bits, from the highest on. Zeros follow them.
+    /// The next bits, from the highest on. Below those that count are more of the same data, or zeros.
     window: u64,
-    /// Number of bits in the window.
+    /// Number of bits in the window that count.
     have: u32,
 }
 
 impl<'a> Bits<'a> {
-    pub(super) fn new(data: &'a [u8], at: usize) -> Bits<'a> {
-        Bits { data, at, window: 0, have: 0 }
+    /// Returns the bits of `bytes[at..end]`. There are at least eight bytes behind them.
+    pub(super) fn new(bytes: &'a [u8], at: usize, end: usize) -> Bits<'a> {
+        Bits { bytes, end, at, window: 0, have: 0 }
     }
 
-    /// Returns the position behind the bytes that were read into the window. At a marker it is the marker's,
-    /// because the window never passes one.
+    /// Returns the number of bits before the next one.
+    #[cfg(test)]
     pub(super) fn position(&self) -> usize {
-        self.at
+        self.at * 8 - self.have as usize
     }
 
-    /// Drops the rest of the window, and continues at `at`.
-    pub(super) fn restart(&mut self, at: usize) {
-        *self = Bits::new(self.data, at);
-    }
-
-    /// Fills the window with at least 32 bits, or with all that are left before the next marker.
+    /// Fills the window with at least 56 bits.
+    ///
+    /// Bits of a byte that is not counted are loaded again by the next fill, to the same place.
     #[inline(always)]
     pub(super) fn fill(&mut self) {
-        if self.have >= 32 {
-            return;
-        }
-        if let Some(bytes) = self.data.get(self.at..self.at + 8) {
-            let word = u64::from_be_bytes([
-                bytes[0], bytes[1], bytes[2], bytes[3], bytes[4], bytes[5], bytes[6], bytes[7],
-            ]);
-            // A byte of ones is a zero of the complement.
-            let zeros = (!word).wrapping_sub(0x0101_0101_0101_0101) & word & 0x8080_8080_8080_8080;
-            if zeros == 0 {
-                self.window |= word >> self.have;
-                let bytes = (63 - self.have) / 8;
-                self.at += bytes as usize;
-                self.have += bytes * 8;
-                // Bits of a byte that is not counted are read again.
-                self.window &= !(u64::MAX >> self.have);
-                return;
-            }
-        }
-        self.fill_by_bytes();
+        let word = self.bytes.get(self.at..).and_then(|rest| rest.first_chunk());
+        self.window |= word.map_or(0, |word| u64::from_be_bytes(*word)) >> self.have;
+        self.at += ((63 - self.have) >> 3) as usize;
+        self.have |= 56;
     }
 
-    #[cold]
-    #[inline(never)]
-    fn fill_by_bytes(&mut self) {
-        while self.have <= 56 {
-            let Some(&byte) = self.data.get(self.at) else { return };
-            let mut step = 1;
-            if byte == 0xff {
-                if self.data.get(self.at + 1) != Some(&0) {
-                    return;
-                }
-                step = 2;
-            }
-            self.window |= u64::from(byte) << (56 - self.have);
-            self.have += 8;
-            self.at += step;
-        }
+    /// Returns true if bits behind the end were consumed.
+    #[inline(always)]
+    pub(super) fn is_overrun(&self) -> bool {
+        self.at > self.end + self.have as usize / 8
     }
 
-    /// Returns the next `n` bits, 1 to 32, without consuming them. Bits behind the end are zeros.
+    /// Returns the number of whole bytes before the end that were not consumed.
+    pub(super) fn unread(&self) -> usize {
+        self.end + self.have as usize / 8 - self.at
+    }
+
+    /// Returns the next `n` bits, 1 to 32, without consuming them.
     #[inline(always)]
     pub(super) fn peek(&self, n: u32) -> usize {
         (self.window >> (64 - n)) as usize
     }
 
-    /// Consumes `n` bits, 0 to 32.
+    /// Consumes `n` bits, which are in the window.
     #[inline(always)]
-    pub(super) fn consume(&mut self, n: u32) -> Result<(), Stop> {
-        if n > self.have {
-            return Err(Stop::End);
-        }
+    pub(super) fn consume(&mut self, n: u32) {
         self.have -= n;
-        self.window <<= n;
-        Ok(())
+        self.window <<= n & 63;
     }
 
-    /// Returns the next `n` bits, 0 to 16, as a number. The window must have been filled.
-    #[inline(always)]
-    pub(super) fn take(&mut self, n: u32) -> Result<i32, Stop> {
-        let value = (self.window >> 32 >> (32 - n)) as i32;
-        self.consume(n)?;
-        Ok(value)
-    }
-
-    /// Returns one bit.
-    #[inline(always)]
-    pub(super) fn bit(&mut self) -> Result<bool, Stop> {
+    /// Takes back the last `n` bits that were consumed.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn push_back(&mut self, n: u32) {
+        let bits = self.have + n;
+        let bytes = bits.div_ceil(8);
+        *self = Bits::new(self.bytes, self.at - bytes as usize, self.end);
         self.fill();
-        Ok(self.take(1)? != 0)
+        self.consume(bytes * 8 - bits);
     }
 
-    /// Returns the value of `n` bits, 0 to 16, in the form of JPEG: numbers that begin with a zero are
-    /// negative.
+    /// Consumes `n` bits, 0 to 16, and returns them as a number. They are in the window.
     #[inline(always)]
-    pub(super) fn signed(&mut self, n: u32) -> Result<i32, Stop> {
-        Ok(extend(self.take(n)?, n))
+    pub(super) fn take(&mut self, n: u32) -> i32 {
+        let value = (self.window >> 32 >> (32 - n)) as i32;
+        self.consume(n);
+        value
+    }
+
+    /// Returns one bit, and fills the window if it is empty.
+    #[inline(always)]
+    pub(super) fn bit(&mut self) -> bool {
+        if self.have == 0 {
+            self.fill();
+        }
+        self.take(1) != 0
+    }
+
+    /// Returns the value of `n` bits, 0 to 16, in the form of JPEG. They are in the window.
+    #[inline(always)]
+    pub(super) fn signed(&mut self, n: u32) -> i32 {
+        extend(self.take(n), n)
     }
 }
 
-/// Returns the number that `n` bits mean.
+/// Returns the number that `n` bits mean: numbers that begin with a zero are negative. This is EXTEND in
+/// section F.2.2.1 of ITU T.81, without a branch.
 #[inline(always)]
 pub(super) fn extend(value: i32, n: u32) -> i32 {
-    if n > 0 && value < 1 << (n - 1) { value - (1 << n) + 1 } else { value }
+    // All ones if the first bit is a zero.
+    let negative = (value << 1 >> n) - 1;
+    value + (negative & (1 - (1 << n)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn stuffed_bytes_are_removed_and_markers_end_the_bits() {
-        for tail in [&b""[..], b"\xff\xd9", b"\xff", b"\xff\xff\xd9"] {
-            let mut data = vec![1, 2, 0xff, 0, 3, 4, 5, 6, 7, 8, 9, 10, 0xff, 0, 0xff, 0];
-            let end = data.len();
-            data.extend_from_slice(tail);
-            let mut bits = Bits::new(&data, 0);
-            let mut found = Vec::new();
-            loop {
-                bits.fill();
-                match bits.take(8) {
-                    Ok(byte) => found.push(byte),
-                    Err(fault) => break assert_eq!(fault, Stop::End),
-                }
-            }
-            assert_eq!(found, [1, 2, 255, 3, 4, 5, 6, 7, 8, 9, 10, 255, 255]);
-            assert_eq!(bits.position(), end);
-        }
-    }
 
     #[test]
     fn numbers_have_the_sign_of_their_first_bit() {
@@ -169,5 +139,28 @@ mod tests {
             [-1, 1, -3, 3, -32767]
         );
         assert_eq!(extend(0, 0), 0);
+        for n in 1..16 {
+            for value in 0..1 << n {
+                let want = if value < 1 << (n - 1) { value - (1 << n) + 1 } else { value };
+                assert_eq!(extend(value, n), want);
+            }
+        }
+    }
+
+    #[test]
+    fn bits_behind_the_end_are_an_overrun() {
+        let bytes = [0b1010_0101; 20];
+        for n in 0..=12 {
+            let mut bits = Bits::new(&bytes, 0, n);
+            for k in 0..n * 8 {
+                assert_eq!(bits.unread(), n - k.div_ceil(8));
+                assert_eq!(bits.bit(), bytes[0] >> (7 - k % 8) & 1 == 1);
+                assert!(!bits.is_overrun());
+            }
+            bits.bit();
+            assert!(bits.is_overrun());
+            bits.push_back(1);
+            assert!(!bits.is_overrun());
+        }
     }
 }

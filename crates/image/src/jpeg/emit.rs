@@ -1,13 +1,12 @@
-//! From planes to pixels: upsampling and colours, with the arithmetic of libjpeg.
+//! From samples to pixels: upsampling and colours, with the arithmetic of libjpeg.
 
 use super::header::{Colour, Component, Frame};
 use crate::crop::Rect;
-use tfseek_wire::VectorWork;
 
 /// Scratch rows.
 #[derive(Default)]
-pub(crate) struct ScratchRows {
-    /// A row of each component in full width.
+pub(super) struct ScratchRows {
+    /// A row of each component, upsampled.
     full: [Vec<u8>; 4],
     /// A row of each colour.
     colours: [Vec<u8>; 3],
@@ -15,110 +14,117 @@ pub(crate) struct ScratchRows {
     sums: Vec<u16>,
 }
 
-/// A picture with complete planes.
-pub(super) struct Picture<'a> {
-    pub(super) frame: &'a Frame,
+/// How samples become pixels.
+pub(super) struct Target {
     pub(super) colour: Colour,
     /// True if inks are stored as what they leave, as Adobe's programs do.
     pub(super) inverted: bool,
+    pub(super) rect: Rect,
+    /// Channels of the pixels: 1 or 3.
+    pub(super) channels: usize,
+}
+
+/// The samples of two rows of units.
+pub(super) struct Samples<'a> {
+    pub(super) frame: &'a Frame,
+    /// The samples of each component, with the odd row of units behind the even one.
     pub(super) planes: &'a [&'a [u8]],
 }
 
-/// Writes the pixels of a rectangle to `out`.
-pub(super) struct Emit<'a> {
-    pub(super) picture: Picture<'a>,
-    pub(super) rect: Rect,
-    pub(super) channels: usize,
-    pub(super) rows: &'a mut ScratchRows,
-    pub(super) out: &'a mut [u8],
-}
-
-impl VectorWork for Emit<'_> {
-    type Output = ();
-
+impl Samples<'_> {
+    /// Writes the pixels of row `y` to `out`.
     #[inline(always)]
-    fn run(self) {
-        self.picture.emit(self.rect, self.channels, self.rows, self.out);
-    }
-}
-
-impl Picture<'_> {
-    #[inline(always)]
-    fn emit(&self, rect: Rect, channels: usize, rows: &mut ScratchRows, out: &mut [u8]) {
+    pub(super) fn write_row(&self, target: &Target, y: usize, scratch: &mut ScratchRows, out: &mut [u8]) {
         // Brightness alone needs no other component.
-        let used = if channels == 1 && self.colour == Colour::YCbCr { 1 } else { self.planes.len() };
-        for (row, out) in out.chunks_exact_mut(rect.width * channels).take(rect.height).enumerate() {
-            let y = rect.top + row;
-            for k in 0..used {
-                self.upsample(k, y, rows);
+        let is_brightness = target.channels == 1 && target.colour == Colour::YCbCr;
+        let used = if is_brightness { 1 } else { self.planes.len() };
+        let ScratchRows { full, colours, sums } = scratch;
+        let mut rows: [&[u8]; 4] = [&[]; 4];
+        for (k, (row, full)) in rows.iter_mut().zip(full).enumerate().take(used) {
+            *row = self.upsample(k, y, target.rect, full, sums);
+        }
+        match (target.colour, target.channels) {
+            (Colour::Grey | Colour::YCbCr, 1) => out.copy_from_slice(rows[0]),
+            (Colour::Grey, _) => spread(rows[0], out),
+            (Colour::YCbCr, _) => rgb(rows, colours, out),
+            (Colour::Rgb, 1) => brightness(rows, out),
+            (Colour::Rgb, _) => join(rows, out),
+            (Colour::Cmyk, _) => {
+                join(rows, out);
+                apply_ink(target.inverted, rows[3], out);
             }
-            let ScratchRows { full: [a, b, c, d], colours, .. } = &mut *rows;
-            let rows = [a, b, c, d].map(|row| row.get(rect.left..rect.left + rect.width).unwrap_or_default());
-            match (self.colour, channels) {
-                (Colour::Grey | Colour::YCbCr, 1) => out.copy_from_slice(rows[0]),
-                (Colour::Grey, _) => spread(rows[0], out),
-                (Colour::YCbCr, _) => rgb(rows, colours, out),
-                (Colour::Rgb, 1) => brightness(rows, out),
-                (Colour::Rgb, _) => join(rows, out),
-                (Colour::Cmyk, _) => {
-                    join(rows, out);
-                    self.apply_ink(rows[3], out);
-                }
-                (Colour::Ycck, _) => {
-                    rgb(rows, colours, out);
-                    out.iter_mut().for_each(|sample| *sample = 255 - *sample);
-                    self.apply_ink(rows[3], out);
-                }
+            (Colour::Ycck, _) => {
+                rgb(rows, colours, out);
+                out.iter_mut().for_each(|sample| *sample = 255 - *sample);
+                apply_ink(target.inverted, rows[3], out);
             }
         }
     }
 
-    /// Makes colours of inks, where `out` has three of them and `black` the fourth.
+    /// Returns a row of samples of component `k`.
     #[inline(always)]
-    fn apply_ink(&self, black: &[u8], out: &mut [u8]) {
-        let flip = if self.inverted { 0 } else { 255 };
-        for (pixel, black) in out.chunks_exact_mut(3).zip(black) {
-            for sample in pixel {
-                *sample = (u16::from(*sample ^ flip) * u16::from(black ^ flip) / 255) as u8;
-            }
-        }
-    }
-
-    /// Makes row `y` of component `k` in full width.
-    #[inline(always)]
-    fn upsample(&self, k: usize, y: usize, rows: &mut ScratchRows) {
+    fn samples(&self, k: usize, row: usize) -> &[u8] {
         let component = &self.frame.components[k];
-        let across = self.frame.h / component.h;
-        let down = self.frame.v / component.v;
-        let width = component.width;
-        let at = y / down;
-        let row = |at: usize| &self.planes[k][at * component.stride()..][..width];
-        let out = &mut rows.full[k];
-        out.resize(width * across, 0);
+        &self.planes[k][row % (component.v * 16) * component.stride()..][..component.width]
+    }
+
+    /// Returns row `y` of component `k` with a sample for each pixel of the rectangle, which are in `full`
+    /// unless the component has them.
+    #[inline(always)]
+    fn upsample<'a>(
+        &'a self,
+        k: usize,
+        y: usize,
+        rect: Rect,
+        full: &'a mut Vec<u8>,
+        scratch: &mut Vec<u16>,
+    ) -> &'a [u8] {
+        let component = &self.frame.components[k];
+        let Component { across, down, width, .. } = *component;
+        let Rect { left, width: pixels, .. } = rect;
+        if (across, down) == (1, 1) {
+            return &self.samples(k, y)[left..left + pixels];
+        }
+        // With a neighbour on each side.
+        let first = (left / across).max(1) - 1;
+        let end = ((left + pixels - 1) / across + 2).min(width);
+        let near = &self.samples(k, y / down)[first..end];
+        let (other, bias) = neighbour(component, y);
+        let far = || &self.samples(k, other)[first..end];
+        full.resize((end - first) * across, 0);
         // Very narrow planes are repeated, as in libjpeg.
         match (across, down) {
-            (1, 1) => out.copy_from_slice(row(at)),
             (1, 2) => {
-                let (other, bias) = neighbour(component, y);
-                for ((out, &a), &b) in out.iter_mut().zip(row(at)).zip(row(other)) {
+                for ((out, &a), &b) in full.iter_mut().zip(near).zip(far()) {
                     *out = ((u16::from(a) * 3 + u16::from(b) + bias) >> 2) as u8;
                 }
             }
             (2, 1) if width > 2 => {
-                sums(row(at).iter().map(|&a| u16::from(a)), &mut rows.sums);
-                widen(&rows.sums, [1, 2], 2, out);
+                sums(near.iter().map(|&a| u16::from(a)), scratch);
+                widen(scratch, [1, 2], 2, full);
             }
             (2, 2) if width > 2 => {
-                let (other, _) = neighbour(component, y);
-                let two = row(at).iter().zip(row(other));
-                sums(two.map(|(&a, &b)| u16::from(a) * 3 + u16::from(b)), &mut rows.sums);
-                widen(&rows.sums, [8, 7], 4, out);
+                let two = near.iter().zip(far());
+                sums(two.map(|(&a, &b)| u16::from(a) * 3 + u16::from(b)), scratch);
+                widen(scratch, [8, 7], 4, full);
             }
             _ => {
-                for (out, &sample) in out.chunks_exact_mut(across).zip(row(at)) {
+                for (out, &sample) in full.chunks_exact_mut(across).zip(near) {
                     out.fill(sample);
                 }
             }
+        }
+        &full[left - first * across..][..pixels]
+    }
+}
+
+/// Makes colours of inks, where `out` has three of them and `black` the fourth.
+#[inline(always)]
+fn apply_ink(inverted: bool, black: &[u8], out: &mut [u8]) {
+    let flip = if inverted { 0 } else { 255 };
+    for (pixel, black) in out.chunks_exact_mut(3).zip(black) {
+        for sample in pixel {
+            *sample = (u16::from(*sample ^ flip) * u16::from(black ^ flip) / 255) as u8;
         }
     }
 }
@@ -156,7 +162,10 @@ fn widen(sums: &[u16], bias: [u16; 2], shift: u32, out: &mut [u8]) {
     for (((out, &before), &own), &after) in
         out.as_chunks_mut::<2>().0.iter_mut().zip(before).zip(own).zip(after)
     {
-        *out = [((own * 3 + before + bias[0]) >> shift) as u8, ((own * 3 + after + bias[1]) >> shift) as u8];
+        let even = (own * 3 + before + bias[0]) >> shift;
+        let odd = (own * 3 + after + bias[1]) >> shift;
+        // One word of 16 bits is stored, which vectors do better than two bytes.
+        *out = (even | odd << 8).to_le_bytes();
     }
 }
 
@@ -185,6 +194,14 @@ fn brightness(rows: [&[u8]; 4], out: &mut [u8]) {
     }
 }
 
+/// Returns `a * factor`, rounded to a multiple of 65536 and divided by it. `a` has nine bits, so that twice as
+/// much has 16, as the upper half of the product: (a * f + 32768) >> 16 is ((2 * a * f >> 16) + 1) >> 1.
+#[inline(always)]
+fn times(a: i16, factor: i16) -> i16 {
+    let upper = (i32::from(a * 2) * i32::from(factor)) >> 16;
+    (upper as i16 + 1) >> 1
+}
+
 /// Computes colours of brightness and two differences. The factors of libjpeg are reduced by multiples of
 /// 65536, so that they have 16 bits.
 #[inline(always)]
@@ -201,12 +218,28 @@ fn rgb(rows: [&[u8]; 4], colours: &mut [Vec<u8>; 3], out: &mut [u8]) {
     let g = &mut green[..n];
     let b = &mut blue[..n];
     for i in 0..n {
-        let y = i32::from(y[i]);
-        let cb = i32::from(cb[i]) - 128;
-        let cr = i32::from(cr[i]) - 128;
-        r[i] = (y + cr + ((26345 * cr + 32768) >> 16)).clamp(0, 255) as u8;
-        g[i] = (y - cr + ((-22554 * cb + 18734 * cr + 32768) >> 16)).clamp(0, 255) as u8;
-        b[i] = (y + 2 * cb + ((-14942 * cb + 32768) >> 16)).clamp(0, 255) as u8;
+        let y = i16::from(y[i]);
+        let cb = i16::from(cb[i]) - 128;
+        let cr = i16::from(cr[i]) - 128;
+        r[i] = (y + cr + times(cr, 26345)).clamp(0, 255) as u8;
+        let both = (-22554 * i32::from(cb) + 18734 * i32::from(cr) + 32768) >> 16;
+        g[i] = (y - cr + both as i16).clamp(0, 255) as u8;
+        b[i] = (y + 2 * cb + times(cb, -14942)).clamp(0, 255) as u8;
     }
     join([r, g, b, &[]], out);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn products_of_16_bits_are_rounded_as_those_of_32() {
+        for factor in [26345, -14942] {
+            for a in -128..128_i16 {
+                let want = (i32::from(a) * i32::from(factor) + 32768) >> 16;
+                assert_eq!(i32::from(times(a, factor)), want);
+            }
+        }
+    }
 }

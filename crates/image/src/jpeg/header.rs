@@ -1,6 +1,7 @@
 //! The segments of a JPEG file before and between the scans.
 
 use super::huffman::{Definition, Definitions};
+use super::per_component::PerComponent;
 use crate::error::PictureFault;
 
 /// Order of the coefficients in a file: position in the block of the k-th.
@@ -11,7 +12,7 @@ pub(super) const ZIGZAG: [u8; 64] = [
 ];
 
 /// A component of the picture: its samples form a plane.
-#[derive(Clone, Default)]
+#[derive(Clone, Copy, Default)]
 pub(super) struct Component {
     pub(super) id: u8,
     /// Blocks per unit of an interleaved scan, in a row and in a column.
@@ -22,15 +23,29 @@ pub(super) struct Component {
     /// Samples of the picture in a row and in a column.
     pub(super) width: usize,
     pub(super) height: usize,
+    /// Pixels per sample in a row and in a column.
+    pub(super) across: usize,
+    pub(super) down: usize,
     /// Blocks in a row and in a column, with those that fill up the last units.
     pub(super) blocks_across: usize,
     pub(super) blocks_down: usize,
 }
 
 impl Component {
-    /// Samples in a row of the plane.
+    /// Returns the numbers of blocks in a row and in a column that have samples of the picture.
+    pub(super) fn blocks(&self) -> [usize; 2] {
+        [self.width.div_ceil(8), self.height.div_ceil(8)]
+    }
+
+    /// Returns the number of blocks, with the blocks that fill up the last units.
+    pub(super) fn padded_blocks(&self) -> usize {
+        self.blocks_across * self.blocks_down
+    }
+
+    /// Returns the distance between the rows of samples. Blocks are transformed in pairs, so there is place for
+    /// one behind the last.
     pub(super) fn stride(&self) -> usize {
-        self.blocks_across * 8
+        self.blocks_across * 8 + 8
     }
 }
 
@@ -39,7 +54,7 @@ pub(super) struct Frame {
     pub(super) width: usize,
     pub(super) height: usize,
     pub(super) progressive: bool,
-    pub(super) components: Vec<Component>,
+    pub(super) components: PerComponent<Component>,
     /// The largest `h` and `v`.
     pub(super) h: usize,
     pub(super) v: usize,
@@ -51,15 +66,12 @@ pub(super) struct Frame {
 impl Frame {
     /// Returns the number of blocks that have samples of the picture.
     pub(super) fn blocks(&self) -> usize {
-        self.components
-            .iter()
-            .map(|component| component.width.div_ceil(8) * component.height.div_ceil(8))
-            .sum()
+        self.components.iter().map(|component| component.blocks().iter().product::<usize>()).sum()
     }
 }
 
 /// A component in a scan, with its Huffman tables.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(super) struct Selected {
     pub(super) component: usize,
     pub(super) dc: usize,
@@ -68,7 +80,7 @@ pub(super) struct Selected {
 
 /// The scan header.
 pub(super) struct Scan {
-    pub(super) selected: Vec<Selected>,
+    pub(super) selected: PerComponent<Selected>,
     /// The first and the last coefficient.
     pub(super) from: usize,
     pub(super) to: usize,
@@ -78,11 +90,20 @@ pub(super) struct Scan {
 }
 
 impl Scan {
+    /// Returns the number of units in a row and in a column. A scan of one component has no units: it has the
+    /// blocks of the picture only.
+    pub(super) fn units(&self, frame: &Frame) -> [usize; 2] {
+        match &self.selected[..] {
+            [one] => frame.components[one.component].blocks(),
+            _ => [frame.units_across, frame.units_down],
+        }
+    }
+
     /// Returns the number of blocks that the scan reads.
     pub(super) fn blocks(&self, frame: &Frame) -> usize {
         let components = self.selected.iter().filter_map(|one| frame.components.get(one.component));
         match self.selected.len() {
-            1 => components.map(|one| one.width.div_ceil(8) * one.height.div_ceil(8)).sum(),
+            1 => components.map(|one| one.blocks().iter().product::<usize>()).sum(),
             _ => components.map(|one| frame.units_across * frame.units_down * one.h * one.v).sum(),
         }
     }
@@ -99,6 +120,7 @@ pub(super) enum Colour {
 }
 
 /// A segment, with the position behind it.
+#[expect(clippy::large_enum_variant, reason = "taken apart where it is returned, and a box is an allocation")]
 pub(super) enum Segment {
     /// A frame or a scan, or tables, which are in `SegmentTables` now.
     Frame(Frame),
@@ -109,9 +131,9 @@ pub(super) enum Segment {
 
 /// Definitions of segments for the scans behind them.
 #[derive(Default)]
-pub(super) struct SegmentTables {
+pub(super) struct SegmentTables<'a> {
     pub(super) quantization: [Option<[u16; 64]>; 4],
-    pub(super) huffman: Definitions,
+    pub(super) huffman: Definitions<'a>,
     /// Units between restart markers, or 0.
     pub(super) restart: usize,
     jfif: bool,
@@ -119,15 +141,15 @@ pub(super) struct SegmentTables {
     pub(super) adobe: Option<u8>,
 }
 
-impl SegmentTables {
+impl<'a> SegmentTables<'a> {
     /// Returns how the components of `frame` are colours, by the rules of libjpeg.
     pub(super) fn colour(&self, frame: &Frame) -> Result<Colour, PictureFault> {
-        let ids: Vec<u8> = frame.components.iter().map(|component| component.id).collect();
-        Ok(match (ids.len(), self.adobe) {
+        let ids = frame.components.iter().map(|component| component.id);
+        Ok(match (frame.components.len(), self.adobe) {
             (1, _) => Colour::Grey,
             (3, _) if self.jfif => Colour::YCbCr,
             (3, Some(0)) => Colour::Rgb,
-            (3, None) if ids == *b"RGB" => Colour::Rgb,
+            (3, None) if ids.eq(*b"RGB") => Colour::Rgb,
             (3, _) => Colour::YCbCr,
             (4, None | Some(0)) => Colour::Cmyk,
             (4, _) => Colour::Ycck,
@@ -138,7 +160,7 @@ impl SegmentTables {
     /// Reads the next segment at `at`, and moves `at` behind it. Bytes before its marker are skipped.
     pub(super) fn segment(
         &mut self,
-        data: &[u8],
+        data: &'a [u8],
         at: &mut usize,
         frame: Option<&Frame>,
     ) -> Result<Segment, PictureFault> {
@@ -198,15 +220,14 @@ impl SegmentTables {
         Ok(())
     }
 
-    fn huffman(&mut self, body: &mut Body<'_>) -> Result<(), PictureFault> {
+    fn huffman(&mut self, body: &mut Body<'a>) -> Result<(), PictureFault> {
         while !body.0.is_empty() {
             let head = body.byte()?;
-            let mut definition = Definition::default();
-            for count in &mut definition.counts {
+            let mut counts = [0; 16];
+            for count in &mut counts {
                 *count = body.byte()?;
             }
-            let symbols = definition.counts.iter().map(|&count| usize::from(count)).sum();
-            definition.symbols = body.bytes(symbols)?.to_vec();
+            let symbols = body.bytes(counts.iter().map(|&count| usize::from(count)).sum())?;
             let tables = match head >> 4 {
                 0 => &mut self.huffman.dc,
                 1 => &mut self.huffman.ac,
@@ -214,7 +235,7 @@ impl SegmentTables {
             };
             let slot =
                 tables.get_mut(usize::from(head & 15)).ok_or(PictureFault::Corrupt("huffman table"))?;
-            *slot = Some(definition);
+            *slot = Some(Definition { counts, symbols });
         }
         Ok(())
     }
@@ -267,7 +288,7 @@ impl<'a> Body<'a> {
         if width == 0 || !(1..=4).contains(&count) {
             return Err(PictureFault::Corrupt("frame header"));
         }
-        let mut components = Vec::new();
+        let mut components = PerComponent::<Component>::default();
         for _ in 0..count {
             let id = self.byte()?;
             let sampling = self.byte()?;
@@ -290,7 +311,9 @@ impl<'a> Body<'a> {
         }
         let units_across = width.div_ceil(8 * h);
         let units_down = height.div_ceil(8 * v);
-        for component in &mut components {
+        for component in &mut components[..] {
+            component.across = h / component.h;
+            component.down = v / component.v;
             component.width = (width * component.h).div_ceil(h);
             component.height = (height * component.v).div_ceil(v);
             component.blocks_across = units_across * component.h;
@@ -302,7 +325,7 @@ impl<'a> Body<'a> {
     fn scan(&mut self, frame: &Frame) -> Result<Scan, PictureFault> {
         const CORRUPT: PictureFault = PictureFault::Corrupt("scan header");
         let count = self.byte()?;
-        let mut selected: Vec<Selected> = Vec::new();
+        let mut selected = PerComponent::<Selected>::default();
         for _ in 0..count {
             let id = self.byte()?;
             let tables = self.byte()?;

@@ -1,24 +1,36 @@
 //! JPEG: baseline, extended sequential and progressive files of 8 bits with Huffman coding. In the order of
-//! the work: header (segments), bits, huffman, scan (coefficients), idct (samples), emit (pixels).
+//! the work: header (segments), entropy (bytes of a scan), bits, huffman and pairs (codes), scan (units), then
+//! sequential (a picture in one scan), or progressive and coefficients (a picture in several), rows (samples)
+//! and emit (pixels).
 //!
 //! Pixels are the same as from libjpeg-turbo with its accurate transform and smooth upsampling, bit by bit.
 //! Unlike there, data that end early are an error, not grey.
 
 mod bits;
+mod coefficients;
 mod emit;
+mod entropy;
 mod header;
 mod huffman;
 mod idct;
+mod pairs;
+mod per_component;
+mod progressive;
+mod rows;
 mod scan;
+mod sequential;
 
-use crate::crop::Rect;
 use crate::error::{ImageError, MOST_PIXELS, PictureFault};
 use crate::format::{DecodeJob, PictureFile, PictureFormat};
-use crate::memory::resize;
-use bits::{Bits, Stop};
-use header::{Colour, Component, Frame, Scan, Segment};
-use scan::{BlockPosition, Blocks, Memory, ScanData, walk};
-use std::ops::Range;
+use coefficients::{CoefficientPicture, CoefficientScan, Coefficients};
+use emit::Target;
+use entropy::EntropyData;
+use header::{Colour, Frame, Scan, Segment, SegmentTables};
+use huffman::HuffmanTables;
+use per_component::PerComponent;
+use rows::{PictureRows, RowMemory};
+use scan::ScanData;
+use sequential::{BlockCodes, Group, SequentialPart, SequentialPicture};
 use std::sync::atomic::Ordering;
 use tfseek_wire::VectorWork;
 
@@ -33,7 +45,7 @@ pub(crate) const FORMAT: PictureFormat = PictureFormat {
 struct Header<'a> {
     data: &'a [u8],
     frame: Frame,
-    tables: header::SegmentTables,
+    tables: SegmentTables<'a>,
     scan: Scan,
     colour: Colour,
     /// Position of the first scan's data.
@@ -45,7 +57,7 @@ impl<'a> Header<'a> {
     fn read(data: &'a [u8]) -> Result<Header<'a>, PictureFault> {
         // Behind the marker that begins the file.
         let mut at = 2;
-        let mut tables = header::SegmentTables::default();
+        let mut tables = SegmentTables::default();
         let mut frame = None;
         loop {
             match tables.segment(data, &mut at, frame.as_ref())? {
@@ -98,12 +110,13 @@ impl PictureFile for Header<'_> {
 /// Memory of a decoder, for one picture after the other.
 #[derive(Default)]
 struct Jpeg {
-    /// The samples of all components, one plane after the other.
-    planes: Vec<u8>,
-    /// The coefficients of all components, if they come in several scans.
-    coefficients: Vec<i16>,
-    tables: huffman::HuffmanTables,
-    rows: emit::ScratchRows,
+    entropy: EntropyData,
+    tables: HuffmanTables,
+    /// The coefficients of some units, if they come in one scan.
+    group: Group,
+    /// All coefficients, if they come in several scans.
+    coefficients: Coefficients,
+    rows: RowMemory,
 }
 
 /// Maximum number of blocks in all scans of a file: 100 scans of a picture of [`MOST_PIXELS`]. A progressive
@@ -111,13 +124,13 @@ struct Jpeg {
 /// up to about 100, and libvips refuses more.
 const MOST_BLOCKS: usize = 100 * MOST_PIXELS / 64;
 
+/// Bytes between the last block and the marker behind it that strict decoders accept: fewer than a
+/// word of eight. By ITU T.81 only the last byte is padded.
+const PADDING: usize = 7;
+
 /// The progress of a component while its data are incomplete.
+#[derive(Clone, Copy)]
 struct Progress {
-    /// Position of its plane among the planes of all components, and of its coefficients.
-    start: usize,
-    /// The blocks whose samples are needed.
-    across: Range<usize>,
-    down: Range<usize>,
     /// The bit that each coefficient has reached: 0 is the last one, and `NONE` is before the first one.
     reached: [u8; 64],
     quantization: [i16; 64],
@@ -125,11 +138,8 @@ struct Progress {
 
 const NONE: u8 = u8::MAX;
 
-/// A scan to be read, with what it needs.
-struct Pass<'a> {
-    data: ScanData<'a>,
-    tables: &'a huffman::HuffmanTables,
-    progress: &'a [Progress],
+impl Progress {
+    const NONE: Progress = Progress { reached: [NONE; 64], quantization: [0; 64] };
 }
 
 impl Jpeg {
@@ -140,280 +150,190 @@ impl Jpeg {
         job: &DecodeJob<'_>,
         out: &mut [u8],
     ) -> Result<(), PictureFault> {
-        let Header { data, frame, mut tables, mut scan, colour, mut at } = header;
-        if frame.progressive {
-            check_scans(data, at, &frame, scan.blocks(&frame))?;
+        let Header { data, frame, tables, scan, colour, at } = header;
+        self.tables.forget();
+        let progress = frame.components.try_map(|_| Ok::<_, PictureFault>(Progress::NONE))?;
+        let inverted = tables.adobe.is_some();
+        let target = Target { colour, inverted, rect: job.rect, channels: job.channels };
+        let file = ScanReader { data, at, tables, frame: &frame, progress };
+        if frame.progressive || scan.selected.len() < frame.components.len() {
+            return self.decode_several_scans(file, scan, job, target, out);
         }
-        let mut progress = self.prepare(&frame, job.rect)?;
-        loop {
-            if job.cancelled.is_some_and(|cancelled| cancelled.load(Ordering::Relaxed)) {
-                return Err(PictureFault::Cancelled);
-            }
-            begin(&frame, &scan, &tables, &mut progress)?;
-            self.tables.define(&mut tables.huffman)?;
-            let scan_data = ScanData { data, at, restart: tables.restart, frame: &frame, scan: &scan };
-            let pass = Pass { data: scan_data, tables: &self.tables, progress: &progress };
-            at = if frame.progressive {
-                ProgressiveScan { pass, coefficients: &mut self.coefficients }.run_vectors()?
-            } else {
-                SequentialScan { pass, planes: &mut self.planes }.run_vectors()?
-            };
-            if progress.iter().all(|progress| progress.reached == [0; 64]) {
-                break;
-            }
-            match next_scan(data, &mut at, &mut tables, &frame)? {
+        let decoded = self.decode_one_scan(file, &scan, job, target, out);
+        if decoded.is_err() {
+            // Refused pictures have no pixels, also where they are whole.
+            out.fill(0);
+        }
+        decoded
+    }
+
+    /// Decodes a sequential file whose components are in one scan. Rows of pixels are written while it is read.
+    fn decode_one_scan(
+        &mut self,
+        mut file: ScanReader<'_>,
+        scan: &Scan,
+        job: &DecodeJob<'_>,
+        target: Target,
+        out: &mut [u8],
+    ) -> Result<(), PictureFault> {
+        check_cancelled(job)?;
+        file.read_scan(scan, &mut self.tables, &mut self.entropy)?;
+        let frame = file.frame;
+        let parts = scan.selected.try_map(|selected| {
+            Ok::<_, PictureFault>(SequentialPart {
+                component: &frame.components[selected.component],
+                number: selected.component,
+                quantization: &file.progress[selected.component].quantization,
+                codes: BlockCodes::new(&self.tables, selected)?,
+            })
+        })?;
+        let rows = PictureRows::new(frame, target, out, &mut self.rows)?;
+        let scan = ScanData { entropy: &self.entropy, restart: file.tables.restart, frame, scan };
+        let unread = SequentialPicture { scan, parts, group: &mut self.group, rows }.run_vectors()?;
+        if job.strict { file.check_end(unread) } else { Ok(()) }
+    }
+
+    /// Decodes a file whose coefficients come in several scans.
+    fn decode_several_scans(
+        &mut self,
+        mut file: ScanReader<'_>,
+        mut scan: Scan,
+        job: &DecodeJob<'_>,
+        mut target: Target,
+        out: &mut [u8],
+    ) -> Result<(), PictureFault> {
+        let frame = file.frame;
+        if frame.progressive {
+            file.check_scans(&scan)?;
+        }
+        self.coefficients.clear(&frame.components)?;
+        let unread = loop {
+            check_cancelled(job)?;
+            file.read_scan(&scan, &mut self.tables, &mut self.entropy)?;
+            let data = ScanData { entropy: &self.entropy, restart: file.tables.restart, frame, scan: &scan };
+            let coefficients = &mut self.coefficients;
+            let unread = CoefficientScan::new(data, &self.tables, coefficients)?.run_vectors()?;
+            let next = if file.is_complete() { None } else { file.next_scan()? };
+            match next {
                 Some(next) => scan = next,
-                // Files may leave out the last bits, but not a component.
-                None if progress.iter().all(|progress| progress.reached[0] != NONE) => break,
-                None => return Err(PictureFault::Truncated),
+                None => break unread,
             }
+        };
+        // Files may leave out the last bits, but not a component.
+        if file.progress.iter().any(|progress| progress.reached[0] == NONE) {
+            return Err(PictureFault::Truncated);
         }
         if job.strict {
-            check_end(data, at, &mut tables, &frame)?;
+            file.check_end(unread)?;
         }
-        if frame.progressive {
-            let coefficients = &self.coefficients[..];
-            let planes = &mut self.planes[..];
-            Transform { frame: &frame, progress: &progress, coefficients, planes }.run_vectors();
-        }
-        let planes: Vec<&[u8]> = progress.iter().map(|progress| &self.planes[progress.start..]).collect();
-        let picture =
-            emit::Picture { frame: &frame, colour, inverted: tables.adobe.is_some(), planes: &planes };
-        let DecodeJob { rect, channels, .. } = *job;
-        emit::Emit { picture, rect, channels, rows: &mut self.rows, out }.run_vectors();
-        Ok(())
-    }
-
-    /// Takes the memory for a picture.
-    fn prepare(&mut self, frame: &Frame, rect: Rect) -> Result<Vec<Progress>, PictureFault> {
-        let mut samples = 0;
-        let mut progress = Vec::with_capacity(frame.components.len());
-        for component in &frame.components {
-            progress.push(Progress {
-                start: samples,
-                across: needed(rect.left, rect.width, frame.h * 8, component.h, component.blocks_across),
-                down: needed(rect.top, rect.height, frame.v * 8, component.v, component.blocks_down),
-                reached: [NONE; 64],
-                quantization: [0; 64],
-            });
-            samples += component.blocks_across * component.blocks_down * 64;
-        }
-        resize(&mut self.planes, samples)?;
-        if frame.progressive {
-            resize(&mut self.coefficients, samples)?;
-            self.coefficients.fill(0);
-        }
-        self.tables.forget();
-        Ok(progress)
-    }
-}
-
-/// Refuses a progressive file whose scans have too many blocks, before one of them is decoded. The first
-/// scan, whose data begin at `at`, has `blocks` of them. Other faults are found when the scans are decoded.
-fn check_scans(data: &[u8], mut at: usize, frame: &Frame, mut blocks: usize) -> Result<(), PictureFault> {
-    let mut tables = header::SegmentTables::default();
-    while let Ok(Some(scan)) = next_scan(data, &mut at, &mut tables, frame) {
-        blocks += scan.blocks(frame);
-        if blocks > MOST_BLOCKS {
-            return Err(PictureFault::Unsupported("JPEG with too many scans for its size"));
-        }
-    }
-    Ok(())
-}
-
-/// Notes what a scan brings, and keeps the quantization tables of its components.
-fn begin(
-    frame: &Frame,
-    scan: &Scan,
-    tables: &header::SegmentTables,
-    progress: &mut [Progress],
-) -> Result<(), PictureFault> {
-    for selected in &scan.selected {
-        let progress = &mut progress[selected.component];
-        if progress.reached == [NONE; 64] {
-            let table = tables.quantization[frame.components[selected.component].table].as_ref();
-            progress.quantization =
-                table.ok_or(PictureFault::Corrupt("missing quantization table"))?.map(|step| step as i16);
-        }
-        // The bits of a coefficient come in order, and once.
-        let before = if scan.high == 0 { NONE } else { scan.high as u8 };
-        for reached in &mut progress.reached[scan.from..=scan.to] {
-            if *reached != before {
-                return Err(PictureFault::Corrupt("order of scans"));
-            }
-            *reached = scan.low as u8;
-        }
-    }
-    Ok(())
-}
-
-/// Reads a scan of a sequential file into the planes. Returns the position behind it.
-struct SequentialScan<'a> {
-    pass: Pass<'a>,
-    planes: &'a mut [u8],
-}
-
-impl VectorWork for SequentialScan<'_> {
-    type Output = Result<usize, PictureFault>;
-
-    #[inline(always)]
-    fn run(self) -> Result<usize, PictureFault> {
-        let pass = &self.pass;
-        let mut parts = Vec::with_capacity(4);
-        for selected in &pass.data.scan.selected {
-            let dc = pass.tables.dc(selected.dc)?;
-            let ac = pass.tables.ac(selected.ac)?;
-            parts.push((
-                &pass.data.frame.components[selected.component],
-                &pass.progress[selected.component],
-                dc,
-                ac,
-            ));
-        }
-        let mut blocks = SequentialBlocks { parts, planes: self.planes, block: [0; 64] };
-        walk(&pass.data, &mut blocks)
-    }
-}
-
-struct SequentialBlocks<'a> {
-    parts: Vec<(&'a Component, &'a Progress, &'a huffman::HuffmanTable, &'a huffman::HuffmanTable)>,
-    planes: &'a mut [u8],
-    /// Zeros, between blocks.
-    block: [i16; 64],
-}
-
-impl Blocks for SequentialBlocks<'_> {
-    #[inline(always)]
-    fn read(&mut self, bits: &mut Bits<'_>, memory: &mut Memory, place: BlockPosition) -> Result<(), Stop> {
-        let (component, progress, dc, ac) = &self.parts[place.selected];
-        let more = scan::sequential(bits, memory, place.selected, dc, ac, &mut self.block)?;
-        if progress.across.contains(&place.across) && progress.down.contains(&place.down) {
-            let stride = component.stride();
-            let out = &mut self.planes[progress.start + place.down * 8 * stride + place.across * 8..];
-            if more {
-                idct::write_block(&self.block, &progress.quantization, out, stride);
-            } else {
-                idct::write_flat(self.block[0], &progress.quantization, out, stride);
-            }
-        }
-        if more {
-            self.block = [0; 64];
-        }
+        // Adobe's marker may also be between scans.
+        target.inverted = file.tables.adobe.is_some();
+        let rows = PictureRows::new(frame, target, out, &mut self.rows)?;
+        let tables = file.progress.try_map(|progress| Ok::<_, PictureFault>(progress.quantization))?;
+        CoefficientPicture { tables, coefficients: &self.coefficients, rows }.run_vectors();
         Ok(())
     }
 }
 
-/// Reads a scan of a progressive file into the coefficients. Returns the position behind it.
-struct ProgressiveScan<'a> {
-    pass: Pass<'a>,
-    coefficients: &'a mut [i16],
+fn check_cancelled(job: &DecodeJob<'_>) -> Result<(), PictureFault> {
+    let cancelled = job.cancelled.is_some_and(|cancelled| cancelled.load(Ordering::Relaxed));
+    if cancelled { Err(PictureFault::Cancelled) } else { Ok(()) }
 }
 
-impl VectorWork for ProgressiveScan<'_> {
-    type Output = Result<usize, PictureFault>;
-
-    #[inline(always)]
-    fn run(self) -> Result<usize, PictureFault> {
-        let pass = &self.pass;
-        let mut parts = Vec::with_capacity(4);
-        for selected in &pass.data.scan.selected {
-            let table = if pass.data.scan.from > 0 {
-                Some(pass.tables.ac(selected.ac)?)
-            } else if pass.data.scan.high == 0 {
-                Some(pass.tables.dc(selected.dc)?)
-            } else {
-                None
-            };
-            parts.push((
-                &pass.data.frame.components[selected.component],
-                &pass.progress[selected.component],
-                table,
-            ));
-        }
-        let mut blocks = ProgressiveBlocks { parts, scan: pass.data.scan, coefficients: self.coefficients };
-        walk(&pass.data, &mut blocks)
-    }
-}
-
-struct ProgressiveBlocks<'a> {
-    parts: Vec<(&'a Component, &'a Progress, Option<&'a huffman::HuffmanTable>)>,
-    scan: &'a Scan,
-    coefficients: &'a mut [i16],
-}
-
-impl Blocks for ProgressiveBlocks<'_> {
-    #[inline(always)]
-    fn read(&mut self, bits: &mut Bits<'_>, memory: &mut Memory, place: BlockPosition) -> Result<(), Stop> {
-        let (component, progress, table) = &self.parts[place.selected];
-        let at = progress.start + (place.down * component.blocks_across + place.across) * 64;
-        let block = self.coefficients[at..].first_chunk_mut().ok_or(Stop::Count)?;
-        scan::progressive(bits, memory, place.selected, self.scan, *table, block)
-    }
-}
-
-/// Computes the planes of a progressive file.
-struct Transform<'a> {
+/// A reader of one scan after the other.
+struct ScanReader<'a> {
+    /// The file.
+    data: &'a [u8],
+    /// Position behind the last header, or behind the last scan.
+    at: usize,
+    tables: SegmentTables<'a>,
     frame: &'a Frame,
-    progress: &'a [Progress],
-    coefficients: &'a [i16],
-    planes: &'a mut [u8],
+    progress: PerComponent<Progress>,
 }
 
-impl VectorWork for Transform<'_> {
-    type Output = ();
+impl ScanReader<'_> {
+    /// Refuses a progressive file whose scans have too many blocks, before one of them is decoded. Other faults
+    /// are found when the scans are decoded.
+    fn check_scans(&self, first: &Scan) -> Result<(), PictureFault> {
+        let mut rest = ScanReader { tables: SegmentTables::default(), ..*self };
+        let mut blocks = first.blocks(self.frame);
+        while let Ok(Some(scan)) = rest.next_scan() {
+            blocks += scan.blocks(self.frame);
+            if blocks > MOST_BLOCKS {
+                return Err(PictureFault::Unsupported("JPEG with too many scans for its size"));
+            }
+        }
+        Ok(())
+    }
 
-    #[inline(always)]
-    fn run(self) {
-        for (component, progress) in self.frame.components.iter().zip(self.progress) {
-            let stride = component.stride();
-            let blocks = self.coefficients[progress.start..].as_chunks::<64>().0;
-            for down in progress.down.clone() {
-                for across in progress.across.clone() {
-                    let block = &blocks[down * component.blocks_across + across];
-                    let out = &mut self.planes[progress.start + down * 8 * stride + across * 8..];
-                    idct::write_block(block, &progress.quantization, out, stride);
+    /// Reads a scan's data, prepares its tables, and notes what it brings.
+    fn read_scan(
+        &mut self,
+        scan: &Scan,
+        tables: &mut HuffmanTables,
+        entropy: &mut EntropyData,
+    ) -> Result<(), PictureFault> {
+        self.note_progress(scan)?;
+        tables.define(&mut self.tables.huffman)?;
+        if !self.frame.progressive {
+            scan.selected.iter().for_each(|selected| tables.prepare_pairs(selected.ac));
+        }
+        let units: usize = scan.units(self.frame).iter().product();
+        let parts = if self.tables.restart == 0 { 1 } else { units.div_ceil(self.tables.restart) };
+        self.at = entropy.read(self.data, self.at, parts)?;
+        Ok(())
+    }
+
+    /// Notes what a scan brings, and keeps the quantization tables of its components.
+    fn note_progress(&mut self, scan: &Scan) -> Result<(), PictureFault> {
+        for selected in scan.selected.iter() {
+            let progress = &mut self.progress[selected.component];
+            if progress.reached == [NONE; 64] {
+                let number = self.frame.components[selected.component].table;
+                let table = self.tables.quantization[number].as_ref();
+                progress.quantization =
+                    table.ok_or(PictureFault::Corrupt("missing quantization table"))?.map(|step| step as i16);
+            }
+            // The bits of a coefficient come in order, and once.
+            let before = if scan.high == 0 { NONE } else { scan.high as u8 };
+            for reached in &mut progress.reached[scan.from..=scan.to] {
+                if *reached != before {
+                    return Err(PictureFault::Corrupt("order of scans"));
                 }
+                *reached = scan.low as u8;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns true if all bits of all coefficients were read.
+    fn is_complete(&self) -> bool {
+        self.progress.iter().all(|progress| progress.reached == [0; 64])
+    }
+
+    /// Returns the header of the next scan. `None` at the end of the picture.
+    fn next_scan(&mut self) -> Result<Option<Scan>, PictureFault> {
+        loop {
+            match self.tables.segment(self.data, &mut self.at, Some(self.frame))? {
+                Segment::Scan(scan) => return Ok(Some(scan)),
+                Segment::End => return Ok(None),
+                Segment::Frame(_) | Segment::Other => {}
             }
         }
     }
-}
 
-/// Refuses a file that does not end after its last scan, whose data end at `at`. Overwritten data end too
-/// early or too late.
-fn check_end(
-    data: &[u8],
-    mut at: usize,
-    tables: &mut header::SegmentTables,
-    frame: &Frame,
-) -> Result<(), PictureFault> {
-    if data.get(at).is_some_and(|byte| *byte != 0xff) || data.get(at..at + 2) == Some(&[0xff, 0]) {
-        return Err(PictureFault::Corrupt("data after the pixels"));
-    }
-    match next_scan(data, &mut at, tables, frame)? {
-        Some(_) => Err(PictureFault::Corrupt("scan after the pixels")),
-        None => Ok(()),
-    }
-}
-
-/// Returns the header of the next scan. `None` at the end of the picture.
-fn next_scan(
-    data: &[u8],
-    at: &mut usize,
-    tables: &mut header::SegmentTables,
-    frame: &Frame,
-) -> Result<Option<Scan>, PictureFault> {
-    loop {
-        match tables.segment(data, at, Some(frame))? {
-            Segment::Scan(scan) => return Ok(Some(scan)),
-            Segment::End => return Ok(None),
-            Segment::Frame(_) | Segment::Other => {}
+    /// Refuses a file that does not end after its last scan, which has `unread` bytes behind its last block.
+    /// Overwritten data end too early or too late. A progressive file without its last bits has been read up
+    /// to its end, and is refused because there is no other one.
+    fn check_end(&mut self, unread: usize) -> Result<(), PictureFault> {
+        let rest = &self.data[self.at..];
+        if unread > PADDING || rest.first().is_some_and(|byte| *byte != 0xff) || rest.starts_with(&[0xff, 0])
+        {
+            return Err(PictureFault::Corrupt("data after the pixels"));
+        }
+        match self.next_scan()? {
+            Some(_) => Err(PictureFault::Corrupt("scan after the pixels")),
+            None => Ok(()),
         }
     }
-}
-
-/// Returns the blocks that `n` pixels from `from` on need, of `blocks` blocks that have `per_unit` in a unit
-/// of `size` pixels. The neighbours of their units are needed for upsampling.
-fn needed(from: usize, n: usize, size: usize, per_unit: usize, blocks: usize) -> Range<usize> {
-    let first = (from / size).saturating_sub(1) * per_unit;
-    first..(((from + n - 1) / size + 2) * per_unit).min(blocks)
 }

@@ -1,37 +1,36 @@
 //! The inverse cosine transform, with the arithmetic of libjpeg's accurate one, so that pixels are equal.
 
-#[cfg(any(test, not(target_arch = "x86_64")))]
+#![allow(unsafe_code)]
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+mod pair;
 mod portable;
-#[cfg(target_arch = "x86_64")]
-mod sse2;
 
-#[cfg(not(target_arch = "x86_64"))]
-use portable::samples;
-#[cfg(target_arch = "x86_64")]
-use sse2::samples;
+pub(super) use pair::{BlockPair, write_rows};
 
-/// Writes the 64 samples of a block of coefficients to the rows of a plane, `stride` apart, that begin with
-/// `out`.
+/// Writes the samples of two blocks to the rows that begin with `out`, `stride` apart.
 #[inline(always)]
-pub(super) fn write_block(block: &[i16; 64], table: &[i16; 64], out: &mut [u8], stride: usize) {
-    for (row, out) in samples(block, table).iter().zip(out.chunks_mut(stride)) {
-        out[..8].copy_from_slice(row);
+pub(super) fn write_samples(pair: &BlockPair<'_>, out: &mut [u8], stride: usize) {
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx2") {
+        // SAFETY: the function requires only that the processor has AVX2, which was detected.
+        return unsafe { avx2::write_samples(pair, out, stride) };
     }
+    write_rows(&portable::samples_of_pair(pair), out, stride);
 }
 
-/// Writes the samples of a block whose first coefficient is the only one.
+/// Returns the sample of a block whose first coefficient is the only one.
 #[inline(always)]
-pub(super) fn write_flat(first: i16, table: &[i16; 64], out: &mut [u8], stride: usize) {
+pub(super) fn flat(first: i16, table: &[i16; 64]) -> u8 {
     let level = i32::from(first.wrapping_mul(table[0])) * 4;
     let level = (level.clamp(i16::MIN.into(), i16::MAX.into()) + 16) >> 5;
-    let level = (level.clamp(-128, 127) + 128) as u8;
-    for row in out.chunks_mut(stride).take(8) {
-        row[..8].fill(level);
-    }
+    (level.clamp(-128, 127) + 128) as u8
 }
 
 #[cfg(test)]
 mod tests {
+    use super::portable::samples;
     use super::*;
 
     #[test]
@@ -39,11 +38,7 @@ mod tests {
         for first in (i16::MIN..i16::MAX).step_by(3) {
             let mut block = [0; 64];
             block[0] = first;
-            let mut a = [1; 64];
-            let mut b = [2; 64];
-            write_block(&block, &[1; 64], &mut a, 8);
-            write_flat(first, &[1; 64], &mut b, 8);
-            assert_eq!(a, b);
+            assert_eq!(samples(&block, &[1; 64]), [[flat(first, &[1; 64]); 8]; 8]);
         }
     }
 
@@ -61,10 +56,21 @@ mod tests {
 
     #[test]
     fn vectors_agree_with_single_numbers() {
-        for wide in [false, true] {
-            let table: Vec<[i16; 64]> = blocks(wide).take(1).collect();
-            for block in blocks(wide) {
-                assert_eq!(samples(&block, &table[0]), portable::samples(&block, &table[0]));
+        for (wide, small) in [(false, false), (false, true), (true, false), (true, true)] {
+            let mut all: Vec<[i16; 64]> = blocks(wide).collect();
+            let table = all[0];
+            for (k, c) in all.iter_mut().flat_map(|block| block.iter_mut().enumerate()) {
+                if small && (k / 8 > 3 || k % 8 > 3) {
+                    *c = 0;
+                }
+            }
+            for two in all.windows(2) {
+                let pair = BlockPair { left: &two[0], right: &two[1], table: &table, small };
+                let want = portable::samples_of_pair(&pair);
+                assert_eq!(want[0][8..], samples(&two[1], &table)[0]);
+                let mut found = [0; 128];
+                write_samples(&pair, &mut found, 16);
+                assert_eq!(found.as_chunks().0, want);
             }
         }
     }
@@ -73,8 +79,7 @@ mod tests {
     #[test]
     fn samples_are_near_those_of_the_definition() {
         for block in blocks(false).take(200) {
-            let mut found = [0; 64];
-            write_block(&block, &[1; 64], &mut found, 8);
+            let found = samples(&block, &[1; 64]).concat();
             for y in 0..8_u8 {
                 for x in 0..8_u8 {
                     let scale = |k: u8| if k == 0 { 0.5_f64.sqrt() } else { 1.0 };

@@ -1,5 +1,7 @@
 //! The transform without vector instructions, which the compiler may find itself.
 
+use super::pair::BlockPair;
+
 /// Eight numbers, for eight columns or rows.
 type Lanes = [i32; 8];
 
@@ -66,6 +68,19 @@ fn transpose(rows: [Lanes; 8]) -> [Lanes; 8] {
         for j in 0..8 {
             out[i][j] = rows[j][i];
         }
+    }
+    out
+}
+
+/// Returns the rows of samples of two blocks.
+#[inline(always)]
+pub(super) fn samples_of_pair(pair: &BlockPair<'_>) -> [[u8; 16]; 8] {
+    let left = samples(pair.left, pair.table);
+    let right = samples(pair.right, pair.table);
+    let mut out = [[0; 16]; 8];
+    for ((out, left), right) in out.iter_mut().zip(left).zip(right) {
+        out[..8].copy_from_slice(&left);
+        out[8..].copy_from_slice(&right);
     }
     out
 }

@@ -1,0 +1,19 @@
+//! Two blocks that are transformed together, and their samples.
+
+/// Two neighbouring blocks of coefficients, row by row.
+pub(crate) struct BlockPair<'a> {
+    pub(crate) left: &'a [i16; 64],
+    pub(crate) right: &'a [i16; 64],
+    /// The quantization table.
+    pub(crate) table: &'a [i16; 64],
+    /// True if only coefficients in the first four rows and columns may differ from 0.
+    pub(crate) small: bool,
+}
+
+/// Writes eight rows of samples.
+#[inline(always)]
+pub(crate) fn write_rows(rows: &[[u8; 16]; 8], out: &mut [u8], stride: usize) {
+    for (row, out) in rows.iter().zip(out.chunks_mut(stride)) {
+        out[..16].copy_from_slice(row);
+    }
+}
