@@ -1,10 +1,10 @@
 //! BMP of 8, 24 and 32 bits without compression.
 
 use crate::error::{ImageError, PictureFault};
-use crate::format::{DecodeJob, PictureFile, PictureFormat};
+use crate::format::{DecodeJob, PictureFormat, PictureHeader};
 
 pub(crate) const FORMAT: PictureFormat =
-    PictureFormat { name: "BMP", word: "bmp", has_crops: false, read: |data| Ok(Box::new(Bmp::read(data)?)) };
+    PictureFormat { name: "BMP", word: "bmp", has_crops: false, read, decode, decode_words: None };
 
 /// A file whose pixels are complete.
 struct Bmp<'a> {
@@ -70,33 +70,26 @@ impl<'a> Bmp<'a> {
     }
 }
 
-impl PictureFile for Bmp<'_> {
-    fn size(&self) -> [usize; 2] {
-        [self.height, self.width]
-    }
+fn read(data: &[u8]) -> Result<PictureHeader, PictureFault> {
+    let Bmp { height, width, channels, .. } = Bmp::read(data)?;
+    let unsupported = &[(1, "1 channel of a BMP")];
+    Ok(PictureHeader { frames: None, size: [height, width], channels, unsupported })
+}
 
-    fn channels(&self) -> usize {
-        self.channels
-    }
-
-    fn unsupported(&self, channels: usize) -> Option<&'static str> {
-        (channels == 1).then_some("1 channel of a BMP")
-    }
-
-    fn decode(self: Box<Self>, job: DecodeJob<'_>, out: &mut [u8]) -> Result<(), ImageError> {
-        let channels = job.channels;
-        for (y, out) in out.chunks_exact_mut(self.width * channels).enumerate() {
-            let row = if self.top_down { y } else { self.height - 1 - y };
-            let row = &self.rows[row * self.stride..][..self.width * self.channels];
-            for (pixel, out) in row.chunks_exact(self.channels).zip(out.chunks_exact_mut(channels)) {
-                let colour = match *pixel {
-                    [b, g, r, alpha] => [r, g, b, alpha],
-                    [b, g, r] => [r, g, b, u8::MAX],
-                    _ => [pixel[0], pixel[0], pixel[0], u8::MAX],
-                };
-                out.copy_from_slice(&colour[..channels]);
-            }
+fn decode(data: &[u8], job: DecodeJob<'_>, out: &mut [u8]) -> Result<(), ImageError> {
+    let bmp = Bmp::read(data).map_err(|fault| fault.of(FORMAT.name))?;
+    let channels = job.channels;
+    for (y, out) in out.chunks_exact_mut(bmp.width * channels).enumerate() {
+        let row = if bmp.top_down { y } else { bmp.height - 1 - y };
+        let row = &bmp.rows[row * bmp.stride..][..bmp.width * bmp.channels];
+        for (pixel, out) in row.chunks_exact(bmp.channels).zip(out.chunks_exact_mut(channels)) {
+            let colour = match *pixel {
+                [b, g, r, alpha] => [r, g, b, alpha],
+                [b, g, r] => [r, g, b, u8::MAX],
+                _ => [pixel[0], pixel[0], pixel[0], u8::MAX],
+            };
+            out.copy_from_slice(&colour[..channels]);
         }
-        Ok(())
     }
+    Ok(())
 }

@@ -4,7 +4,7 @@ use crate::crop::Rect;
 use crate::decoder::{self, Decoder};
 use crate::error::{ImageError, MOST_PIXELS};
 use crate::form::{PictureForm, PictureShape};
-use crate::format::PictureFile;
+use crate::format::{PictureFile, PictureHeader};
 use crate::sample::PixelsMut;
 use tfseek::tensor::TensorDType;
 
@@ -47,18 +47,17 @@ impl PictureForm {
         }
     }
 
-    fn open<'a>(&self, file: &'a [u8]) -> Result<(Box<dyn PictureFile + 'a>, PictureShape), ImageError> {
+    fn open<'a>(&self, file: &'a [u8]) -> Result<(PictureFile<'a>, PictureShape), ImageError> {
         let declared = self.decoded_channels()?;
         let picture = decoder::open(file, false)?;
         // Every format has 3 channels.
-        decoder::check_channels(&*picture, declared.unwrap_or(3))?;
-        let frames = picture.frames();
-        let [height, width] = picture.size();
+        picture.check_channels(declared.unwrap_or(3))?;
+        let PictureHeader { frames, size: [height, width], .. } = picture.header;
         let pixels = frames.unwrap_or(1).saturating_mul(height).saturating_mul(width);
         if pixels > MOST_PIXELS {
             return Err(ImageError::TooLarge { frames, height, width });
         }
-        let channels = self.channels.map_or_else(|| picture.channels(), usize::from);
+        let channels = self.channels.map_or(picture.header.channels, usize::from);
         let shape = PictureShape { frames, height, width, channels };
         if !self.allows(&shape) {
             return Err(ImageError::Shape { found: shape, expected: *self });
@@ -90,6 +89,6 @@ impl Decoder {
         }
         let PictureShape { height, width, channels, .. } = shape;
         let channels = if dtype == TensorDType::Float32 { 4 } else { channels };
-        self.pixels(picture, Rect { top: 0, left: 0, height, width }, channels, out)
+        self.pixels(&picture, Rect { top: 0, left: 0, height, width }, channels, out)
     }
 }

@@ -80,8 +80,8 @@ impl Decoder {
             )));
         }
         let picture = open_for(file, spec)?;
-        let rect = crate::spec::rect(spec, picture.size(), draw)?;
-        self.finish(picture, rect, spec, [h, w], out)
+        let rect = crate::spec::rect(spec, picture.header.size, draw)?;
+        self.finish(&picture, rect, spec, [h, w], out)
     }
 
     /// Decodes a picture to new memory. Without a size in the spec the picture has the file's.
@@ -93,20 +93,20 @@ impl Decoder {
     ) -> Result<Image<T>, ImageError> {
         spec.check().map_err(ImageError::of_spec)?;
         let picture = open_for(file, spec)?;
-        let rect = crate::spec::rect(spec, picture.size(), draw)?;
+        let rect = crate::spec::rect(spec, picture.header.size, draw)?;
         let [height, width] =
             spec.size.map_or([rect.height, rect.width], |size| size.map(|side| side as usize));
         let channels = usize::from(spec.channels);
         let mut pixels = Vec::new();
         resize(&mut pixels, height * width * channels).map_err(|fault| fault.of(""))?;
-        self.finish(picture, rect, spec, [height, width], &mut pixels)?;
+        self.finish(&picture, rect, spec, [height, width], &mut pixels)?;
         Ok(Image { height, width, channels, pixels })
     }
 
     /// Decodes the pixels of a rectangle, and resizes them to `size` if it differs.
     fn finish<T: Sample>(
         &mut self,
-        picture: Box<dyn PictureFile + '_>,
+        picture: &PictureFile<'_>,
         rect: Rect,
         spec: &ImageSpec,
         size: [usize; 2],
@@ -133,55 +133,41 @@ impl Decoder {
     /// Decodes the pixels of a rectangle. Floats have the bytes of four channels.
     pub(crate) fn pixels(
         &mut self,
-        picture: Box<dyn PictureFile + '_>,
+        picture: &PictureFile<'_>,
         rect: Rect,
         channels: usize,
         out: PixelsMut<'_>,
     ) -> Result<(), ImageError> {
         let cancelled = self.cancelled.as_deref();
-        let job = DecodeJob { rect, channels, strict: self.strict, cancelled, memory: &mut self.memory };
-        match out {
-            PixelsMut::U8(out) => picture.decode(job, out),
-            PixelsMut::U16(out) => picture.decode_words(job, out),
-            PixelsMut::F32(out) => {
-                let bytes = job.filled(out.len() * 4, |job, bytes| picture.decode(job, bytes))?;
-                for (out, bytes) in out.iter_mut().zip(bytes.as_chunks().0) {
-                    *out = u32::from_le_bytes(*bytes);
-                }
-                Ok(())
-            }
-        }
+        let memory = &mut self.memory;
+        picture.decode(DecodeJob { rect, channels, strict: self.strict, cancelled, memory }, out)
     }
 }
 
 /// Returns the height and the width of a picture.
 pub(crate) fn size(file: &[u8], spec: &ImageSpec) -> Result<[usize; 2], ImageError> {
-    Ok(open_for(file, spec)?.size())
+    Ok(open_for(file, spec)?.header.size)
 }
 
 /// Reads the header of a file, and refuses what the spec cannot have.
-fn open_for<'a>(file: &'a [u8], spec: &ImageSpec) -> Result<Box<dyn PictureFile + 'a>, ImageError> {
+fn open_for<'a>(file: &'a [u8], spec: &ImageSpec) -> Result<PictureFile<'a>, ImageError> {
     let picture = open(file, true)?;
-    let [height, width] = picture.size();
+    let [height, width] = picture.header.size;
     if height.checked_mul(width).is_none_or(|pixels| pixels > MOST_PIXELS) {
         return Err(ImageError::TooLarge { frames: None, height, width });
     }
-    check_channels(&*picture, spec.channels.into())?;
+    picture.check_channels(spec.channels.into())?;
     Ok(picture)
 }
 
-/// Refuses channels to which a file is not decoded.
-pub(crate) fn check_channels(picture: &dyn PictureFile, channels: usize) -> Result<(), ImageError> {
-    picture.unsupported(channels).map_or(Ok(()), |what| Err(ImageError::Unsupported { what }))
-}
-
 /// Reads the header of a file of any format, or of one that has crops.
-pub(crate) fn open(file: &[u8], crops: bool) -> Result<Box<dyn PictureFile + '_>, ImageError> {
+pub(crate) fn open(file: &[u8], crops: bool) -> Result<PictureFile<'_>, ImageError> {
     let word = image_format(file);
-    match formats(crops).find(|format| word == Some(format.word)) {
-        Some(format) => (format.read)(file).map_err(|fault| fault.of(format.name)),
-        None => Err(other_format(file, word, crops)),
-    }
+    let Some(format) = formats(crops).find(|format| word == Some(format.word)) else {
+        return Err(other_format(file, word, crops));
+    };
+    let header = (format.read)(file).map_err(|fault| fault.of(format.name))?;
+    Ok(PictureFile { data: file, format, header })
 }
 
 /// Returns all formats, or those that have crops.

@@ -3,6 +3,7 @@
 use crate::crop::Rect;
 use crate::error::{ImageError, PictureFault};
 use crate::memory::resize;
+use crate::sample::PixelsMut;
 use std::any::Any;
 use std::sync::atomic::AtomicBool;
 
@@ -16,40 +17,63 @@ pub(crate) struct PictureFormat {
     /// pictures that a data set declares, which are decoded whole.
     pub(crate) has_crops: bool,
     /// Reads the header of a file. Files that are too short for their pixels are an error here already.
-    pub(crate) read: HeaderReader,
+    pub(crate) read: fn(&[u8]) -> Result<PictureHeader, PictureFault>,
+    /// Decodes samples of 8 bits of a file whose header was read.
+    pub(crate) decode: PixelDecoder<u8>,
+    /// Decodes samples of 16 bits. Without it, those of 8 bits are multiplied by 256.
+    pub(crate) decode_words: Option<PixelDecoder<u16>>,
 }
 
-/// Reads the header of a file.
-pub(crate) type HeaderReader = fn(&[u8]) -> Result<Box<dyn PictureFile + '_>, PictureFault>;
+/// Decodes the pixels of a file.
+pub(crate) type PixelDecoder<T> = fn(&[u8], DecodeJob<'_>, &mut [T]) -> Result<(), ImageError>;
+
+/// What the header of a file states. Decoders read the header again, so that no memory is taken for its tables.
+pub(crate) struct PictureHeader {
+    /// The number of frames, if the format has several.
+    pub(crate) frames: Option<usize>,
+    /// Height and width.
+    pub(crate) size: [usize; 2],
+    /// The channels that TensorFlow decodes without a wish.
+    pub(crate) channels: usize,
+    /// The numbers of channels among 1, 3 and 4 to which the file is not decoded, in words.
+    pub(crate) unsupported: &'static [(usize, &'static str)],
+}
 
 /// A file whose header was read.
-pub(crate) trait PictureFile {
-    /// Returns the number of frames, if the format has several.
-    fn frames(&self) -> Option<usize> {
-        None
+pub(crate) struct PictureFile<'a> {
+    pub(crate) data: &'a [u8],
+    pub(crate) format: &'static PictureFormat,
+    pub(crate) header: PictureHeader,
+}
+
+impl PictureFile<'_> {
+    /// Refuses channels to which the file is not decoded.
+    pub(crate) fn check_channels(&self, channels: usize) -> Result<(), ImageError> {
+        let found = self.header.unsupported.iter().find(|(unsupported, _)| *unsupported == channels);
+        found.map_or(Ok(()), |&(_, what)| Err(ImageError::Unsupported { what }))
     }
 
-    /// Returns height and width.
-    fn size(&self) -> [usize; 2];
-
-    /// Returns the channels that TensorFlow decodes without a wish.
-    fn channels(&self) -> usize;
-
-    /// Returns 1, 3 or 4 channels in words, if the file is not decoded to them.
-    fn unsupported(&self, _channels: usize) -> Option<&'static str> {
-        None
-    }
-
-    /// Decodes samples of 8 bits.
-    fn decode(self: Box<Self>, job: DecodeJob<'_>, out: &mut [u8]) -> Result<(), ImageError>;
-
-    /// Decodes samples of 16 bits. Those of 8 bits are multiplied by 256.
-    fn decode_words(self: Box<Self>, job: DecodeJob<'_>, out: &mut [u16]) -> Result<(), ImageError> {
-        let bytes = job.filled(out.len(), |job, bytes| self.decode(job, bytes))?;
-        for (out, &byte) in out.iter_mut().zip(bytes) {
-            *out = u16::from(byte) * 256;
+    /// Decodes the pixels of a job. Floats have the bytes of four channels.
+    pub(crate) fn decode(&self, job: DecodeJob<'_>, out: PixelsMut<'_>) -> Result<(), ImageError> {
+        let PictureFormat { decode, decode_words, .. } = self.format;
+        match (out, decode_words) {
+            (PixelsMut::U8(out), _) => decode(self.data, job, out),
+            (PixelsMut::U16(out), Some(decode)) => decode(self.data, job, out),
+            (PixelsMut::U16(out), None) => {
+                let bytes = job.filled(out.len(), |job, bytes| decode(self.data, job, bytes))?;
+                for (out, &byte) in out.iter_mut().zip(bytes) {
+                    *out = u16::from(byte) * 256;
+                }
+                Ok(())
+            }
+            (PixelsMut::F32(out), _) => {
+                let bytes = job.filled(out.len() * 4, |job, bytes| decode(self.data, job, bytes))?;
+                for (out, bytes) in out.iter_mut().zip(bytes.as_chunks().0) {
+                    *out = u32::from_le_bytes(*bytes);
+                }
+                Ok(())
+            }
         }
-        Ok(())
     }
 }
 

@@ -5,12 +5,12 @@
 //! used.
 
 use crate::error::{ImageError, MOST_PIXELS, PictureFault};
-use crate::format::{DecodeJob, PictureFile, PictureFormat};
+use crate::format::{DecodeJob, PictureFormat, PictureHeader};
 use crate::memory::resize;
 use weezl::{BitOrder, LzwStatus, decode::Decoder};
 
 pub(crate) const FORMAT: PictureFormat =
-    PictureFormat { name: "GIF", word: "gif", has_crops: false, read: |data| Ok(Box::new(Gif::read(data)?)) };
+    PictureFormat { name: "GIF", word: "gif", has_crops: false, read, decode, decode_words: None };
 
 /// The most pixels that a byte of codes has. A code of 12 bits, the longest, has at most 4096.
 const MOST_PER_BYTE: usize = 4096 * 8 / 12 + 1;
@@ -64,26 +64,16 @@ impl<'a> Gif<'a> {
     }
 }
 
-impl PictureFile for Gif<'_> {
-    fn frames(&self) -> Option<usize> {
-        Some(self.frames)
-    }
+fn read(data: &[u8]) -> Result<PictureHeader, PictureFault> {
+    const OTHER: &str = "other than 3 channels of a GIF";
+    let Gif { frames, height, width, .. } = Gif::read(data)?;
+    let unsupported = &[(1, OTHER), (4, OTHER)];
+    Ok(PictureHeader { frames: Some(frames), size: [height, width], channels: 3, unsupported })
+}
 
-    fn size(&self) -> [usize; 2] {
-        [self.height, self.width]
-    }
-
-    fn channels(&self) -> usize {
-        3
-    }
-
-    fn unsupported(&self, channels: usize) -> Option<&'static str> {
-        (channels != 3).then_some("other than 3 channels of a GIF")
-    }
-
-    fn decode(self: Box<Self>, job: DecodeJob<'_>, out: &mut [u8]) -> Result<(), ImageError> {
-        self.paint(&mut job.memory.frame, out).map_err(|fault| fault.of(FORMAT.name))
-    }
+fn decode(data: &[u8], job: DecodeJob<'_>, out: &mut [u8]) -> Result<(), ImageError> {
+    let painted = Gif::read(data).and_then(|gif| gif.paint(&mut job.memory.frame, out));
+    painted.map_err(|fault| fault.of(FORMAT.name))
 }
 
 /// A frame of a file.

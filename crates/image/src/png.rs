@@ -1,18 +1,14 @@
 //! PNG, by the crate `png`, and its conversions of channels and depth.
 
 use crate::error::{ImageError, MOST_PIXELS, PictureFault};
-use crate::format::{DecodeJob, PictureFile, PictureFormat};
+use crate::format::{DecodeJob, PictureFormat, PictureHeader};
 use crate::memory::resize;
 use crate::sample::Sample;
 use png::{BitDepth, DecodingError, Limits, Transformations};
 use std::io::{Cursor, ErrorKind};
 
-pub(crate) const FORMAT: PictureFormat = PictureFormat {
-    name: "PNG",
-    word: "png",
-    has_crops: true,
-    read: |data| Ok(Box::new(Png { data, size: size(data)? })),
-};
+pub(crate) const FORMAT: PictureFormat =
+    PictureFormat { name: "PNG", word: "png", has_crops: true, read, decode, decode_words: Some(decode) };
 
 /// The bytes before the size: the signature, and the beginning of the first chunk.
 const BEFORE_SIZE: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR";
@@ -22,12 +18,6 @@ const FIRST_CHUNK: usize = 8;
 
 /// Memory for the rows and the texts of a PNG, in addition to the memory of its pixels.
 const LIMIT: usize = 64 << 20;
-
-/// A file whose size was read.
-struct Png<'a> {
-    data: &'a [u8],
-    size: [usize; 2],
-}
 
 /// Returns height and width. Files that are too short for their pixels are an error here already.
 fn size(data: &[u8]) -> Result<[usize; 2], PictureFault> {
@@ -57,31 +47,19 @@ fn size(data: &[u8]) -> Result<[usize; 2], PictureFault> {
     Ok([height, width])
 }
 
-impl PictureFile for Png<'_> {
-    fn size(&self) -> [usize; 2] {
-        self.size
-    }
-
-    /// A transparent colour is a channel only in a palette.
-    fn channels(&self) -> usize {
-        let mut before = chunks(self.data).take_while(|chunk| chunk.tag != b"IDAT");
-        match self.data.get(25) {
-            Some(2) => 3,
-            Some(3) if before.any(|chunk| chunk.tag == b"tRNS") => 4,
-            Some(3) => 3,
-            Some(4) => 2,
-            Some(6) => 4,
-            _ => 1,
-        }
-    }
-
-    fn decode(self: Box<Self>, job: DecodeJob<'_>, out: &mut [u8]) -> Result<(), ImageError> {
-        decode(self.data, job, out)
-    }
-
-    fn decode_words(self: Box<Self>, job: DecodeJob<'_>, out: &mut [u16]) -> Result<(), ImageError> {
-        decode(self.data, job, out)
-    }
+fn read(data: &[u8]) -> Result<PictureHeader, PictureFault> {
+    let size = size(data)?;
+    let mut before = chunks(data).take_while(|chunk| chunk.tag != b"IDAT");
+    let channels = match data.get(25) {
+        Some(2) => 3,
+        // A transparent colour is a channel only in a palette.
+        Some(3) if before.any(|chunk| chunk.tag == b"tRNS") => 4,
+        Some(3) => 3,
+        Some(4) => 2,
+        Some(6) => 4,
+        _ => 1,
+    };
+    Ok(PictureHeader { frames: None, size, channels, unsupported: &[] })
 }
 
 /// Decodes the pixels of a job to `out`.

@@ -109,11 +109,10 @@ impl<T: Sample, const C: usize> VectorWork for ResizeRows<'_, T, C> {
     #[inline(always)]
     fn run(self) {
         let ResizeRows { resizer: Resizer { down, across, sums }, source, row, out, width } = self;
-        let mut line = Vec::new();
         for ((start, weights), out) in down.starts.iter().zip(out.chunks_exact_mut(width * C)) {
             let weights = &down.weights[weights.clone()];
             mean_of_rows(&source[start * row..(start + weights.len()) * row], row, weights, &mut sums[..row]);
-            means_within_row::<T, C>(sums, across, &mut line, out);
+            means_within_row::<T, C>(sums, across, out);
         }
     }
 }
@@ -184,10 +183,9 @@ fn narrow<R: Real, const N: usize>(sums: [R; N]) -> [f32; N] {
     out
 }
 
-/// Computes the weighted means of neighbours in a row, and rounds them. `line` is scratch memory.
+/// Computes the weighted means of neighbours in a row, and rounds them.
 #[inline(always)]
-fn means_within_row<T: Sample, const C: usize>(row: &[f32], axis: &Axis, line: &mut Vec<T>, out: &mut [T]) {
-    line.resize(out.len() + 4, T::default());
+fn means_within_row<T: Sample, const C: usize>(row: &[f32], axis: &Axis, out: &mut [T]) {
     for (i, (start, weights)) in axis.starts.iter().enumerate() {
         let values = &row[start * C..];
         let weights = &axis.weights[weights.clone()];
@@ -202,9 +200,12 @@ fn means_within_row<T: Sample, const C: usize>(row: &[f32], axis: &Axis, line: &
         for (sample, mean) in samples.iter_mut().zip(means) {
             *sample = T::of_f32(mean);
         }
-        line[i * C..i * C + 4].copy_from_slice(&samples);
+        let out = &mut out[i * C..];
+        match out.first_chunk_mut() {
+            Some(place) => *place = samples,
+            None => out[..C].copy_from_slice(&samples[..C]),
+        }
     }
-    out.copy_from_slice(&line[..out.len()]);
 }
 
 /// Computes the weighted sums of pixels of `C` values, and of those behind them.

@@ -21,7 +21,7 @@ mod scan;
 mod sequential;
 
 use crate::error::{ImageError, MOST_PIXELS, PictureFault};
-use crate::format::{DecodeJob, PictureFile, PictureFormat};
+use crate::format::{DecodeJob, PictureFormat, PictureHeader};
 use coefficients::{CoefficientPicture, CoefficientScan, Coefficients};
 use emit::Target;
 use entropy::EntropyData;
@@ -34,12 +34,8 @@ use sequential::{BlockCodes, Group, SequentialPart, SequentialPicture};
 use std::sync::atomic::Ordering;
 use tfseek_wire::VectorWork;
 
-pub(crate) const FORMAT: PictureFormat = PictureFormat {
-    name: "JPEG",
-    word: "jpeg",
-    has_crops: true,
-    read: |data| Ok(Box::new(Header::read(data)?)),
-};
+pub(crate) const FORMAT: PictureFormat =
+    PictureFormat { name: "JPEG", word: "jpeg", has_crops: true, read, decode, decode_words: None };
 
 /// The header of a JPEG file: all before the data of the first scan.
 struct Header<'a> {
@@ -81,30 +77,23 @@ impl<'a> Header<'a> {
     }
 }
 
-impl PictureFile for Header<'_> {
-    fn size(&self) -> [usize; 2] {
-        [self.frame.height, self.frame.width]
-    }
+fn read(data: &[u8]) -> Result<PictureHeader, PictureFault> {
+    const ALPHA: (usize, &str) = (4, "4 channels of a JPEG, which has no alpha");
+    let Header { frame, colour, .. } = Header::read(data)?;
+    let (channels, unsupported): (_, &[_]) = match colour {
+        Colour::Grey => (1, &[ALPHA]),
+        Colour::YCbCr | Colour::Rgb => (3, &[ALPHA]),
+        Colour::Cmyk | Colour::Ycck => (3, &[ALPHA, (1, "1 channel of a JPEG in CMYK")]),
+    };
+    Ok(PictureHeader { frames: None, size: [frame.height, frame.width], channels, unsupported })
+}
 
-    fn channels(&self) -> usize {
-        if self.colour == Colour::Grey { 1 } else { 3 }
-    }
-
-    fn unsupported(&self, channels: usize) -> Option<&'static str> {
-        match (channels, self.colour) {
-            (4, _) => Some("4 channels of a JPEG, which has no alpha"),
-            (1, Colour::Cmyk | Colour::Ycck) => Some("1 channel of a JPEG in CMYK"),
-            _ => None,
-        }
-    }
-
-    fn decode(self: Box<Self>, job: DecodeJob<'_>, out: &mut [u8]) -> Result<(), ImageError> {
-        let kept = job.memory.kept.take().and_then(|kept| kept.downcast::<Jpeg>().ok());
-        let mut jpeg = kept.unwrap_or_default();
-        let decoded = jpeg.decode(*self, &job, out);
-        job.memory.kept = Some(jpeg);
-        decoded.map_err(|fault| fault.of(FORMAT.name))
-    }
+fn decode(data: &[u8], job: DecodeJob<'_>, out: &mut [u8]) -> Result<(), ImageError> {
+    let kept = job.memory.kept.take().and_then(|kept| kept.downcast::<Jpeg>().ok());
+    let mut jpeg = kept.unwrap_or_default();
+    let decoded = Header::read(data).and_then(|header| jpeg.decode(header, &job, out));
+    job.memory.kept = Some(jpeg);
+    decoded.map_err(|fault| fault.of(FORMAT.name))
 }
 
 /// Memory of a decoder, for one picture after the other.
