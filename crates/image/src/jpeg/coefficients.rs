@@ -1,5 +1,5 @@
-//! A picture whose coefficients come in several scans: progressive files, and sequential ones whose scans have
-//! some of the components.
+//! A picture whose coefficients come in several scans: progressive files, and sequential ones whose scans
+//! have some of the components.
 
 use super::bits::Stop;
 use super::header::{Component, Frame, Scan, Selected};

@@ -194,8 +194,8 @@ fn brightness(rows: [&[u8]; 4], out: &mut [u8]) {
     }
 }
 
-/// Returns `a * factor`, rounded to a multiple of 65536 and divided by it. `a` has nine bits, so that twice as
-/// much has 16, as the upper half of the product: (a * f + 32768) >> 16 is ((2 * a * f >> 16) + 1) >> 1.
+/// Returns `(a * factor + 32768) >> 16`, by the upper half of a product of 16 bits, which vectors have: it is
+/// `((2 * a * factor >> 16) + 1) >> 1`.
 #[inline(always)]
 fn times(a: i16, factor: i16) -> i16 {
     let upper = (i32::from(a * 2) * i32::from(factor)) >> 16;

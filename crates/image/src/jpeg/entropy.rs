@@ -87,7 +87,8 @@ fn copy_run(from: &[u8], to: &mut [u8]) -> usize {
     n
 }
 
-/// Returns a word with a bit in the first byte of ones, from the lowest byte on, and maybe in bytes behind it.
+/// Returns a word with a bit in the first byte of ones, from the lowest byte on, and maybe in bytes behind
+/// it. It is 0 if there is none.
 ///
 /// A byte of ones is a zero of the complement. Subtracting 1 from each byte sets the highest bit of a zero,
 /// and of bytes above 128, which have it set before. Borrows change only bytes behind the first zero.

@@ -1,7 +1,7 @@
 //! JPEG: baseline, extended sequential and progressive files of 8 bits with Huffman coding. In the order of
-//! the work: header (segments), entropy (bytes of a scan), bits, huffman and pairs (codes), scan (units), then
-//! sequential (a picture in one scan), or progressive and coefficients (a picture in several), rows (samples)
-//! and emit (pixels).
+//! the work: header (segments), entropy (bytes of a scan), bits, huffman and pairs (codes), scan (units),
+//! then sequential (a picture in one scan), or progressive and coefficients (a picture in several), rows
+//! (samples) and emit (pixels).
 //!
 //! Pixels are the same as from libjpeg-turbo with its accurate transform and smooth upsampling, bit by bit.
 //! Unlike there, data that end early are an error, not grey.

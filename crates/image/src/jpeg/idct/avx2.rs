@@ -1,7 +1,9 @@
 //! The transform of two blocks by AVX2: one in each half of the vectors.
 //!
-//! Comments of `portable.rs` hold here. Products of pairs of numbers are summed by one instruction, so
-//! each output is a sum of two such products, whose factors are sums of the definition's factors.
+//! The factors are the portable transform's. One instruction multiplies two neighbouring numbers and adds the
+//! products, so what is added later has a factor that is a sum of the portable ones.
+//!
+//! All functions are safe: the compiler lets only code call them that is compiled for AVX2, too.
 
 use super::pair::{BlockPair, write_rows};
 use bytemuck::cast;
@@ -33,7 +35,8 @@ fn sub(a: Wide, b: Wide) -> Wide {
     [_mm256_sub_epi32(a[0], b[0]), _mm256_sub_epi32(a[1], b[1])]
 }
 
-/// Returns the numbers with 13 more bits, and half of the last of the `BITS` bits that are dropped in the end.
+/// Returns the numbers with 13 more bits, and half of the last of the `BITS` bits that are dropped in the
+/// end.
 #[target_feature(enable = "avx2")]
 fn widen<const BITS: i32>(a: __m256i) -> Wide {
     let [low, high] = zip(_mm256_setzero_si256(), a);

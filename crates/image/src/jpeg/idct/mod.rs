@@ -38,7 +38,7 @@ mod tests {
         for first in (i16::MIN..i16::MAX).step_by(3) {
             let mut block = [0; 64];
             block[0] = first;
-            assert_eq!(samples(&block, &[1; 64]), [[flat(first, &[1; 64]); 8]; 8]);
+            assert_eq!(samples(&block, &[1; 64], false), [[flat(first, &[1; 64]); 8]; 8]);
         }
     }
 
@@ -67,7 +67,7 @@ mod tests {
             for two in all.windows(2) {
                 let pair = BlockPair { left: &two[0], right: &two[1], table: &table, small };
                 let want = portable::samples_of_pair(&pair);
-                assert_eq!(want[0][8..], samples(&two[1], &table)[0]);
+                assert_eq!(want[0][8..], samples(&two[1], &table, false)[0]);
                 let mut found = [0; 128];
                 write_samples(&pair, &mut found, 16);
                 assert_eq!(found.as_chunks().0, want);
@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn samples_are_near_those_of_the_definition() {
         for block in blocks(false).take(200) {
-            let found = samples(&block, &[1; 64]).concat();
+            let found = samples(&block, &[1; 64], false).concat();
             for y in 0..8_u8 {
                 for x in 0..8_u8 {
                     let scale = |k: u8| if k == 0 { 0.5_f64.sqrt() } else { 1.0 };
