@@ -27,7 +27,8 @@ pub(crate) struct PictureFormat {
 /// Decodes the pixels of a file.
 pub(crate) type PixelDecoder<T> = fn(&[u8], DecodeJob<'_>, &mut [T]) -> Result<(), ImageError>;
 
-/// What the header of a file states. Decoders read the header again, so that no memory is taken for its tables.
+/// What the header of a file states. Decoders read the header again, so that no memory is taken for its
+/// tables.
 pub(crate) struct PictureHeader {
     /// The number of frames, if the format has several.
     pub(crate) frames: Option<usize>,

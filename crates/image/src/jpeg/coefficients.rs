@@ -17,8 +17,8 @@ use tfseek_wire::VectorWork;
 #[derive(Default)]
 pub(super) struct Coefficients {
     blocks: Vec<[i16; 64]>,
-    /// For each block, a bit for each coefficient that is not 0, in the order of the file, or at least the bit
-    /// of the last one. The first coefficient has none.
+    /// For each block, a bit for each coefficient that is not 0, in the order of the file, or at least the
+    /// last one's bit. The first coefficient's bit means nothing.
     filled: Vec<u64>,
 }
 

@@ -5,6 +5,9 @@ use super::header::next_marker;
 use crate::error::PictureFault;
 use crate::memory::grow;
 
+/// Bytes for which memory is taken at a time, because much else may follow the data in a file.
+const PIECE: usize = 64 << 10;
+
 /// The entropy-coded data of a scan, cut at restart markers. In a file a zero is stuffed behind each byte of
 /// ones, so that it is no marker. Here it is not, so that bits are read without looking for it.
 #[derive(Default)]
@@ -22,15 +25,22 @@ impl EntropyData {
     /// last of `parts` parts. Returns the marker's position.
     pub(super) fn read(&mut self, file: &[u8], at: usize, parts: usize) -> Result<usize, PictureFault> {
         let rest = file.get(at..).ok_or(PictureFault::Truncated)?;
-        // Words of eight bytes are written, and only some bytes of the last one count.
-        grow(&mut self.bytes, rest.len() + 8, 0)?;
         self.ends.clear();
         let mut from = 0;
         let mut to = 0;
         loop {
-            let run = copy_run(&rest[from..], &mut self.bytes[to..]);
+            let piece = &rest[from..rest.len().min(from + PIECE)];
+            // Words of eight bytes are written, and only some bytes of the last one count.
+            let most = to + piece.len() + 8;
+            if self.bytes.len() < most {
+                grow(&mut self.bytes, most.max(2 * to).min(rest.len() + 8), 0)?;
+            }
+            let run = copy_run(piece, &mut self.bytes[to..]);
             from += run;
             to += run;
+            if run == PIECE {
+                continue;
+            }
             match rest.get(from + 1) {
                 Some(0) => {
                     self.bytes[to] = 0xff;
@@ -43,12 +53,14 @@ impl EntropyData {
                     if next_marker(rest, &mut behind) != Ok(0xd0 + number) {
                         break;
                     }
+                    self.ends.try_reserve(1)?;
                     self.ends.push(to);
                     from = behind;
                 }
                 _ => break,
             }
         }
+        self.ends.try_reserve(1)?;
         self.ends.push(to);
         self.marker = next_marker(rest, &mut from.clone()).ok();
         Ok(at + from)
@@ -140,6 +152,27 @@ mod tests {
                 let mut to = vec![1; 48];
                 assert_eq!(copy_run(&from, &mut to), n);
                 assert_eq!(to[..n], from[..n]);
+            }
+        }
+    }
+
+    /// Data around the end of a piece, with and without bytes of ones there, before much else.
+    #[test]
+    fn memory_is_taken_for_the_data_alone() {
+        for len in [PIECE - 1, PIECE, PIECE + 1, 2 * PIECE, 3 * PIECE + 7] {
+            for ones in [None, Some(PIECE - 1), Some(PIECE)] {
+                let ones = ones.filter(|at| *at < len);
+                let wanted: Vec<u8> = (0..len).map(|i| if ones == Some(i) { 0xff } else { 7 }).collect();
+                let mut file = wanted.clone();
+                if let Some(at) = ones {
+                    file.insert(at + 1, 0);
+                }
+                let end = file.len();
+                file.extend_from_slice(b"\xff\xd9");
+                file.resize(end + 100 * PIECE, 7);
+                let mut data = EntropyData::default();
+                assert_eq!(data.read(&file, 0, 1), Ok(end));
+                assert!(parts(&data) == [wanted] && data.bytes.len() < 8 * PIECE, "{len} {ones:?}");
             }
         }
     }

@@ -42,8 +42,8 @@ impl Component {
         self.blocks_across * self.blocks_down
     }
 
-    /// Returns the distance between the rows of samples. Blocks are transformed in pairs, so there is place for
-    /// one behind the last.
+    /// Returns the distance between the rows of samples. Blocks are transformed in pairs, so there is place
+    /// for one behind the last.
     pub(super) fn stride(&self) -> usize {
         self.blocks_across * 8 + 8
     }
@@ -119,7 +119,7 @@ pub(super) enum Colour {
     Ycck,
 }
 
-/// A segment, with the position behind it.
+/// A segment.
 #[expect(clippy::large_enum_variant, reason = "taken apart where it is returned, and a box is an allocation")]
 pub(super) enum Segment {
     /// A frame or a scan, or tables, which are in `SegmentTables` now.

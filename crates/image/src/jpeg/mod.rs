@@ -111,10 +111,10 @@ struct Jpeg {
 /// Maximum number of blocks in all scans of a file: 100 scans of a picture of [`MOST_PIXELS`]. A progressive
 /// file may have 883 scans of each component, in a few bytes each. The usual encoders write 10, careful ones
 /// up to about 100, and libvips refuses more.
-const MOST_BLOCKS: usize = 100 * MOST_PIXELS / 64;
+const MOST_BLOCKS: usize = MOST_PIXELS / 64 * 100;
 
-/// Bytes between the last block and the marker behind it that strict decoders accept: fewer than a
-/// word of eight. By ITU T.81 only the last byte is padded.
+/// Bytes between the last block and the marker behind it that strict decoders accept. By ITU T.81 only the last
+/// byte is padded, but some encoders write more.
 const PADDING: usize = 7;
 
 /// The progress of a component while its data are incomplete.
@@ -156,7 +156,8 @@ impl Jpeg {
         decoded
     }
 
-    /// Decodes a sequential file whose components are in one scan. Rows of pixels are written while it is read.
+    /// Decodes a sequential file whose components are in one scan. Rows of pixels are written while it is
+    /// read.
     fn decode_one_scan(
         &mut self,
         mut file: ScanReader<'_>,
@@ -241,8 +242,8 @@ struct ScanReader<'a> {
 }
 
 impl ScanReader<'_> {
-    /// Refuses a progressive file whose scans have too many blocks, before one of them is decoded. Other faults
-    /// are found when the scans are decoded.
+    /// Refuses a progressive file whose scans have too many blocks, before one of them is decoded. Other
+    /// faults are found when the scans are decoded.
     fn check_scans(&self, first: &Scan) -> Result<(), PictureFault> {
         let mut rest = ScanReader { tables: SegmentTables::default(), ..*self };
         let mut blocks = first.blocks(self.frame);

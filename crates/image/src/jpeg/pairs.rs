@@ -39,8 +39,8 @@ impl Pair {
         Pair { bits, first_bits: bits, advances: [advance as u8, 0], values: [value; 2] }
     }
 
-    /// Returns the entry with a second coefficient, which is the first one of `next`. `None` if it has none, as
-    /// when a code ends behind the bits of the table.
+    /// Returns the entry with a second coefficient, which is the first one of `next`. `None` if it has none,
+    /// as when a code ends behind the bits of the table.
     fn followed_by(self, next: Pair) -> Option<Pair> {
         let bits = self.first_bits + next.first_bits;
         let first = self.values[0];

@@ -74,8 +74,8 @@ impl<'a> UnitCursor<'a> {
         Ok(())
     }
 
-    /// Ends a unit, or what was read of it before a fault. If bits were read that are not there, the data end,
-    /// and the fault is due to that.
+    /// Ends a unit, or what was read of it before a fault. If bits were read that are not there, the data
+    /// end, and the fault is due to that.
     #[inline(always)]
     pub(super) fn end(&self, read: Result<(), Stop>) -> Result<(), PictureFault> {
         if self.bits.is_overrun() {

@@ -96,7 +96,7 @@ struct Jpeg {
 /// Maximum number of blocks in all scans of a file: 100 scans of a picture of [`MOST_PIXELS`]. A progressive
 /// file may have 883 scans of each component, in a few bytes each. The usual encoders write 10, careful ones
 /// up to about 100, and libvips refuses more.
-const MOST_BLOCKS: usize = 100 * MOST_PIXELS / 64;
+const MOST_BLOCKS: usize = MOST_PIXELS / 64 * 100;
 
 /// The progress of a component while its data are incomplete.
 struct TwinProgress {
