@@ -136,6 +136,13 @@ impl<'a> WireReader<'a> {
         Fault::new(kind, self.position())
     }
 
+    /// Returns a fault at an earlier rest. Only the rest is kept for it: a copy of the whole reader would wait
+    /// until its parts, which are written one by one, are in memory.
+    #[cold]
+    fn fault_at(self, rest: &'a [u8], kind: WireError) -> Fault {
+        WireReader { rest, ..self }.fault(kind)
+    }
+
     /// Consumes a tag of one byte, if it comes next. Returns true if it did.
     #[inline]
     pub fn take_tag(&mut self, tag: u8) -> bool {
@@ -205,10 +212,10 @@ impl<'a> WireReader<'a> {
         if self.rest.is_empty() {
             return Ok(None);
         }
-        let before = *self;
+        let before = self.rest;
         let (number, wire_type) = self.tag()?;
         match wire_type {
-            4 => Err(before.fault(WireError::GroupEnd)),
+            4 => Err(self.fault_at(before, WireError::GroupEnd)),
             _ => Ok(Some((number, self.value(number, wire_type)?))),
         }
     }
@@ -228,23 +235,23 @@ impl<'a> WireReader<'a> {
     /// Reads a tag: the field number (1 to 2^29 - 1) and the wire type.
     #[inline]
     fn tag(&mut self) -> Result<(u32, u8), Fault> {
-        let before = *self;
+        let before = self.rest;
         let tag = self.short(WireError::BadTag)?;
-        let Ok(tag) = u32::try_from(tag) else { return Err(before.fault(WireError::BadTag)) };
+        let Ok(tag) = u32::try_from(tag) else { return Err(self.fault_at(before, WireError::BadTag)) };
         match tag >> 3 {
-            0 => Err(before.fault(WireError::FieldZero)),
+            0 => Err(self.fault_at(before, WireError::FieldZero)),
             number => Ok((number, (tag & 7) as u8)),
         }
     }
 
     /// Reads a varint of at most five bytes.
     #[inline]
-    #[expect(clippy::arithmetic_side_effects, reason = "`self.rest` is a suffix of `before.rest`")]
+    #[expect(clippy::arithmetic_side_effects, reason = "`self.rest` is a suffix of `before`")]
     fn short(&mut self, too_long: WireError) -> Result<u64, Fault> {
-        let before = *self;
+        let before = self.rest;
         let value = self.varint()?;
-        if before.rest.len() - self.rest.len() > MAX_SHORT {
-            return Err(before.fault(too_long));
+        if before.len() - self.rest.len() > MAX_SHORT {
+            return Err(self.fault_at(before, too_long));
         }
         Ok(value)
     }
@@ -286,13 +293,13 @@ impl<'a> WireReader<'a> {
     /// Reads a length, and returns that many bytes.
     #[inline]
     pub fn len_delimited(&mut self) -> Result<&'a [u8], Fault> {
-        let before = *self;
+        let before = self.rest;
         let len = self.short(WireError::BadLength)?;
         if len > MAX_LEN {
-            return Err(before.fault(WireError::BadLength));
+            return Err(self.fault_at(before, WireError::BadLength));
         }
         let Some((bytes, rest)) = self.rest.split_at_checked(len as usize) else {
-            return Err(before.fault(WireError::LengthBeyondMessage));
+            return Err(self.fault_at(before, WireError::LengthBeyondMessage));
         };
         self.rest = rest;
         Ok(bytes)
