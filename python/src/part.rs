@@ -139,6 +139,7 @@ impl PyPart {
 /// Parts, and the store of their shards.
 pub(crate) type StoredParts = (Vec<Part>, Option<Arc<dyn Store>>);
 
+/// Makes the store of the shards of parts. An empty share needs none.
 pub(crate) fn with_store(parts: &[Py<PyPart>], storage: StorageOptions) -> Result<StoredParts> {
     let parts: Vec<Part> = parts.iter().map(|part| part.get().0.clone()).collect();
     let shards: Vec<PathBuf> = parts.iter().map(|part| PathBuf::from(&*part.shard)).collect();

@@ -117,14 +117,15 @@ impl Decoder {
         let Some(filter) = spec.resize.filter(|_| found != size) else {
             return self.pixels(picture, rect, channels, T::pixels(out));
         };
+        let format = picture.format.name;
         // The scratch memory is moved out, because the decoder is used meanwhile.
         let mut pixels = std::mem::take(T::scratch(&mut self.memory.bytes, &mut self.words));
         let result = resize(&mut pixels, rect.height * rect.width * channels)
-            .map_err(|fault| fault.of(""))
+            .map_err(|fault| fault.of(format))
             .and_then(|()| self.pixels(picture, rect, channels, T::pixels(&mut pixels)))
             .and_then(|()| {
                 let resized = self.resizer.resize(&pixels, found, out, size, channels, filter);
-                resized.map_err(|fault| fault.of(""))
+                resized.map_err(|fault| fault.of(format))
             });
         *T::scratch(&mut self.memory.bytes, &mut self.words) = pixels;
         result

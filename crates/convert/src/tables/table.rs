@@ -23,7 +23,7 @@ pub(super) struct Table<'a> {
     pub(super) schema: SchemaRef,
     /// True if its schema was given, so that it may have names that no record has.
     is_given: bool,
-    /// What is to be said about it. The warnings are there once its rows were read.
+    /// The warnings of the table, which are complete once its rows were read, and what else users see of it.
     pub(super) notes: TableNotes,
     progress: PassProgress<'a>,
 }

@@ -289,7 +289,7 @@ fn end_block<const STORE: bool>(
         let is_beyond = k > 63 && pair.values[1] != 0;
         return if is_beyond { Err(Stop::Count) } else { Ok(63) };
     }
-    // Which of the two it is is not predictable, so there is no branch on it.
+    // A processor cannot predict which of the two comes, so there is no branch.
     Ok(if k < Pair::END_ALONE { k - Pair::END } else { k - Pair::END_ALONE })
 }
 

@@ -124,7 +124,7 @@ fn an_episode_has_its_steps_by_the_features() {
     ask(&api, 400, "episode/x");
 }
 
-/// What the page requests of a step is what the record has of it.
+/// The values of steps on the page are those in the record.
 #[test]
 fn steps_are_those_of_the_records() {
     let dir = tempfile::tempdir().unwrap();
