@@ -79,7 +79,7 @@ def test_tutorial(module: str) -> None:
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no SIGKILL here")
 def test_the_script_of_the_tutorial_survives_kills(tmp_path: pathlib.Path) -> None:
     """It prints the same loss after three kills, and when it is started again after its end. The section before it leaves a checkpoint."""
-    for module in ("torch", "PIL", "torchvision"):
+    for module in ("torch", "PIL"):
         pytest.importorskip(module)
     (code,) = (block.code for _, blocks in sections("tutorial.md") for block in blocks if block.module == SCRIPT)
     printed = []

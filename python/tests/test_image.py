@@ -122,7 +122,7 @@ def test_bad_pictures_raise_or_are_left_out(tmp_path: pathlib.Path) -> None:
         ({"size": (9, 7), "crop": "randomresized"}, 'crop: expected center or random_resized, found "randomresized"'),
         ({"crop": "center"}, "crop: a crop requires a size"),
         ({"size": (9, 7), "crop": "random_resized", "resize": None}, "crop: random_resized requires a resize"),
-        ({"size": (9, 7), "dtype": "float32"}, "dtype: expected uint8 or uint16, found float32"),
+        ({"size": (9, 7), "dtype": "float64"}, "dtype: expected uint8, uint16, float32, float16 or bfloat16, found float64"),
     ],
 )
 def test_contradictions_are_errors_of_the_spec(arguments: dict[str, Any], reason: str) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import json
+import math
+import numbers
 import operator
 import sys
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Union
 
@@ -15,7 +18,7 @@ import numpy as np
 
 from ._arrays import unmasked
 from ._errors import SpecError
-from ._choices import ArrayDType, Crop, DType, Resize, SplitsDType
+from ._choices import ArrayDType, Crop, DType, Layout, Resize, SplitsDType
 from ._names import name_of
 from ._tfseek import Schema
 
@@ -187,19 +190,39 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Image:
-    """A picture per record, as the bytes of a JPEG or PNG file: an array ``[rows, height, width, channels]``. :class:`Loader` decodes it.
+    """A picture per record, as the bytes of a JPEG or PNG file: an array ``[rows, height, width, channels]``. :class:`Loader` makes it.
 
-    size: height and width. ``None``: those of each file, and a list of arrays ``[height, width, channels]``. channels: 1 (brightness), 3 (RGB) or 4 (RGB and alpha, which a JPEG does not have). dtype: ``"uint8"`` or ``"uint16"``.
+    The order of the steps: orientation, crop, resize, mirror, colours, mean and std, dtype, layout. What is random is drawn from the seed of the
+    loader, epoch and position.
+
+    size: height and width. ``None``: those of each file, and a list of arrays ``[height, width, channels]``. channels: 1 (brightness), 3 (RGB) or
+        4 (RGB and alpha, which a JPEG does not have).
 
     resize: ``"bilinear"`` (antialiased, as Pillow and torchvision), ``"area"`` (means), or ``None``: pictures must have the size.
 
-    crop: ``"center"``: the largest centred rectangle of the same ratio; without ``resize`` the centre of exactly this size. ``"random_resized"``: as
-        torchvision's ``RandomResizedCrop``, drawn from the seed of the loader, epoch and position. ``None``: all of the picture.
+    crop: ``"center"``: the largest centred rectangle of the same ratio, both sides times ``fraction``; without ``resize`` the centre of exactly this
+        size. ``"random_resized"``: as torchvision's ``RandomResizedCrop``, with its ``scale`` (parts of the area) and ``ratio`` (width to height).
+        ``None``: all of the picture.
 
-    crop_with: a name that random crops are drawn with, by default that of the feature. A picture and its mask with one name have the same crop.
+    crop_with: a name that random crops and mirrors are drawn with, by default the feature's. A mask with its picture's name shares them, and needs
+        the same ``crop``, ``fraction``, ``scale``, ``ratio`` and ``flip``.
 
-    Pixels of a JPEG are those of libjpeg-turbo, and the orientation in EXIF data is ignored. A picture that is damaged or does not fit raises
-    ``DataError``, or is left out with ``damage="skip"``.
+    dtype: ``"uint8"``, ``"uint16"``, ``"float32"``, ``"float16"`` or ``"bfloat16"``. Floats are 0 to 1: the file's 8 bits divided by 255, its 16
+        bits by 65535.
+
+    flip: the probability that a picture is mirrored left to right.
+
+    jitter: changes of ``brightness``, ``contrast``, ``saturation`` and ``hue``, a dict. They are applied in its order; torchvision draws an order for
+        each picture. A number a means a factor of ``max(0, 1 - a)`` to ``1 + a``, or a turn of the hue of ``-a`` to ``a``, where 0.5 is half of the
+        circle. ``(low, high)`` means this range.
+
+    mean, std: a number per channel, in units of 0 to 1. Floats become ``(value - mean) / std``.
+
+    layout: ``"hwc"``, or ``"chw"`` for ``[rows, channels, height, width]``.
+
+    exif: applies the orientation in the EXIF data of a JPEG. Height and width are then the turned picture's.
+
+    Pixels of a JPEG are those of libjpeg-turbo. A picture that is damaged or does not fit raises ``DataError``, or is left out with ``damage="skip"``.
     """
 
     size: Any = None
@@ -208,18 +231,45 @@ class Image:
     crop: typing.Optional[Crop] = None
     crop_with: typing.Optional[str] = None
     dtype: ArrayDType = "uint8"
+    if sys.version_info >= (3, 10):
+        # Python 3.9 accepts the fields below by position, too.
+        _: dataclasses.KW_ONLY
+    fraction: float = 1.0
+    scale: Any = (0.08, 1.0)
+    ratio: Any = (3 / 4, 4 / 3)
+    flip: float = 0.0
+    jitter: Any = None
+    mean: Any = None
+    std: Any = None
+    layout: Layout = "hwc"
+    exif: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "size", None if self.size is None else _frozen(self.size))
         if self.size is not None and (not isinstance(self.size, tuple) or len(self.size) != 2):
             found = self.size[0] if isinstance(self.size, tuple) and len(self.size) == 1 else self.size
             raise _spec_error(None, f"Image: size: expected height and width such as (224, 224), found {found!r}")
+        for option in ("fraction", "flip"):
+            object.__setattr__(self, option, _finite(option, getattr(self, option)))
+        for option, expected in (("scale", "two numbers such as (0.08, 1.0)"), ("ratio", "two numbers such as (0.75, 1.33)")):
+            object.__setattr__(self, option, _finite_tuple(option, getattr(self, option), expected))
+        for option in ("mean", "std"):
+            if getattr(self, option) is not None:
+                expected = "a number for each channel, such as (0.5, 0.5, 0.5)"
+                object.__setattr__(self, option, _finite_tuple(option, getattr(self, option), expected))
+        object.__setattr__(self, "jitter", _jitter(self.jitter))
+        if isinstance(self.exif, np.bool_):
+            object.__setattr__(self, "exif", bool(self.exif))
         # Contradictions between the arguments, too, are errors where the spec is made, and not where it is used.
         try:
             Schema.from_json(to_json({"": self}, None, None))
         except SpecError as e:
             _, _, reason = str(e).rpartition("invalid schema: ")
             raise _spec_error(None, f"Image: {reason}") from None
+
+
+# The type hints of Python 3.10 refuse the mark of keywords, which only the decorator needs.
+Image.__annotations__.pop("_", None)
 
 
 #: Names are ``str`` or ``bytes``.
@@ -374,6 +424,8 @@ def _column(name: str, spec: Any) -> dict[str, Any]:
             "crop": spec.crop,
             "crop_with": None if spec.crop_with is None else name_of(spec.crop_with),
             "dtype": dtype,
+            # Only what differs from the defaults, so that the texts of earlier versions stay.
+            **{option: value for option in _IMAGE_OPTIONS if (value := getattr(spec, option)) != getattr(Image, option)},
         }
     if isinstance(spec, Mapping):
         # The JSON form.
@@ -381,6 +433,9 @@ def _column(name: str, spec: Any) -> dict[str, Any]:
     # A dtype alone, as in the package `tfrecord`, returns all values of the feature.
     return {"type": "ragged", "dtype": _dtype(name, spec)}
 
+
+#: Fields of an :class:`Image` that its JSON form has only where they are not the defaults.
+_IMAGE_OPTIONS = ("fraction", "scale", "ratio", "flip", "jitter", "mean", "std", "layout", "exif")
 
 _DTYPES = {
     "int64": "int64",
@@ -423,6 +478,44 @@ def _array_dtype(name: str, dtype: Any) -> tuple[str, typing.Optional[str]]:
     stated = found[:1] if isinstance(found, str) else array.str[:1] if isinstance(found, np.dtype) else ""
     order = {"<": "little", ">": "big"}.get(stated)
     return array.name, order
+
+
+def _finite(option: str, value: Any) -> float:
+    """Returns a number of an :class:`Image` as a float. JSON has finite ones only, and a bool is an error."""
+    if isinstance(value, numbers.Real) and not isinstance(value, bool):
+        try:
+            found = float(value)
+        except OverflowError:
+            found = math.inf
+        if math.isfinite(found):
+            return found
+    raise _spec_error(None, f"Image: {option}: expected a finite number, found {_shown(value)}")
+
+
+def _finite_tuple(option: str, value: Any, expected: str) -> tuple[float, ...]:
+    """Returns the numbers of a list, a tuple or an array. Rust checks how many there are."""
+    values = getattr(value, "tolist", lambda: value)()
+    if not isinstance(values, Sequence) or isinstance(values, (str, bytes)):
+        raise _spec_error(None, f"Image: {option}: expected {expected}, found {_shown(value)}")
+    return tuple(_finite(option, each) for each in values)
+
+
+def _jitter(jitter: Any) -> typing.Optional[tuple[tuple[str, Any], ...]]:
+    """Returns operations on colours as pairs, because their order counts, and does not in comparisons of dicts."""
+    if jitter is None:
+        return None
+    try:
+        pairs = [(name, factors) for name, factors in (jitter.items() if isinstance(jitter, Mapping) else jitter)]
+    except (TypeError, ValueError):
+        raise _spec_error(None, f'Image: jitter: expected a dict such as {{"brightness": 0.4}}, found {_shown(jitter)}') from None
+    found: list[tuple[str, Any]] = []
+    for name, factors in pairs:
+        if not isinstance(name, str):
+            raise _spec_error(None, f"Image: jitter: expected names, found {_shown(name)}")
+        option = f"jitter: {name}"
+        is_number = isinstance(factors, numbers.Real)
+        found.append((name, _finite(option, factors) if is_number else _finite_tuple(option, factors, "a number or two")))
+    return tuple(found) or None
 
 
 def _splits_dtype(dtype: Any) -> str:

@@ -143,7 +143,7 @@ def _column_spec(name: str, spec: dict[str, Any], rows: int) -> Any:
     kind = spec["type"]
     shape: Any = spec.get("shape", [])
     if kind == "image" and spec.get("size") is not None:
-        shape = [*spec["size"], spec["channels"]]
+        shape = [spec["channels"], *spec["size"]] if spec.get("layout") == "chw" else [*spec["size"], spec["channels"]]
     elif kind == "image" or None in shape or not (kind in ("fixed", "raw", "tensor") or (kind == "optional" and spec.get("default") is not None)):
         raise NotImplementedError(f"element_spec: feature {name!r}: expected a column of fixed shape, found {kind}")
     dtype = spec["dtype"]

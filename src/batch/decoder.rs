@@ -57,7 +57,7 @@ pub trait ColumnDecoder: fmt::Debug + Send + Sync {
 pub struct DecodeContext<'a> {
     /// The names and specs of the columns of pictures, whose values are files.
     pub pictures: &'a [(Box<str>, ImageSpec)],
-    /// Returns the random word of a row and a name, for random crops. 0 for a parser's decoder.
+    /// Returns the random word of a row and a name, for pictures. 0 for a parser's decoder.
     pub draw: &'a dyn Fn(usize, &str) -> u64,
     /// Limit on the bytes of a column: the parser's [limit](super::BatchParser::limit).
     pub limit: u64,

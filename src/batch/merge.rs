@@ -17,7 +17,7 @@ use super::pool::Buf;
 use crate::error::{Error, ErrorKind, Result};
 use crate::example::FeatureBuf;
 use crate::memory::room;
-use crate::schema::{FeatureSpec, Partition};
+use crate::schema::{FeatureSpec, ImageSpec, Partition};
 use crate::tensor::TensorDType;
 
 /// A row of a merged batch: a part, and a row of it.
@@ -141,6 +141,9 @@ fn is_alike(a: &FeatureSpec, b: &FeatureSpec) -> bool {
 /// Tells in what two specs differ.
 fn difference(first: &FeatureSpec, other: &FeatureSpec) -> String {
     use FeatureSpec as F;
+    if let (F::Image(one), F::Image(two)) = (first, other) {
+        return image_difference(one, two);
+    }
     let form = |spec: &FeatureSpec| spec.name().to_owned();
     let dtype = |spec: &FeatureSpec| match spec {
         F::Raw { dtype, .. } | F::Tensor { dtype, .. } => dtype.to_string(),
@@ -150,7 +153,6 @@ fn difference(first: &FeatureSpec, other: &FeatureSpec) -> String {
         F::FixedLen { shape, .. } | F::FixedLenSequence { shape, .. } => format!("{shape:?}"),
         F::Raw { shape, .. } | F::Tensor { shape, .. } => format!("{shape:?}"),
         F::Sparse { size, .. } => format!("{size:?}"),
-        F::Image(image) => format!("{image:?}"),
         _ => String::new(),
     };
     let facts = [
@@ -162,6 +164,27 @@ fn difference(first: &FeatureSpec, other: &FeatureSpec) -> String {
         Some((what, [one, two])) => format!("has the {what} {two}, and {one} in the first source"),
         None => "has another default or partition than in the first source".into(),
     }
+}
+
+/// Tells in what two specs of pictures differ.
+fn image_difference(first: &ImageSpec, other: &ImageSpec) -> String {
+    let differences = [
+        ("dtype", first.dtype != other.dtype),
+        ("size", first.size != other.size),
+        ("channels", first.channels != other.channels),
+        ("layout", first.channels_first != other.channels_first),
+        ("resize", first.resize != other.resize),
+        ("crop", first.crop != other.crop),
+        ("fraction", first.fraction != other.fraction),
+        ("scale", first.scale != other.scale),
+        ("ratio", first.ratio != other.ratio),
+        ("flip", first.flip != other.flip),
+        ("jitter", first.jitter != other.jitter),
+        ("mean or std", first.normalize != other.normalize),
+        ("exif", first.exif != other.exif),
+    ];
+    let found = differences.into_iter().find(|(_, differs)| *differs);
+    format!("has another {} than in the first source", found.map_or("crop_with", |(name, _)| name))
 }
 
 /// Returns all parts as parts of one kind.

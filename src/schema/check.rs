@@ -1,5 +1,6 @@
 //! Validation of schemas.
 
+use super::image::ImageSpec;
 use super::spec::{FeatureSpec, Partition, SplitsDType};
 use crate::error::{Error, Result};
 use crate::example::{DType, FeatureBuf};
@@ -42,7 +43,24 @@ fn check_specs(owner: SpecOwner, specs: &[(String, FeatureSpec)]) -> Result<()> 
         };
         result.map_err(|e| e.feature(name.as_bytes()))?;
     }
-    Ok(())
+    specs.iter().try_for_each(|(name, spec)| match spec {
+        FeatureSpec::Image(image) => check_crop_with(image, specs).map_err(|e| e.feature(name.as_bytes())),
+        _ => Ok(()),
+    })
+}
+
+/// Checks that a picture that is cut with another one has its crop and its probability of a mirror.
+fn check_crop_with(image: &ImageSpec, specs: &[(String, FeatureSpec)]) -> Result<()> {
+    let Some(name) = &image.crop_with else { return Ok(()) };
+    let place = |spec: &ImageSpec| (spec.crop, spec.fraction, spec.scale, spec.ratio, spec.flip);
+    let is_same = specs.iter().all(|(key, spec)| match spec {
+        FeatureSpec::Image(other) if key == name => place(other) == place(image),
+        _ => true,
+    });
+    if is_same {
+        return Ok(());
+    }
+    Err(Error::spec(format!("crop_with: expected the crop, fraction, scale, ratio and flip of {name:?}")))
 }
 
 /// Exclusive limit of shape sizes and row lengths. They fit into an `i64`, and their size in bytes fits into

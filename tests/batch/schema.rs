@@ -119,14 +119,50 @@ fn any_image(rng: &mut Rng) -> ImageSpec {
     let crop = rng.pick(&[None, Some(Crop::Center), Some(Crop::RandomResized)]);
     let resize = rng.pick(&[None, Some(Resize::Bilinear), Some(Resize::Area)]);
     let size = [1 + rng.below(500) as u32, 1 + rng.below(500) as u32];
-    ImageSpec {
-        size: (crop.is_some() || rng.chance(128)).then_some(size),
-        channels: rng.pick(&[1, 3, 4]),
-        resize: if crop == Some(Crop::RandomResized) { Some(Resize::Area) } else { resize },
+    let size = (crop.is_some() || rng.chance(128)).then_some(size);
+    let resize = if crop == Some(Crop::RandomResized) { Some(Resize::Area) } else { resize };
+    let channels = rng.pick(&[1, 3, 4]);
+    let dtype = rng.pick(&[TensorDType::UInt8, TensorDType::UInt16, TensorDType::Float16]);
+    let part = |rng: &mut Rng| (1 + rng.below(1 << 53)) as f64 / 2_f64.powi(53);
+    let is_random = crop == Some(Crop::RandomResized) && rng.chance(128);
+    let range = |rng: &mut Rng| {
+        let low = part(rng);
+        [low, low + (1.0 - low) * part(rng)]
+    };
+    let mut spec = ImageSpec {
+        size,
+        channels,
+        resize,
         crop,
-        crop_with: rng.chance(128).then(|| any_name(rng, 0)),
-        dtype: rng.pick(&[TensorDType::UInt8, TensorDType::UInt16]),
+        // No feature has such a name.
+        crop_with: rng.chance(128).then(|| any_name(rng, 0) + "~"),
+        dtype,
+        channels_first: size.is_some() && rng.chance(128),
+        exif: rng.chance(128),
+        ..ImageSpec::default()
+    };
+    if is_random {
+        spec.scale = range(rng);
+        spec.ratio = range(rng).map(|side| side * 3.0);
     }
+    if crop == Some(Crop::Center) && resize.is_some() {
+        spec.fraction = part(rng);
+    }
+    if rng.chance(128) {
+        spec.flip = part(rng);
+    }
+    if dtype != TensorDType::UInt16 && rng.chance(128) {
+        let mut names = vec!["contrast", "brightness", "saturation", "hue"];
+        names.truncate(if channels == 1 { 2 } else { 4 });
+        names.rotate_left(rng.below(2));
+        spec.jitter =
+            names.into_iter().map(|name| (name.to_owned(), range(rng).map(|end| end / 2.0))).collect();
+    }
+    if dtype == TensorDType::Float16 && rng.chance(128) {
+        let numbers = |rng: &mut Rng| (0..channels).map(|_| part(rng)).collect();
+        spec.normalize = Some([numbers(rng), numbers(rng)]);
+    }
+    spec
 }
 
 fn any_array(rng: &mut Rng) -> FeatureSpec {
@@ -156,6 +192,20 @@ fn json_round_trips() {
 #[test]
 fn json_is_pretty_printed() {
     let image = ImageSpec { size: Some([4, 6]), crop: Some(Crop::Center), ..ImageSpec::default() };
+    let part = ImageSpec { channels: 1, fraction: 0.875, resize: Some(Resize::Area), ..image.clone() };
+    let factors = [("hue", [-0.1, 0.1]), ("contrast", [0.75, 1.25]), ("brightness", [0.0, 2.5])];
+    let tensor = ImageSpec {
+        crop: Some(Crop::RandomResized),
+        scale: [0.25, 1.0],
+        ratio: [1.0, 2.0],
+        flip: 0.5,
+        jitter: factors.map(|(name, factors)| (name.to_owned(), factors)).into(),
+        normalize: Some([vec![0.485, 0.456, 0.406], vec![0.229, 0.224, 0.225]]),
+        dtype: TensorDType::Float32,
+        channels_first: true,
+        exif: true,
+        ..image.clone()
+    };
     let schema = Schema::example()
         .feature("b", FeatureSpec::fixed_len(&[2, 1], DType::Float32).with_default([0.1f32, f32::NAN]))
         .feature("a", FeatureSpec::fixed_len(&[], DType::Bytes).with_default(vec![vec![0xff]]))
@@ -165,6 +215,8 @@ fn json_is_pretty_printed() {
         .feature("f", FeatureSpec::optional(DType::Float32).with_default([0.5f32]))
         .feature("g", FeatureSpec::raw(&[Some(2), Some(3)], TensorDType::UInt16))
         .feature("h", FeatureSpec::tensor(&[None, Some(3)], TensorDType::BFloat16))
+        .feature("l", FeatureSpec::Image(part))
+        .feature("k", FeatureSpec::Image(tensor))
         .feature("j", FeatureSpec::Image(image))
         .build()
         .unwrap();
@@ -178,7 +230,9 @@ fn json_is_pretty_printed() {
     "f": {"default": 0.5, "dtype": "float32", "type": "optional"},
     "g": {"byte_order": "little", "dtype": "uint16", "shape": [2, 3], "type": "raw"},
     "h": {"dtype": "bfloat16", "shape": [null, 3], "type": "tensor"},
-    "j": {"channels": 3, "crop": "center", "crop_with": null, "dtype": "uint8", "resize": "bilinear", "size": [4, 6], "type": "image"}
+    "j": {"channels": 3, "crop": "center", "crop_with": null, "dtype": "uint8", "resize": "bilinear", "size": [4, 6], "type": "image"},
+    "k": {"channels": 3, "crop": "random_resized", "crop_with": null, "dtype": "float32", "exif": true, "flip": 0.5, "jitter": [["hue", [-0.1, 0.1]], ["contrast", [0.75, 1.25]], ["brightness", [0.0, 2.5]]], "layout": "chw", "mean": [0.485, 0.456, 0.406], "ratio": [1.0, 2.0], "resize": "bilinear", "scale": [0.25, 1.0], "size": [4, 6], "std": [0.229, 0.224, 0.225], "type": "image"},
+    "l": {"channels": 1, "crop": "center", "crop_with": null, "dtype": "uint8", "fraction": 0.875, "resize": "area", "size": [4, 6], "type": "image"}
   }
 }
 "#;
@@ -378,7 +432,82 @@ fn each_field_is_validated() {
             r#"{"type": "image", "size": [4, 4], "crop": "random_resized", "resize": null}"#,
             "crop: random_resized requires a resize",
         ),
-        (r#"{"type": "image", "dtype": "int8"}"#, "dtype: expected uint8 or uint16, found int8"),
+        (
+            r#"{"type": "image", "dtype": "int8"}"#,
+            "dtype: expected uint8, uint16, float32, float16 or bfloat16, found int8",
+        ),
+        (
+            r#"{"type": "image", "fraction": 1.5}"#,
+            "fraction: expected a number above 0, at most 1, found 1.5",
+        ),
+        (
+            r#"{"type": "image", "size": [4, 4], "fraction": 0.5}"#,
+            "fraction: expected the crop \"center\" and a resize",
+        ),
+        (
+            r#"{"type": "image", "size": [4, 4], "crop": "random_resized", "scale": [0, 1]}"#,
+            "scale: expected two ascending numbers above 0, at most 1, found 0.0 and 1.0",
+        ),
+        (
+            r#"{"type": "image", "size": [4, 4], "crop": "random_resized", "ratio": [2, 1]}"#,
+            "ratio: expected two ascending numbers above 0, found 2.0 and 1.0",
+        ),
+        (
+            r#"{"type": "image", "size": [4, 4], "scale": [0.5, 1]}"#,
+            "scale and ratio: expected the crop \"random_resized\"",
+        ),
+        (r#"{"type": "image", "scale": [1]}"#, "scale: expected two numbers, found 1"),
+        (r#"{"type": "image", "flip": -0.1}"#, "flip: expected a probability of 0 to 1, found -0.1"),
+        (r#"{"type": "image", "flip": true}"#, "flip: expected a number, found true"),
+        (
+            r#"{"type": "image", "jitter": [["gamma", 0.1]]}"#,
+            "jitter: expected brightness, contrast, saturation or hue, found \"gamma\"",
+        ),
+        (r#"{"type": "image", "jitter": {"hue": 0.1}}"#, "jitter: expected a list, found an object"),
+        (r#"{"type": "image", "jitter": [["hue"]]}"#, "jitter: expected a name and numbers"),
+        (
+            r#"{"type": "image", "jitter": [["contrast", -0.5]]}"#,
+            "jitter: contrast: expected at least 0, found -0.5",
+        ),
+        (
+            r#"{"type": "image", "jitter": [["hue", 0.6]]}"#,
+            "jitter: hue: expected two ascending numbers of -0.5 to 0.5, found -0.6 and 0.6",
+        ),
+        (
+            r#"{"type": "image", "jitter": [["contrast", [1, 1e9]]]}"#,
+            "jitter: contrast: expected two ascending numbers of 0.0 to 1000000.0, found 1.0 and 1000000000.0",
+        ),
+        (
+            r#"{"type": "image", "jitter": [["contrast", 0.1], ["contrast", 0.2]]}"#,
+            "jitter: contrast is there twice",
+        ),
+        (
+            r#"{"type": "image", "channels": 1, "jitter": [["saturation", 0.1]]}"#,
+            "jitter: saturation needs colours, found 1 channel",
+        ),
+        (
+            r#"{"type": "image", "dtype": "uint16", "jitter": [["contrast", 0.1]]}"#,
+            "jitter: expected uint8 or floats, found uint16",
+        ),
+        (r#"{"type": "image", "mean": [0.5, 0.5, 0.5]}"#, "mean and std: expected both or none, found one"),
+        (
+            r#"{"type": "image", "mean": [0, 0, 0], "std": [1, 1, 1]}"#,
+            "mean and std: expected floats, found uint8",
+        ),
+        (
+            r#"{"type": "image", "dtype": "float32", "mean": [0, 0], "std": [1, 1, 1]}"#,
+            "mean: expected a number for each of 3 channels, found 2",
+        ),
+        (
+            r#"{"type": "image", "dtype": "float32", "mean": [0, 0, 0], "std": [1, 0, 1]}"#,
+            "mean and std: expected numbers whose quotients are finite as float32, found 0.0 and 0.0",
+        ),
+        (
+            r#"{"type": "image", "jitter": [["contrast", [1, 2, 3]]]}"#,
+            "jitter: contrast: expected two numbers, found 3",
+        ),
+        (r#"{"type": "image", "layout": "nchw"}"#, "layout: expected hwc or chw, found \"nchw\""),
+        (r#"{"type": "image", "layout": "chw"}"#, "layout: chw requires a size"),
         (r#"{"type": "image", "crop_with": ""}"#, "crop_with: expected a name, found an empty string"),
     ] {
         refused(parse_one_spec(spec), words);

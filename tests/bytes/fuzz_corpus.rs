@@ -38,6 +38,9 @@ const FILTERS: &[&str] = &[
     "split(0.5, seed = ",
 ];
 
+/// A schema with all fields of an image, without the byte that selects its JSON form.
+const IMAGE_SCHEMA: &[u8] = br#"{"features":{"i":{"type":"image","size":[4,6],"channels":3,"resize":"area","crop":"random_resized","crop_with":"j","scale":[0.25,1],"ratio":[0.5,2],"flip":0.5,"jitter":[["hue",0.1],["contrast",[0.75,1.25]]],"mean":[0.5,0.5,0.5],"std":[1,1,1],"dtype":"float16","layout":"chw","exif":true}}}"#;
+
 const PATTERNS: &[&str] = &[
     "",
     "a.tfrecord",
@@ -174,6 +177,7 @@ fn seeds(target: &str) -> Vec<Vec<u8>> {
                 _ => [&[1 | k as u8 & 2], &k.to_le_bytes()[..], &rng.bytes(5)].concat(),
             })
             .filter(|seed| seed.len() < 700)
+            .chain([[&[0], IMAGE_SCHEMA].concat()])
             .collect(),
         "state" => (1..40u8)
             .map(|k| {

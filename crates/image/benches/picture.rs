@@ -2,14 +2,15 @@
 //!
 //! The pictures are made here, by an encoder of baseline JPEG in 4:2:0 with one set of tables. `decode` gives
 //! all pixels, `resize` those of 224 x 224, and `crop` those of a random rectangle. Before the timing, the
-//! pixels are compared with the waves that were encoded.
+//! pixels are compared with the waves that were encoded. `tensor` is a `crop` that is mirrored, jittered in
+//! four ways and normalized, as floats.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
 use std::sync::Arc;
 use tfseek::batch::{Column, Values};
-use tfseek::{ExampleBuilder, FeatureSpec, Mapped, Schema};
-use tfseek_image::{Crop, Decoder, DecoderPool, ImageSpec};
+use tfseek::{ExampleBuilder, FeatureSpec, Mapped, Schema, TensorDType};
+use tfseek_image::{Crop, Decoder, DecoderPool, ImageSpec, PixelsMut};
 
 fn pictures(c: &mut Criterion) {
     for [height, width] in [[375_u32, 500], [1200, 1600]] {
@@ -19,7 +20,7 @@ fn pictures(c: &mut Criterion) {
         let random = ImageSpec { crop: Some(Crop::RandomResized), ..small.clone() };
         let mut decoder = Decoder::new();
         let mut pixels = vec![0_u8; (height * width * 3) as usize];
-        decoder.decode_into(&file, &whole, 0, &mut pixels).unwrap();
+        decoder.decode_into(&file, &whole, 0, PixelsMut::U8(&mut pixels)).unwrap();
         let off = pixels.chunks(3).enumerate().map(|(k, rgb)| {
             let y = jpeg::wave(k / width as usize, k % width as usize);
             rgb.iter().map(|&sample| (f64::from(sample) - y).abs()).fold(0.0, f64::max)
@@ -29,16 +30,32 @@ fn pictures(c: &mut Criterion) {
         group.throughput(Throughput::ElementsAndBytes { elements: 1, bytes: file.len() as u64 });
         let mut out = vec![0_u8; 224 * 224 * 3];
         group.bench_function("decode", |b| {
-            b.iter(|| decoder.decode_into(&file, &whole, 0, &mut pixels).unwrap())
+            b.iter(|| decoder.decode_into(&file, &whole, 0, PixelsMut::U8(&mut pixels)).unwrap())
         });
         group.bench_function("resize", |b| {
-            b.iter(|| decoder.decode_into(&file, &small, 0, &mut out).unwrap())
+            b.iter(|| decoder.decode_into(&file, &small, 0, PixelsMut::U8(&mut out)).unwrap())
         });
         let mut draw = 0;
         group.bench_function("crop", |b| {
             b.iter(|| {
                 draw += 1;
-                decoder.decode_into(black_box(&file), &random, draw, &mut out).unwrap();
+                decoder.decode_into(black_box(&file), &random, draw, PixelsMut::U8(&mut out)).unwrap();
+            });
+        });
+        let jitter = ["brightness", "contrast", "saturation", "hue"];
+        let tensor = ImageSpec {
+            flip: 0.5,
+            jitter: jitter.map(|name| (name.to_owned(), [0.1, 0.4])).into(),
+            normalize: Some([vec![0.5; 3], vec![0.25; 3]]),
+            dtype: TensorDType::Float32,
+            channels_first: true,
+            ..random.clone()
+        };
+        let mut floats = vec![0_u32; out.len()];
+        group.bench_function("tensor", |b| {
+            b.iter(|| {
+                draw += 1;
+                decoder.decode_into(black_box(&file), &tensor, draw, PixelsMut::F32(&mut floats)).unwrap();
             });
         });
         group.finish();
@@ -58,7 +75,7 @@ fn loader(c: &mut Criterion, file: &[u8], [height, width]: [u32; 2], spec: &Imag
     let schema = Schema::example().feature("image", FeatureSpec::Image(spec.clone())).build().unwrap();
     let options = mapped.dataset().loader(&schema).batch_size(16).pictures(Arc::new(DecoderPool::default()));
     let (mut decoder, mut out) = (Decoder::new(), vec![0_u8; 16 * PIXELS]);
-    decoder.decode_into(file, spec, 0, &mut out[..PIXELS]).unwrap();
+    decoder.decode_into(file, spec, 0, PixelsMut::U8(&mut out[..PIXELS])).unwrap();
     let wanted = out[..PIXELS].to_vec();
     let mut group = c.benchmark_group(format!("loader/{width}x{height}"));
     group.throughput(Throughput::Elements(PICTURES)).sample_size(10);
@@ -66,7 +83,7 @@ fn loader(c: &mut Criterion, file: &[u8], [height, width]: [u32; 2], spec: &Imag
         b.iter(|| {
             for k in 0..PICTURES as usize {
                 let out = &mut out[k % 16 * PIXELS..][..PIXELS];
-                decoder.decode_into(black_box(file), spec, 0, out).unwrap();
+                decoder.decode_into(black_box(file), spec, 0, PixelsMut::U8(out)).unwrap();
             }
         });
     });

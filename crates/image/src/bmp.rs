@@ -73,7 +73,7 @@ impl<'a> Bmp<'a> {
 fn read(data: &[u8]) -> Result<PictureHeader, PictureFault> {
     let Bmp { height, width, channels, .. } = Bmp::read(data)?;
     let unsupported = &[(1, "1 channel of a BMP")];
-    Ok(PictureHeader { frames: None, size: [height, width], channels, unsupported })
+    Ok(PictureHeader { size: [height, width], channels, unsupported, ..PictureHeader::default() })
 }
 
 fn decode(data: &[u8], job: DecodeJob<'_>, out: &mut [u8]) -> Result<(), ImageError> {

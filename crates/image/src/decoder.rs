@@ -1,11 +1,14 @@
 //! `Decoder`: files to pixels.
 
+use crate::augment::Augmenter;
 use crate::crop::Rect;
 use crate::error::{ImageError, MOST_PIXELS};
+use crate::exif::Orientation;
 use crate::format::{DecodeJob, FormatMemory, PictureFile, PictureFormat};
 use crate::memory::resize;
 use crate::resize::Resizer;
-use crate::sample::{PixelsMut, Sample};
+use crate::sample::{PictureMemory, PixelsMut, Sample};
+use crate::spec::{Draws, PicturePart, is_float, orientation};
 use crate::{bmp, gif, jpeg, png};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -31,11 +34,12 @@ pub struct Image<T> {
 /// A decoder with scratch memory, which it keeps from picture to picture. Each thread has its own.
 ///
 /// ```
-/// use tfseek_image::{Decoder, ImageError, ImageSpec};
+/// use tfseek_image::{Decoder, ImageError, ImageSpec, PixelsMut};
 ///
 /// let spec = ImageSpec { size: Some([8, 8]), ..ImageSpec::default() };
 /// let mut pixels = [0_u8; 8 * 8 * 3];
-/// let e = Decoder::new().decode_into(b"GIF89a", &spec, 0, &mut pixels).unwrap_err();
+/// let out = PixelsMut::U8(&mut pixels);
+/// let e = Decoder::new().decode_into(b"GIF89a", &spec, 0, out).unwrap_err();
 /// assert!(matches!(e, ImageError::Format { found, .. } if found == "a GIF"));
 /// ```
 #[derive(Default)]
@@ -47,9 +51,10 @@ pub struct Decoder {
     /// without the mark of its end. That finds most cut and overwritten files. Default: false.
     pub strict: bool,
     memory: FormatMemory,
-    /// Pixels of 16 bits that are resized.
-    words: Vec<u16>,
+    bytes: PictureMemory<u8>,
+    words: PictureMemory<u16>,
     resizer: Resizer,
+    augmenter: Augmenter,
 }
 
 impl Decoder {
@@ -58,33 +63,54 @@ impl Decoder {
         Decoder::default()
     }
 
-    /// Decodes a picture to `out`, which has the `h * w * c` values of the spec. `draw` selects the rectangle
-    /// of a random crop.
-    pub fn decode_into<T: Sample>(
+    /// Decodes a picture to `out`, which has the `h * w * c` values of the spec, or the bits of floats. `draw` is
+    /// the word of all that is random.
+    ///
+    /// # Errors
+    /// Damage of the file, a spec that contradicts itself, and memory of another length or type.
+    pub fn decode_into(
         &mut self,
         file: &[u8],
         spec: &ImageSpec,
         draw: u64,
-        out: &mut [T],
+        out: PixelsMut<'_>,
+    ) -> Result<(), ImageError> {
+        let draws = Draws { place: draw, colours: draw };
+        self.decode_drawn(file, spec, draws, out)
+    }
+
+    /// Decodes a picture with these random words.
+    pub(crate) fn decode_drawn(
+        &mut self,
+        file: &[u8],
+        spec: &ImageSpec,
+        draws: Draws,
+        out: PixelsMut<'_>,
     ) -> Result<(), ImageError> {
         spec.check().map_err(ImageError::of_spec)?;
         let size = spec
             .size
             .ok_or_else(|| ImageError::Spec("size: expected height and width, found none".to_owned()))?;
         let [h, w] = size.map(|side| side as usize);
-        let values = h * w * usize::from(spec.channels);
-        if out.len() != values {
+        let expected = h * w * usize::from(spec.channels);
+        let (values, bits) = match &out {
+            PixelsMut::U8(out) => (out.len(), 8),
+            PixelsMut::U16(out) => (out.len(), 16),
+            PixelsMut::F32(out) => (out.len(), 32),
+        };
+        if values != expected || spec.dtype.size() != Some(bits / 8) {
+            let dtype = spec.dtype;
             return Err(ImageError::Spec(format!(
-                "expected memory for {values} values, found {}",
-                out.len()
+                "expected memory for {expected} values of {dtype}, found {values} of {bits} bits"
             )));
         }
         let picture = open_for(file, spec)?;
-        let rect = crate::spec::rect(spec, picture.header.size, draw)?;
-        self.finish(&picture, rect, spec, [h, w], out)
+        let part = PicturePart::of(&picture, spec, draws)?;
+        self.finish(&picture, part, spec, draws, [h, w], out)
     }
 
-    /// Decodes a picture to new memory. Without a size in the spec the picture has the file's.
+    /// Decodes a picture to new memory, to integers of this type whatever the spec's. Without a size in the spec
+    /// the picture has the file's.
     pub fn decode<T: Sample>(
         &mut self,
         file: &[u8],
@@ -92,43 +118,113 @@ impl Decoder {
         draw: u64,
     ) -> Result<Image<T>, ImageError> {
         spec.check().map_err(ImageError::of_spec)?;
+        if is_float(spec) || spec.channels_first {
+            return Err(ImageError::Spec("expected integers in the layout hwc".to_owned()));
+        }
         let picture = open_for(file, spec)?;
-        let rect = crate::spec::rect(spec, picture.header.size, draw)?;
+        let draws = Draws { place: draw, colours: draw };
+        let part = PicturePart::of(&picture, spec, draws)?;
         let [height, width] =
-            spec.size.map_or([rect.height, rect.width], |size| size.map(|side| side as usize));
+            spec.size.map_or([part.rect.height, part.rect.width], |size| size.map(|side| side as usize));
         let channels = usize::from(spec.channels);
         let mut pixels = Vec::new();
         resize(&mut pixels, height * width * channels).map_err(|fault| fault.of(""))?;
-        self.finish(&picture, rect, spec, [height, width], &mut pixels)?;
+        self.finish(&picture, part, spec, draws, [height, width], T::pixels(&mut pixels))?;
         Ok(Image { height, width, channels, pixels })
     }
 
-    /// Decodes the pixels of a rectangle, and resizes them to `size` if it differs.
-    fn finish<T: Sample>(
+    /// Decodes a part of a picture, and does all that the spec says to its pixels.
+    fn finish(
         &mut self,
         picture: &PictureFile<'_>,
-        rect: Rect,
+        part: PicturePart,
+        spec: &ImageSpec,
+        draws: Draws,
+        size: [usize; 2],
+        out: PixelsMut<'_>,
+    ) -> Result<(), ImageError> {
+        let is_plain = !self.augmenter.begin(spec, draws);
+        match out {
+            PixelsMut::U16(_) if !is_float(spec) && !spec.jitter.is_empty() => {
+                Err(ImageError::Spec("jitter: expected memory of 8 bits, found 16".to_owned()))
+            }
+            PixelsMut::U8(out) if is_plain => self.with_memory(|this, [decoded, turned, _]| {
+                this.resized(picture, part, spec, size, [decoded, turned], out)
+            }),
+            PixelsMut::U16(out) if is_plain => self.with_memory(|this, [decoded, turned, _]| {
+                this.resized(picture, part, spec, size, [decoded, turned], out)
+            }),
+            PixelsMut::U8(_) => self.augment::<u8>(picture, part, spec, size, out),
+            PixelsMut::U16(_) if !is_float(spec) => self.augment::<u16>(picture, part, spec, size, out),
+            // Floats have all bits of the file.
+            _ if picture.header.wide => self.augment::<u16>(picture, part, spec, size, out),
+            _ => self.augment::<u8>(picture, part, spec, size, out),
+        }
+    }
+
+    /// Lends the memory of pixels to `work`. It is moved out, because the decoder is used meanwhile.
+    fn with_memory<T: Sample>(
+        &mut self,
+        work: impl FnOnce(&mut Decoder, &mut PictureMemory<T>) -> Result<(), ImageError>,
+    ) -> Result<(), ImageError> {
+        let mut memory = std::mem::take(T::memory(&mut self.bytes, &mut self.words));
+        let result = work(self, &mut memory);
+        *T::memory(&mut self.bytes, &mut self.words) = memory;
+        result
+    }
+
+    /// Decodes and resizes a part of a picture to samples of `T`, and augments it.
+    fn augment<T: Sample>(
+        &mut self,
+        picture: &PictureFile<'_>,
+        part: PicturePart,
         spec: &ImageSpec,
         size: [usize; 2],
+        out: PixelsMut<'_>,
+    ) -> Result<(), ImageError> {
+        let format = picture.format.name;
+        let [h, w] = size;
+        self.with_memory::<T>(|this, [decoded, turned, pixels]| {
+            resize(pixels, h * w * usize::from(spec.channels)).map_err(|fault| fault.of(format))?;
+            this.resized(picture, part, spec, size, [decoded, turned], pixels)?;
+            this.augmenter.finish(spec, pixels, size, out).map_err(|fault| fault.of(format))
+        })
+    }
+
+    /// Decodes a part of a picture as it is seen, and resizes it to `size` if it differs.
+    fn resized<T: Sample>(
+        &mut self,
+        picture: &PictureFile<'_>,
+        part: PicturePart,
+        spec: &ImageSpec,
+        size: [usize; 2],
+        [decoded, turned]: [&mut Vec<T>; 2],
         out: &mut [T],
     ) -> Result<(), ImageError> {
+        let PicturePart { rect, stored, orientation } = part;
         let channels = usize::from(spec.channels);
         let found = [rect.height, rect.width];
-        let Some(filter) = spec.resize.filter(|_| found != size) else {
-            return self.pixels(picture, rect, channels, T::pixels(out));
-        };
+        let filter = spec.resize.filter(|_| found != size);
+        let is_upright = orientation == Orientation::default();
+        if is_upright && filter.is_none() {
+            return self.pixels(picture, stored, channels, T::pixels(out));
+        }
         let format = picture.format.name;
-        // The scratch memory is moved out, because the decoder is used meanwhile.
-        let mut pixels = std::mem::take(T::scratch(&mut self.memory.bytes, &mut self.words));
-        let result = resize(&mut pixels, rect.height * rect.width * channels)
-            .map_err(|fault| fault.of(format))
-            .and_then(|()| self.pixels(picture, rect, channels, T::pixels(&mut pixels)))
-            .and_then(|()| {
-                let resized = self.resizer.resize(&pixels, found, out, size, channels, filter);
-                resized.map_err(|fault| fault.of(format))
-            });
-        *T::scratch(&mut self.memory.bytes, &mut self.words) = pixels;
-        result
+        let values = rect.height * rect.width * channels;
+        resize(decoded, values).map_err(|fault| fault.of(format))?;
+        self.pixels(picture, stored, channels, T::pixels(decoded))?;
+        let stored = [stored.height, stored.width];
+        let Some(filter) = filter else {
+            orientation.turn(decoded, stored, channels, out);
+            return Ok(());
+        };
+        let mut seen = decoded;
+        if !is_upright {
+            resize(turned, values).map_err(|fault| fault.of(format))?;
+            orientation.turn(seen, stored, channels, turned);
+            seen = turned;
+        }
+        self.resizer.resize(seen, found, out, size, channels, filter).map_err(|fault| fault.of(format))
     }
 
     /// Decodes the pixels of a rectangle. Floats have the bytes of four channels.
@@ -145,9 +241,10 @@ impl Decoder {
     }
 }
 
-/// Returns the height and the width of a picture.
+/// Returns the height and the width of a picture, as it is seen.
 pub(crate) fn size(file: &[u8], spec: &ImageSpec) -> Result<[usize; 2], ImageError> {
-    Ok(open_for(file, spec)?.header.size)
+    let picture = open_for(file, spec)?;
+    Ok(orientation(&picture, spec).size(picture.header.size))
 }
 
 /// Reads the header of a file, and refuses what the spec cannot have.

@@ -2,6 +2,7 @@
 
 use crate::crop::Rect;
 use crate::error::{ImageError, PictureFault};
+use crate::exif::Orientation;
 use crate::memory::resize;
 use crate::sample::PixelsMut;
 use std::any::Any;
@@ -29,11 +30,15 @@ pub(crate) type PixelDecoder<T> = fn(&[u8], DecodeJob<'_>, &mut [T]) -> Result<(
 
 /// What the header of a file states. Decoders read the header again, so that no memory is taken for its
 /// tables.
+#[derive(Default)]
 pub(crate) struct PictureHeader {
     /// The number of frames, if the format has several.
     pub(crate) frames: Option<usize>,
     /// Height and width.
     pub(crate) size: [usize; 2],
+    /// True for samples of 16 bits.
+    pub(crate) wide: bool,
+    pub(crate) orientation: Orientation,
     /// The channels that TensorFlow decodes without a wish.
     pub(crate) channels: usize,
     /// The numbers of channels among 1, 3 and 4 to which the file is not decoded, in words.
@@ -94,7 +99,7 @@ pub(crate) struct DecodeJob<'a> {
 pub(crate) struct FormatMemory {
     /// Pixels, or numbers of colours, as they are in a file.
     pub(crate) frame: Vec<u8>,
-    /// Pixels that are resized, or samples that become others.
+    /// Samples that become others.
     pub(crate) bytes: Vec<u8>,
     /// The memory of the format that used it last.
     pub(crate) kept: Option<Box<dyn Any + Send + Sync>>,

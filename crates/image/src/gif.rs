@@ -68,7 +68,8 @@ fn read(data: &[u8]) -> Result<PictureHeader, PictureFault> {
     const OTHER: &str = "other than 3 channels of a GIF";
     let Gif { frames, height, width, .. } = Gif::read(data)?;
     let unsupported = &[(1, OTHER), (4, OTHER)];
-    Ok(PictureHeader { frames: Some(frames), size: [height, width], channels: 3, unsupported })
+    let size = [height, width];
+    Ok(PictureHeader { frames: Some(frames), size, channels: 3, unsupported, ..PictureHeader::default() })
 }
 
 fn decode(data: &[u8], job: DecodeJob<'_>, out: &mut [u8]) -> Result<(), ImageError> {

@@ -1,7 +1,7 @@
-//! Internal crate of tfseek: pictures in byte strings as arrays of pixels, decoded, cropped and resized.
+//! Internal crate of tfseek: pictures in byte strings as arrays of pixels, decoded, cropped, resized and augmented.
 //!
-//! A [`Decoder`] recognizes files by their first bytes. An [`ImageSpec`] states the size, the channels, the
-//! crop and the resize; the values have the memory's type: `u8` or `u16`. A [`PictureForm`] is what a data
+//! A [`Decoder`] recognizes files by their first bytes. An [`ImageSpec`] states all from the crop to the
+//! numbers of a training tensor: integers, or floats as their bits. A [`PictureForm`] is what a data
 //! set declares: pictures are decoded as they are, in more formats, and with several frames.
 //!
 //! The formats, and the rules of TensorFlow for their channels and depths, are in tfseek's `docs/tfds.md`.
@@ -18,12 +18,12 @@
 //! blocks in all, which are 100 scans of the largest picture.
 //!
 //! ```
-//! use tfseek_image::{Crop, Decoder, ImageSpec};
+//! use tfseek_image::{Crop, Decoder, ImageSpec, PixelsMut};
 //!
 //! # fn picture() -> Vec<u8> { std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/yuv420.jpg")).unwrap() }
 //! let spec = ImageSpec { size: Some([32, 32]), crop: Some(Crop::RandomResized), ..ImageSpec::default() };
 //! let mut pixels = vec![0_u8; 32 * 32 * 3];
-//! Decoder::new().decode_into(&picture(), &spec, 7, &mut pixels)?;
+//! Decoder::new().decode_into(&picture(), &spec, 7, PixelsMut::U8(&mut pixels))?;
 //! # Ok::<(), tfseek_image::ImageError>(())
 //! ```
 
@@ -31,11 +31,13 @@
 // No file content causes a panic.
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+mod augment;
 mod bmp;
 mod crop;
 mod declared;
 mod decoder;
 mod error;
+mod exif;
 mod form;
 mod format;
 mod gif;
@@ -44,6 +46,7 @@ mod memory;
 mod png;
 mod pool;
 mod resize;
+mod row;
 mod sample;
 mod spec;
 

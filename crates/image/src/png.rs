@@ -59,7 +59,8 @@ fn read(data: &[u8]) -> Result<PictureHeader, PictureFault> {
         Some(6) => 4,
         _ => 1,
     };
-    Ok(PictureHeader { frames: None, size, channels, unsupported: &[] })
+    let wide = data.get(24) == Some(&16);
+    Ok(PictureHeader { size, wide, channels, ..PictureHeader::default() })
 }
 
 /// Decodes the pixels of a job to `out`.

@@ -2,7 +2,8 @@
 
 use crate::decoder::{Decoder, size};
 use crate::error::ImageError;
-use crate::sample::Sample;
+use crate::sample::PixelsMut;
+use crate::spec::Draws;
 use std::fmt;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -44,6 +45,7 @@ pub struct DecoderPool {
     free: Mutex<Vec<Decoder>>,
     bits8: SharedPool<u8>,
     bits16: SharedPool<u16>,
+    bits32: SharedPool<u32>,
 }
 
 impl fmt::Debug for DecoderPool {
@@ -85,10 +87,15 @@ impl DecoderPool {
                 let limit = context.limit;
                 return Err(Error::from(ErrorKind::TooLarge { len, limit }).feature(name.as_bytes()));
             }
-            let bits = if spec.dtype == TensorDType::UInt16 {
-                ArrayBits::Bits16(pictures.decode(name, decoder, &self.bits16, context)?)
-            } else {
-                ArrayBits::Bits8(pictures.decode(name, decoder, &self.bits8, context)?)
+            let work = PictureWork { name, decoder, context };
+            let bits = match spec.dtype {
+                TensorDType::UInt8 => {
+                    ArrayBits::Bits8(pictures.decode(work, &self.bits8, |pixels| PixelsMut::U8(pixels))?)
+                }
+                TensorDType::Float32 => {
+                    ArrayBits::Bits32(pictures.decode(work, &self.bits32, |pixels| PixelsMut::F32(pixels))?)
+                }
+                _ => ArrayBits::Bits16(pictures.decode(work, &self.bits16, |pixels| PixelsMut::U16(pixels))?),
             };
             let Pictures { sizes, refused: bad, .. } = pictures;
             refused.extend(bad.into_iter().map(|(row, e)| (row, Error::from(e).feature(name.as_bytes()))));
@@ -96,7 +103,9 @@ impl DecoderPool {
             let channels = usize::from(spec.channels);
             match spec.size {
                 Some([h, w]) => {
-                    let shape = vec![sizes.len(), h as usize, w as usize, channels];
+                    let [h, w] = [h as usize, w as usize];
+                    let [a, b, c] = if spec.channels_first { [channels, h, w] } else { [h, w, channels] };
+                    let shape = vec![sizes.len(), a, b, c];
                     batch.set(name, Dense::new(values, shape));
                 }
                 None => batch.set(name, ragged(values, &sizes, channels)),
@@ -104,6 +113,13 @@ impl DecoderPool {
         }
         Ok(refused)
     }
+}
+
+/// A decoder and the column that it decodes.
+struct PictureWork<'a> {
+    name: &'a str,
+    decoder: &'a mut Decoder,
+    context: &'a DecodeContext<'a>,
 }
 
 /// The pictures of a column.
@@ -136,40 +152,48 @@ impl<'a> Pictures<'a> {
         self.sizes.iter().map(|[h, w]| (h * w) as u64 * channels).sum()
     }
 
-    /// Decodes the pictures one after the other, to memory of a pool.
-    fn decode<T: Sample>(
+    /// Decodes the pictures one after the other, to memory of a pool. `pixels` returns values by their type.
+    fn decode<T: Copy + Default + Send + Sync + 'static>(
         &mut self,
-        name: &str,
-        decoder: &mut Decoder,
+        work: PictureWork<'_>,
         pool: &SharedPool<T>,
-        context: &DecodeContext<'_>,
+        pixels: impl Fn(&mut [T]) -> PixelsMut<'_>,
     ) -> Result<Buf<T>> {
+        let PictureWork { name, decoder, context } = work;
         let drawn = self.spec.crop_with.as_deref().unwrap_or(name);
         let channels = usize::from(self.spec.channels);
-        let mut pixels = pool.take();
+        let mut all = pool.take();
         let values = usize::try_from(self.values()).map_err(|_| ImageError::Memory)?;
-        pixels.try_reserve_exact(values)?;
+        all.try_reserve_exact(values)?;
+        let mut of_file = self.spec.size.is_none().then(|| ImageSpec { resize: None, ..self.spec.clone() });
         for (row, (file, &[h, w])) in self.files.iter().zip(&self.sizes).enumerate() {
             // Cleared one by one, while they are in the cache.
-            let start = pixels.len();
-            pixels.resize(start + h * w * channels, T::default());
-            let (_, out) = pixels.split_at_mut(start);
-            let decoded = match self.spec.size {
-                _ if context.cancelled.load(Ordering::Relaxed) => Err(ImageError::Cancelled),
-                Some(_) => decoder.decode_into(file, self.spec, (context.draw)(row, drawn), out),
+            let start = all.len();
+            all.resize(start + h * w * channels, T::default());
+            let (_, out) = all.split_at_mut(start);
+            if out.is_empty() {
                 // Refused before.
-                None if out.is_empty() => Ok(()),
-                None => {
-                    let size = Some([h as u32, w as u32]);
-                    let own = ImageSpec { size, resize: None, ..self.spec.clone() };
-                    decoder.decode_into(file, &own, 0, out)
+                continue;
+            }
+            let spec = match &mut of_file {
+                Some(spec) => {
+                    spec.size = Some([h as u32, w as u32]);
+                    &*spec
                 }
+                None => self.spec,
+            };
+            let draw = |name| (context.draw)(row, name);
+            let draws = Draws { place: draw(drawn), colours: draw(name) };
+            let decoded = if context.cancelled.load(Ordering::Relaxed) {
+                Err(ImageError::Cancelled)
+            } else {
+                decoder.decode_drawn(file, spec, draws, pixels(out))
             };
             if let Err(e) = decoded {
                 self.refused.push((row, e));
             }
         }
-        Ok(pool.freeze(pixels))
+        Ok(pool.freeze(all))
     }
 }
 

@@ -106,6 +106,8 @@ struct ResizeRows<'a, T, const C: usize> {
 impl<T: Sample, const C: usize> VectorWork for ResizeRows<'_, T, C> {
     type Output = ();
 
+    const AVX512: bool = true;
+
     #[inline(always)]
     fn run(self) {
         let ResizeRows { resizer: Resizer { down, across, sums }, source, row, out, width } = self;

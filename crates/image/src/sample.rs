@@ -8,19 +8,30 @@ pub trait Sample: Debug + Default + Copy + PartialEq + Send + Sync + 'static + s
 impl Sample for u8 {}
 impl Sample for u16 {}
 
-/// Memory for decoded pixels, of the type that the form declares.
+/// Memory for pixels, of the type that the form or the spec declares.
 #[derive(Debug)]
 pub enum PixelsMut<'a> {
     /// Values of 8 bits.
     U8(&'a mut [u8]),
-    /// Values of 16 bits.
+    /// Values of 16 bits, or the bits of floats of 16 bits.
     U16(&'a mut [u16]),
-    /// The bits of floats, which may be any.
+    /// The bits of floats.
     F32(&'a mut [u32]),
 }
 
+/// Pixels that a decoder keeps from picture to picture: as they are in the file, as they are seen, and in the
+/// size of the spec.
+pub(crate) type PictureMemory<T> = [Vec<T>; 3];
+
+/// Rounds a number of 0 to 2^22 to a whole one in the last bits, unlike `as` with the same instructions for
+/// several: the last bits of 2^23 and more are whole numbers. Halves become even.
+#[inline(always)]
+pub(crate) fn round(value: f32) -> u32 {
+    (value + 8_388_608.0).to_bits()
+}
+
 pub(crate) mod sealed {
-    use crate::sample::PixelsMut;
+    use crate::sample::{PictureMemory, PixelsMut, round};
 
     /// The parts of a sample that decoders use.
     pub trait Sealed: Sized {
@@ -37,15 +48,11 @@ pub(crate) mod sealed {
         fn to_f32(self) -> f32;
         /// Rounds a number that is not negative. Halves become even.
         fn of_f32(value: f32) -> Self;
-        /// Returns the scratch pixels of this type.
-        fn scratch<'a>(bytes: &'a mut Vec<u8>, words: &'a mut Vec<u16>) -> &'a mut Vec<Self>;
-    }
-
-    /// Rounds a number below 2^22, unlike `as` with the same instructions for several: the last bits of 2^23
-    /// and more are whole numbers.
-    #[inline(always)]
-    fn round(value: f32) -> u32 {
-        (value + 8_388_608.0).to_bits()
+        /// Returns the memory of this type.
+        fn memory<'a>(
+            bytes: &'a mut PictureMemory<u8>,
+            words: &'a mut PictureMemory<u16>,
+        ) -> &'a mut PictureMemory<Self>;
     }
 
     impl Sealed for u8 {
@@ -80,7 +87,10 @@ pub(crate) mod sealed {
             round(value.min(255.0)) as u8
         }
 
-        fn scratch<'a>(bytes: &'a mut Vec<u8>, _: &'a mut Vec<u16>) -> &'a mut Vec<u8> {
+        fn memory<'a>(
+            bytes: &'a mut PictureMemory<u8>,
+            _: &'a mut PictureMemory<u16>,
+        ) -> &'a mut PictureMemory<u8> {
             bytes
         }
     }
@@ -118,7 +128,10 @@ pub(crate) mod sealed {
             round(value.min(65535.0)) as u16
         }
 
-        fn scratch<'a>(_: &'a mut Vec<u8>, words: &'a mut Vec<u16>) -> &'a mut Vec<u16> {
+        fn memory<'a>(
+            _: &'a mut PictureMemory<u8>,
+            words: &'a mut PictureMemory<u16>,
+        ) -> &'a mut PictureMemory<u16> {
             words
         }
     }

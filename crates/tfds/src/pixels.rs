@@ -80,8 +80,12 @@ impl PictureWork<'_> {
         let shape = [height as usize, width as usize, usize::from(channels)];
         let values = shape.iter().product();
         self.with_decoder(|decoder| match &mut out.bits {
-            NumberBits::Bits8(pixels) => grown(pixels, values, |to| decoder.decode_into(file, &spec, 0, to)),
-            NumberBits::Bits16(pixels) => grown(pixels, values, |to| decoder.decode_into(file, &spec, 0, to)),
+            NumberBits::Bits8(pixels) => {
+                grown(pixels, values, |to| decoder.decode_into(file, &spec, 0, PixelsMut::U8(to)))
+            }
+            NumberBits::Bits16(pixels) => {
+                grown(pixels, values, |to| decoder.decode_into(file, &spec, 0, PixelsMut::U16(to)))
+            }
             _ => Err(wrong("expected a picture of uint8 or uint16")),
         })?;
         Ok(shape.to_vec())

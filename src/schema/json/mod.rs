@@ -15,12 +15,15 @@
 //!    {"type": "raw", "dtype": A, "shape": [null?, ..], "byte_order": "little"?}
 //!    {"type": "tensor", "dtype": A, "shape": [null?, ..]}
 //!    {"type": "image", "size": [h, w]?, "channels": 3?, "resize": "bilinear"? or "area" or null, "crop": null? or "center" or "random_resized",
-//!     "crop_with": null?, "dtype": "uint8"? or "uint16"}
+//!     "crop_with": null?, "dtype": "uint8"? or "uint16", "float32", "float16", "bfloat16", "fraction": 1.0?,
+//!     "scale": [0.08, 1.0]?, "ratio": [0.75, 1.333..]?, "flip": 0.0?, "jitter": [[NAME, J], ..]?, "mean": [..]?, "std": [..]?,
+//!     "layout": "hwc"? or "chw", "exif": false?}
 //! D  "float32" | "int64" | "string" (or "bytes")
 //! A  "bool" | "int8" | .. "uint64" | "float16" | "bfloat16" | "float32" | "float64" | "complex64" | "complex128"
 //! P  an element of `partitions`:
 //!    {"kind": "row_splits" | "row_lengths" | "row_starts" | "row_limits" | "value_rowids", "key": K}
 //!    {"kind": "uniform_row_length", "length": n}
+//! J  [low, high], or a number a: [max(0, 1 - a), 1 + a], of "hue" [-a, a]
 //! X  a number, a string, {"hex": "c3a9"} for bytes, {"f32": "7fc00000"} for the bits of a float; or a list of these,
 //!    flat or nested like `shape`
 //! ```
@@ -30,14 +33,17 @@
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
+mod fields;
+mod image;
 mod print;
 mod value;
 
 use super::spec::byte_order_name;
-use super::{Crop, DType, FeatureSpec, ImageSpec, Partition, Resize, Schema, SchemaBuilder, SplitsDType};
+use super::{DType, FeatureSpec, Partition, Schema, SchemaBuilder, SplitsDType};
 use crate::error::{Error, ErrorKind, Result};
 use crate::example::FeatureBuf;
-use crate::tensor::TensorDType;
+use fields::{JsonFields, array_dtype, boolean, expected, integer, list, one_of, one_or_list, text};
+use image::{IMAGE_FIELDS, image};
 use std::collections::BTreeMap;
 use value::Json;
 
@@ -190,7 +196,7 @@ fn field_names(kind: &str) -> Result<&'static [&'static str]> {
         "sparse" => &["dtype", "index_key", "value_key", "size", "already_sorted"],
         "raw" => &["dtype", "shape", "byte_order"],
         "tensor" => &["dtype", "shape"],
-        "image" => &["size", "channels", "resize", "crop", "crop_with", "dtype"],
+        "image" => &IMAGE_FIELDS,
         other => {
             return Err(Error::spec(format!(
                 "type: expected fixed, optional, varlen, fixed_sequence, ragged, sparse, raw, tensor or image, found {other:?}"
@@ -198,88 +204,6 @@ fn field_names(kind: &str) -> Result<&'static [&'static str]> {
         }
     };
     Ok(names)
-}
-
-fn image(fields: &mut JsonFields) -> Result<ImageSpec> {
-    let default = ImageSpec::default();
-    // Without a field the default holds, and null is no resize.
-    let resize =
-        if fields.0.contains_key("resize") { fields.optional("resize", resize)? } else { default.resize };
-    Ok(ImageSpec {
-        size: fields.optional("size", size)?,
-        channels: fields.optional("channels", integer)?.unwrap_or(default.channels),
-        resize,
-        crop: fields.optional("crop", crop)?,
-        crop_with: fields.optional("crop_with", text)?,
-        dtype: fields.optional("dtype", array_dtype)?.unwrap_or(default.dtype),
-    })
-}
-
-/// The unread fields of a JSON object.
-struct JsonFields(BTreeMap<String, Json>);
-
-impl JsonFields {
-    /// Reads a field that may be omitted or null.
-    fn optional<T>(&mut self, name: &str, read: impl FnOnce(Json) -> Result<T, String>) -> Result<Option<T>> {
-        match self.0.remove(name) {
-            None | Some(Json::Null) => Ok(None),
-            Some(json) => read(json).map(Some).map_err(|reason| Error::spec(format!("{name}: {reason}"))),
-        }
-    }
-
-    fn required<T>(&mut self, name: &str, read: impl FnOnce(Json) -> Result<T, String>) -> Result<T> {
-        self.optional(name, read)?.ok_or_else(|| Error::spec(format!("{name} is missing")))
-    }
-
-    /// Checks that all unread fields are in `names`.
-    fn check_known(&self, kind: &str, names: &[&str]) -> Result<()> {
-        match self.0.keys().find(|name| !names.contains(&name.as_str())) {
-            Some(name) => Err(Error::spec(format!("{kind} has no field {name:?}"))),
-            None => Ok(()),
-        }
-    }
-}
-
-// Readers of single values. Their errors contain the expected and the found value; `JsonFields` adds the name
-// of the field.
-
-fn expected<T>(expected: &str, found: &Json) -> Result<T, String> {
-    Err(format!("expected {expected}, found {found}"))
-}
-
-fn text(json: Json) -> Result<String, String> {
-    match json {
-        Json::Text(text) => Ok(text),
-        other => expected("a string", &other),
-    }
-}
-
-fn boolean(json: Json) -> Result<bool, String> {
-    match json {
-        Json::Bool(value) => Ok(value),
-        other => expected("true or false", &other),
-    }
-}
-
-fn integer<T: TryFrom<i128>>(json: Json) -> Result<T, String> {
-    match json {
-        Json::Integer(value) => T::try_from(value).map_err(|_| format!("{value} is out of range")),
-        other => expected("an integer", &other),
-    }
-}
-
-fn list<T>(json: Json, read: impl Fn(Json) -> Result<T, String>) -> Result<Vec<T>, String> {
-    match json {
-        Json::List(values) => values.into_iter().map(read).collect(),
-        other => expected("a list", &other),
-    }
-}
-
-fn one_or_list<T>(json: Json, read: impl Fn(Json) -> Result<T, String>) -> Result<Vec<T>, String> {
-    match json {
-        Json::List(_) => list(json, read),
-        json => Ok(vec![read(json)?]),
-    }
 }
 
 fn shape(json: Json) -> Result<Vec<usize>, String> {
@@ -291,40 +215,6 @@ fn array_shape(json: Json) -> Result<Vec<Option<usize>>, String> {
         Json::Null => Ok(None),
         size => integer(size).map(Some),
     })
-}
-
-fn array_dtype(json: Json) -> Result<TensorDType, String> {
-    let name = text(json)?;
-    let known = name.parse().ok().filter(|dtype: &TensorDType| dtype.size().is_some());
-    known.ok_or_else(|| {
-        format!("expected bool or a type of numbers, such as uint8 or float32, found {name:?}")
-    })
-}
-
-fn size(json: Json) -> Result<[u32; 2], String> {
-    let sides = list(json, integer)?;
-    sides.try_into().map_err(|sides: Vec<u32>| format!("expected height and width, found {sides:?}"))
-}
-
-/// Reads one of these values by its name.
-fn one_of<T: Copy, const N: usize>(
-    json: Json,
-    all: [T; N],
-    name: fn(T) -> &'static str,
-) -> Result<T, String> {
-    let text = text(json)?;
-    all.into_iter().find(|&value| name(value) == text).ok_or_else(|| {
-        let names = all.map(name).join(" or ");
-        format!("expected {names}, found {text:?}")
-    })
-}
-
-fn resize(json: Json) -> Result<Resize, String> {
-    one_of(json, [Resize::Bilinear, Resize::Area], Resize::name)
-}
-
-fn crop(json: Json) -> Result<Crop, String> {
-    one_of(json, [Crop::Center, Crop::RandomResized], Crop::name)
 }
 
 fn little_endian(json: Json) -> Result<bool, String> {

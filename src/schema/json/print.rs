@@ -1,5 +1,6 @@
 //! Writing schemas as JSON, with one feature per line and all names sorted.
 
+use super::super::image::layout_name;
 use super::super::spec::byte_order_name;
 use super::super::{Crop, FeatureSpec, ImageSpec, Partition, Resize, Schema};
 use crate::example::FeatureBuf;
@@ -90,16 +91,49 @@ fn feature(f: &mut Formatter<'_>, spec: &FeatureSpec) -> fmt::Result {
     }
 }
 
+/// Writes the fields of an image. Those about crops and colours are left out if they have their defaults.
 fn write_image(f: &mut Formatter<'_>, image: &ImageSpec) -> fmt::Result {
+    let ImageSpec { fraction, flip, scale, ratio, .. } = image;
+    let default = ImageSpec::default();
     write!(f, "\"channels\": {}, \"crop\": ", image.channels)?;
     text_or_null(f, image.crop.map(Crop::name))?;
     f.write_str(", \"crop_with\": ")?;
     text_or_null(f, image.crop_with.as_deref())?;
-    write!(f, ", \"dtype\": \"{}\", \"resize\": ", image.dtype)?;
+    write!(f, ", \"dtype\": \"{}\"", image.dtype)?;
+    if image.exif {
+        f.write_str(", \"exif\": true")?;
+    }
+    if *flip != default.flip {
+        write!(f, ", \"flip\": {flip:?}")?;
+    }
+    if *fraction != default.fraction {
+        write!(f, ", \"fraction\": {fraction:?}")?;
+    }
+    if !image.jitter.is_empty() {
+        f.write_str(", \"jitter\": ")?;
+        list(f, &image.jitter, |(name, factors), f| write!(f, "[{}, {factors:?}]", JsonStr(name)))?;
+    }
+    if image.channels_first {
+        write!(f, ", \"layout\": \"{}\"", layout_name(true))?;
+    }
+    if let Some([mean, _]) = &image.normalize {
+        write!(f, ", \"mean\": {mean:?}")?;
+    }
+    if *ratio != default.ratio {
+        write!(f, ", \"ratio\": {ratio:?}")?;
+    }
+    f.write_str(", \"resize\": ")?;
     text_or_null(f, image.resize.map(Resize::name))?;
+    if *scale != default.scale {
+        write!(f, ", \"scale\": {scale:?}")?;
+    }
     match image.size {
-        Some(size) => write!(f, ", \"size\": {size:?}"),
-        None => f.write_str(", \"size\": null"),
+        Some(size) => write!(f, ", \"size\": {size:?}")?,
+        None => f.write_str(", \"size\": null")?,
+    }
+    match &image.normalize {
+        Some([_, std]) => write!(f, ", \"std\": {std:?}"),
+        None => Ok(()),
     }
 }
 

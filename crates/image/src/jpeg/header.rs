@@ -3,6 +3,7 @@
 use super::huffman::{Definition, Definitions};
 use super::per_component::PerComponent;
 use crate::error::PictureFault;
+use crate::exif::Orientation;
 
 /// Order of the coefficients in a file: position in the block of the k-th.
 pub(super) const ZIGZAG: [u8; 64] = [
@@ -129,6 +130,9 @@ pub(super) enum Segment {
     End,
 }
 
+/// The bytes before EXIF data.
+const EXIF: &[u8] = b"Exif\0\0";
+
 /// Definitions of segments for the scans behind them.
 #[derive(Default)]
 pub(super) struct SegmentTables<'a> {
@@ -139,6 +143,8 @@ pub(super) struct SegmentTables<'a> {
     jfif: bool,
     /// The transform in Adobe's marker.
     pub(super) adobe: Option<u8>,
+    /// The orientation in the first EXIF data.
+    pub(super) exif: Option<Orientation>,
 }
 
 impl<'a> SegmentTables<'a> {
@@ -184,6 +190,9 @@ impl<'a> SegmentTables<'a> {
             0xdb => self.quantization(&mut body)?,
             0xdd => self.restart = body.word()?,
             0xe0 if body.0.starts_with(b"JFIF\0") => self.jfif = true,
+            0xe1 if self.exif.is_none() && body.0.starts_with(EXIF) => {
+                self.exif = Some(Orientation::of_exif(&body.0[EXIF.len()..]));
+            }
             0xee if body.0.starts_with(b"Adobe") => self.adobe = body.0.get(11).copied(),
             0xc0..=0xc2 if frame.is_none() => return Ok(Segment::Frame(body.frame(marker == 0xc2)?)),
             0xc0..=0xc2 => return Err(PictureFault::Corrupt("second frame")),

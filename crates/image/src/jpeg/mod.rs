@@ -79,13 +79,15 @@ impl<'a> Header<'a> {
 
 fn read(data: &[u8]) -> Result<PictureHeader, PictureFault> {
     const ALPHA: (usize, &str) = (4, "4 channels of a JPEG, which has no alpha");
-    let Header { frame, colour, .. } = Header::read(data)?;
+    let Header { frame, tables, colour, .. } = Header::read(data)?;
     let (channels, unsupported): (_, &[_]) = match colour {
         Colour::Grey => (1, &[ALPHA]),
         Colour::YCbCr | Colour::Rgb => (3, &[ALPHA]),
         Colour::Cmyk | Colour::Ycck => (3, &[ALPHA, (1, "1 channel of a JPEG in CMYK")]),
     };
-    Ok(PictureHeader { frames: None, size: [frame.height, frame.width], channels, unsupported })
+    let size = [frame.height, frame.width];
+    let orientation = tables.exif.unwrap_or_default();
+    Ok(PictureHeader { size, orientation, channels, unsupported, ..PictureHeader::default() })
 }
 
 fn decode(data: &[u8], job: DecodeJob<'_>, out: &mut [u8]) -> Result<(), ImageError> {

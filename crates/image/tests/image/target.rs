@@ -6,7 +6,7 @@ use tfseek_image::{Crop, Decoder, ImageError, ImageSpec, PictureForm, PictureSha
 /// Tests decoding. The first byte selects a spec and a form, the others are the file.
 ///
 /// A picture has the pixels of its size or an error. It has the same pixels at a second time, in a used
-/// decoder, and in `u16`. A crop has the pixels of the whole picture. Without its last bytes a picture has
+/// decoder, in `u16`, and as a training tensor, whose values are 0 to 1. A crop has the pixels of the whole picture. Without its last bytes a picture has
 /// the same pixels or an error.
 #[allow(unreachable_pub, reason = "the crate of the fuzz targets exports it")]
 pub fn image(data: &[u8]) {
@@ -46,6 +46,7 @@ pub fn image(data: &[u8]) {
     assert_eq!(image.pixels.len(), image.height * image.width * image.channels);
     let words = decoder.decode::<u16>(file, &spec, 5).unwrap();
     assert_eq!(words.pixels.len(), image.pixels.len());
+    tensor(&mut decoder, file, &spec);
     if file.len() < 2000 {
         for n in [1, 2, 3, 9, 30] {
             match decode(&mut decoder, &file[..file.len().saturating_sub(n)], &spec) {
@@ -74,6 +75,30 @@ pub fn image(data: &[u8]) {
         let from = ((top + y) * whole.width + left) * part.channels;
         assert_eq!(row, &whole.pixels[from..from + row.len()]);
     }
+}
+
+/// Tests the training tensor of a picture that has pixels, in the orientation that it states.
+fn tensor(decoder: &mut Decoder, file: &[u8], spec: &ImageSpec) {
+    let size = spec.size.unwrap_or([6, 10]);
+    let names = ["hue", "brightness", "contrast", "saturation"];
+    let names = if spec.channels == 1 { &names[1..3] } else { &names[..] };
+    let spec = ImageSpec {
+        size: Some(size),
+        flip: 0.5,
+        jitter: names.iter().map(|&name| (name.to_owned(), [0.1, 0.5])).collect(),
+        dtype: TensorDType::Float32,
+        channels_first: true,
+        exif: true,
+        ..spec.clone()
+    };
+    let mut decode = || {
+        let mut bits = vec![9; size[0] as usize * size[1] as usize * usize::from(spec.channels)];
+        decoder.decode_into(file, &spec, 5, PixelsMut::F32(&mut bits)).unwrap();
+        bits
+    };
+    let first = decode();
+    assert_eq!(decode(), first);
+    assert!(first.iter().all(|&bits| (0.0..=1.0).contains(&f32::from_bits(bits))));
 }
 
 /// Tests the decoding of a declared picture.

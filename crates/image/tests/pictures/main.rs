@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::{env, fs};
-use tfseek_image::{Crop, Decoder, ImageError, ImageSpec, Resize, Sample};
+use tfseek::TensorDType;
+use tfseek_image::{Crop, Decoder, ImageError, ImageSpec, PixelsMut, Resize, Sample};
 use tfseek_testkit::alloc::{Counting, during};
 use tfseek_testkit::rng::Rng;
 
@@ -402,9 +403,9 @@ fn contradictions_of_a_spec_are_errors() {
         assert!(Decoder::new().decode::<u8>(b"", &spec, 0).is_err());
     }
     let file = &cases("png")[0].file;
-    let e = Decoder::new().decode_into::<u8>(file, &all, 0, &mut [0; 11]).unwrap_err();
-    assert_eq!(e.to_string(), "expected memory for 12 values, found 11");
-    let e = Decoder::new().decode_into::<u8>(file, &spec(3), 0, &mut []).unwrap_err();
+    let e = Decoder::new().decode_into(file, &all, 0, PixelsMut::U8(&mut [0; 11])).unwrap_err();
+    assert_eq!(e.to_string(), "expected memory for 12 values of uint8, found 11 of 8 bits");
+    let e = Decoder::new().decode_into(file, &spec(3), 0, PixelsMut::U8(&mut [])).unwrap_err();
     assert_eq!(e.to_string(), "size: expected height and width, found none");
 }
 
@@ -441,22 +442,37 @@ fn a_crop_has_the_pixels_of_the_whole() {
     }
 }
 
-/// After the first picture no memory is requested, whether its scan has a crop, all pixels or a resize.
+/// After the first picture no memory is requested, whether its scan has a crop, all pixels or a resize, or
+/// becomes a training tensor.
 #[test]
 fn decoder_memory_is_kept() {
     let crop = ImageSpec { size: Some([10, 10]), crop: Some(Crop::Center), ..ImageSpec::default() };
     let resize = ImageSpec { size: Some([10, 10]), ..ImageSpec::default() };
-    for case in cases("jpg") {
+    let jitter = ["brightness", "contrast", "saturation", "hue"].map(|name| (name.to_owned(), [0.1, 0.4]));
+    let normalize = Some([vec![0.5; 3], vec![0.2; 3]]);
+    let tensor = ImageSpec { flip: 1.0, jitter: jitter.into(), normalize, ..crop.clone() };
+    let tensor = ImageSpec { dtype: TensorDType::Float32, channels_first: true, exif: true, ..tensor };
+    for mut case in cases("jpg") {
+        // Turned by a quarter.
+        let segment =
+            b"\xff\xe1\0\x22Exif\0\0MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0\0\0\0\0";
+        case.file.splice(2..2, *segment);
         let mut decoder = Decoder::new();
         let image = decoder.decode::<u8>(&case.file, &spec(3), 0).unwrap();
         let whole = ImageSpec { size: Some([image.height as u32, image.width as u32]), ..spec(3) };
-        for spec in [&crop, &resize, &whole] {
+        for spec in [&crop, &resize, &whole, &tensor] {
             let [h, w] = spec.size.unwrap();
-            let mut out = vec![0_u8; (h * w * 3) as usize];
-            decoder.decode_into(&case.file, spec, 0, &mut out).unwrap();
-            let first = out.clone();
-            let ((), requests) = during(|| decoder.decode_into(&case.file, spec, 0, &mut out).unwrap());
-            assert_eq!(out, first);
+            let values = (h * w * 3) as usize;
+            let mut decode = |bytes: &mut [u8], floats: &mut [u32]| {
+                let is_float = spec.dtype == TensorDType::Float32;
+                let out = if is_float { PixelsMut::F32(floats) } else { PixelsMut::U8(bytes) };
+                decoder.decode_into(&case.file, spec, 0, out).unwrap();
+            };
+            let [mut first, mut bytes] = [(); 2].map(|()| vec![0_u8; values]);
+            let [mut first_floats, mut floats] = [(); 2].map(|()| vec![0_u32; values]);
+            decode(&mut first, &mut first_floats);
+            let ((), requests) = during(|| decode(&mut bytes, &mut floats));
+            assert_eq!((bytes, floats), (first, first_floats));
             assert_eq!(requests.times, 0, "{}: {requests:?}", case.name);
         }
     }
