@@ -231,7 +231,15 @@ fn check_fields<'a>(
 ) -> Checked {
     loop {
         let start = reader.position();
-        let Some((number, value)) = reader.next()? else { return Ok(()) };
+        // Nearly all fields are read without a call.
+        let field = if let Some(body) = reader.take_field(0x0a) {
+            Some((1, WireValue::Len(body)))
+        } else if let Some(body) = reader.take_field(0x12) {
+            Some((2, WireValue::Len(body)))
+        } else {
+            reader.next()?
+        };
+        let Some((number, value)) = field else { return Ok(()) };
         if !is_known(number, value, reader)? {
             return Err(Remainder::Field(start));
         }
