@@ -8,17 +8,6 @@ use crate::format::{PictureFile, PictureHeader};
 use crate::sample::PixelsMut;
 use tfseek::tensor::TensorDType;
 
-impl PixelsMut<'_> {
-    /// Returns the number of values, and their type.
-    fn kind(&self) -> (usize, TensorDType) {
-        match self {
-            PixelsMut::U8(values) => (values.len(), TensorDType::UInt8),
-            PixelsMut::U16(values) => (values.len(), TensorDType::UInt16),
-            PixelsMut::F32(values) => (values.len(), TensorDType::Float32),
-        }
-    }
-}
-
 impl PictureForm {
     /// Returns the shape of a picture's pixels, from the header of its file, or the blocks of a GIF. At most
     /// 100 million pixels in all frames.

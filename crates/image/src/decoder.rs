@@ -93,13 +93,10 @@ impl Decoder {
             .ok_or_else(|| ImageError::Spec("size: expected height and width, found none".to_owned()))?;
         let [h, w] = size.map(|side| side as usize);
         let expected = h * w * usize::from(spec.channels);
-        let (values, bits) = match &out {
-            PixelsMut::U8(out) => (out.len(), 8),
-            PixelsMut::U16(out) => (out.len(), 16),
-            PixelsMut::F32(out) => (out.len(), 32),
-        };
-        if values != expected || spec.dtype.size() != Some(bits / 8) {
+        let (values, memory) = out.kind();
+        if values != expected || memory.size() != spec.dtype.size() {
             let dtype = spec.dtype;
+            let bits = memory.size().map_or(0, |bytes| bytes * 8);
             return Err(ImageError::Spec(format!(
                 "expected memory for {expected} values of {dtype}, found {values} of {bits} bits"
             )));

@@ -314,8 +314,8 @@ impl<T: Number> VectorWork for StorePlane<'_, T> {
 mod tests {
     use super::*;
 
-    /// The bits of the nearest float of 16 bits, of which there are `bits` after the point, by its definition:
-    /// all floats around a number are tried.
+    /// The bits of the nearest float of 16 bits, by its definition: found between its neighbours, of which
+    /// halves take the even one. `widen` returns the value of a positive float.
     fn nearest(value: f32, widen: fn(u16) -> f64) -> u16 {
         let sign = if value.is_sign_negative() { 0x8000 } else { 0 };
         let magnitude = f64::from(value.abs());

@@ -1,6 +1,7 @@
 //! `Sample`: the types of a channel of a pixel. `PixelsMut`: memory for pixels.
 
 use std::fmt::Debug;
+use tfseek::TensorDType;
 
 /// A channel of a pixel: `u8` or `u16`.
 pub trait Sample: Debug + Default + Copy + PartialEq + Send + Sync + 'static + sealed::Sealed {}
@@ -17,6 +18,17 @@ pub enum PixelsMut<'a> {
     U16(&'a mut [u16]),
     /// The bits of floats.
     F32(&'a mut [u32]),
+}
+
+impl PixelsMut<'_> {
+    /// Returns the number of values, and their type.
+    pub(crate) fn kind(&self) -> (usize, TensorDType) {
+        match self {
+            PixelsMut::U8(values) => (values.len(), TensorDType::UInt8),
+            PixelsMut::U16(values) => (values.len(), TensorDType::UInt16),
+            PixelsMut::F32(values) => (values.len(), TensorDType::Float32),
+        }
+    }
 }
 
 /// Pixels that a decoder keeps from picture to picture: as they are in the file, as they are seen, and in the
