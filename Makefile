@@ -14,7 +14,7 @@ FSSPEC ?= fsspec
 TFDS ?= tensorflow-datasets ml_dtypes
 FRAMEWORKS ?= torch torchdata accelerate lightning transformers torchvision pillow grain jax pandas
 FRAMEWORKS_TESTS := python/tests/test_torch.py python/tests/test_columns_torch.py python/tests/test_columns.py \
-	python/tests/test_optional.py python/tests/test_grain.py python/tests/test_jax.py python/tests/test_transform.py python/tests/test_image.py python/tests/test_augment.py python/tests/test_mix.py python/tests/test_rlds.py python/tests/test_frameworks.py python/tests/test_docs.py \
+	python/tests/test_optional.py python/tests/test_grain.py python/tests/test_jax.py python/tests/test_transform.py python/tests/test_per_row.py python/tests/test_image.py python/tests/test_augment.py python/tests/test_mix.py python/tests/test_rlds.py python/tests/test_frameworks.py python/tests/test_docs.py \
 	python/tests/test_cookbook.py
 FRAMEWORKS_VENV := target/frameworks$(if $(FRAMEWORKS_PYTHON),-seen)
 ENGINES ?= ray beam spark dask

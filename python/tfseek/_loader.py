@@ -23,7 +23,7 @@ from ._open import short
 from ._progress import Progress
 from ._report import LoaderClock, Report, Traffic
 from ._tfds import Dataset as TfdsDataset
-from ._tfds import Parser, source_of
+from ._tfds import source_of
 from ._tfseek import Dataset, LoaderCore, StepInfo
 from ._transform import Guarded, TransformThreads, add_columns, transformed, with_info
 from ._warnings import Warning, raise_all
@@ -548,12 +548,6 @@ class _Iteration(Iterator[Any]):
         except StopIteration:
             self._ended = True
             raise
-
-
-def loader_of(ds: Any, parser: Parser, options: dict[str, Any]) -> Loader[Any]:
-    """Returns a loader of plain records or a mix, with a parser that :func:`source_of` has returned."""
-    spec: Any = parser
-    return Loader(ds, spec, **options)
 
 
 def state_text(state: Any) -> str:

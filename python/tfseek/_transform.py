@@ -69,9 +69,9 @@ def transformed(transform: Callable[[Any, StepInfo], Any], added: Iterable[tuple
         return transform(batch, info)
     except StopIteration as error:
         # In an iterator it would end the epoch silently.
-        raise _noted(RuntimeError("transform raised StopIteration"), info) from error
+        raise noted(RuntimeError("transform raised StopIteration"), _place(info)) from error
     except BaseException as error:
-        _noted(error, info)
+        noted(error, _place(info))
         raise
 
 
@@ -81,11 +81,14 @@ def add_columns(batch: Any, added: Iterable[tuple[str, str]], info: StepInfo) ->
         batch[name] = getattr(info, attribute)
 
 
-def _noted(error: BaseException, info: StepInfo) -> BaseException:
-    """Adds a note to an exception. Before Python 3.11 tracebacks display no notes, so it is the message of its cause as well."""
+def _place(info: StepInfo) -> str:
     ids = ", ".join(str(i) for i in info.ids[:_IDS].tolist())
     more = f", .. ({len(info)} records)" if len(info) > _IDS else ""
-    note = f"in transform of epoch {info.epoch}, step {info.step}, records {ids}{more}"
+    return f"in transform of epoch {info.epoch}, step {info.step}, records {ids}{more}"
+
+
+def noted(error: BaseException, note: str) -> BaseException:
+    """Adds a note to an exception. Before Python 3.11 tracebacks display no notes, so it is the message of its cause as well."""
     if sys.version_info >= (3, 11):
         error.add_note(note)
     else:

@@ -9,7 +9,7 @@ import json
 import operator
 import zlib
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Optional, Union
+from typing import TYPE_CHECKING, Any, Optional, Union, cast
 
 import grain
 import numpy as np
@@ -17,7 +17,7 @@ import numpy as np
 from ._choices import BytesAs
 from ._errors import OrderError
 from ._features import Features
-from ._loader import Loader, loader_of
+from ._loader import Loader
 from ._mix import Mix
 from ._tfds import Dataset as TfdsDataset
 from ._tfds import source_of
@@ -132,7 +132,7 @@ class IterDataset(grain.IterDataset):
         self._options = {**self._options, "worker": worker + workers * sl.start, "workers": workers * sl.step}
 
     def _loader(self) -> Loader:
-        return loader_of(self._ds, self._schema, self._options)
+        return Loader(self._ds, cast(Any, self._schema), **self._options)
 
     def __repr__(self) -> str:
         options = "".join(f", {name}={value!r}" for name, value in self._options.items())

@@ -6,11 +6,14 @@ the memory of a file.
 
 from __future__ import annotations
 
+import functools
 import json
 import operator
 import os
+import random
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Optional, Union
+from typing import TYPE_CHECKING, Any, Optional, Union, cast
 
 import numpy as np
 import torch
@@ -20,14 +23,14 @@ import torch.utils.data
 from ._choices import BytesAs, LastBatch, Shuffle
 from ._columns import Bytes, Column, Ragged, Sparse, _unflattened
 from ._features import Features
-from ._loader import last_batch_name, loader_of, shuffle_name, warn_of_seed
+from ._loader import Loader, last_batch_name, shuffle_name, warn_of_seed
 from ._mix import Mix
 from ._report import Report
 from ._tfds import Dataset as TfdsDataset
 from ._tfds import records_of, source_of
 from ._tfseek import ArrayMemory, SamplerCore, SamplerIterator, Schema, StepInfo, TfdsDecoder
 from ._tfseek import Dataset as Records
-from ._transform import with_info
+from ._transform import noted, with_info
 from ._workers import WorkerEpochs, check_undivided
 
 if TYPE_CHECKING:
@@ -35,7 +38,7 @@ if TYPE_CHECKING:
 
     from ._loader import EpochOptions
 
-__all__ = ["Dataset", "IterableDataset", "Sampler", "as_tensors"]
+__all__ = ["Dataset", "IterableDataset", "Sampler", "as_tensors", "per_row"]
 
 Transform = Optional[Callable[..., Any]]
 
@@ -54,11 +57,9 @@ def as_tensors(batch: Any) -> Any:
 
 
 def _tensors(value: Any, seen: set[int]) -> Any:
-    if isinstance(value, np.ndarray):
+    if isinstance(value, (np.ndarray, np.generic)):
         # torch has no type for objects and strings.
-        return value if value.dtype.kind in "OS" else _tensor(value, seen)
-    if isinstance(value, np.generic) and value.dtype.kind not in "OS":
-        return _tensor(np.asarray(value), seen)
+        return value if value.dtype.kind in "OS" else _tensor(np.asarray(value), seen)
     if isinstance(value, dict):
         return {name: _tensors(column, seen) for name, column in value.items()}
     if isinstance(value, tuple):
@@ -147,7 +148,7 @@ class Dataset(torch.utils.data.Dataset[Any]):
     def __getitems__(self, ids: Sequence[int]) -> list[Any]:
         """Returns a list of records. A ``DataLoader`` calls it for a batch that it collates."""
         if self._is_dense:
-            records = _rows(self._batch(ids))
+            records = _rows(self._batch(ids), len(ids))
         elif isinstance(self._schema, TfdsDecoder):
             records = [_collatable(as_tensors(record)) for record in self._schema.records(self.ds, ids)]
         else:
@@ -190,10 +191,13 @@ def _no_mix(ds: Any) -> Any:
     return ds
 
 
-def _rows(columns: dict[str, Any]) -> list[dict[str, Any]]:
-    """Returns the records of a batch of dense columns."""
-    parts = [column.unbind() if isinstance(column, torch.Tensor) else column.tolist() for column in columns.values()]
-    return [dict(zip(columns, row)) for row in zip(*parts)]
+def _rows(batch: Any, count: int) -> list[Any]:
+    """Returns the rows of a batch of tensors: its dicts and tuples, with the values of one row."""
+    if isinstance(batch, (dict, tuple)):
+        parts = [_rows(part, count) for part in (batch.values() if isinstance(batch, dict) else batch)]
+        rows = list(zip(*parts)) or [()] * count
+        return [dict(zip(batch, row)) for row in rows] if isinstance(batch, dict) else rows
+    return batch.tolist() if isinstance(batch, np.ndarray) else list(batch)
 
 
 def _collatable(record: Any) -> Any:
@@ -252,28 +256,103 @@ def _stacked(arrays: Sequence[Any]) -> Any:
     return torch.stack(list(arrays)) if isinstance(arrays[0], torch.Tensor) else np.stack(arrays)
 
 
-def _register() -> None:
-    """Makes torch's collate functions and trees accept the classes of columns."""
-    collate = torch.utils.data._utils.collate.default_collate_fn_map
-    functions = (_collate_ragged, _collate_sparse, _collate_column, _collate_bytes)
-    for kind, function in zip(_COLUMNS, functions):
-        collate[kind] = function
-        _register_tree(kind)
-
-
-def _register_tree(kind: Any) -> None:
-    def flatten(column: Any) -> tuple[list[Any], Any]:
-        return list(column.parts()), getattr(column, "shape", None)
-
-    def unflatten(parts: Any, shape: Any) -> Any:
-        return _unflattened(kind, parts, shape)
-
+def _register(kind: Any, collate: Any) -> None:
+    """Makes torch's collate functions and trees accept a class of columns."""
+    torch.utils.data._utils.collate.default_collate_fn_map[kind] = collate
     torch.utils._pytree.register_pytree_node(
-        kind, flatten, unflatten, serialized_type_name=f"tfseek.{kind.__name__}"
+        kind,
+        lambda column: (list(column.parts()), getattr(column, "shape", None)),
+        lambda parts, shape: _unflattened(kind, parts, shape),
+        serialized_type_name=f"tfseek.{kind.__name__}",
     )
 
 
-_register()
+for _kind, _collate in zip(_COLUMNS, (_collate_ragged, _collate_sparse, _collate_column, _collate_bytes)):
+    _register(_kind, _collate)
+
+#: Held while rows are transformed, because their generators are global. A process forks before or after.
+_GENERATORS = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_GENERATORS.acquire, after_in_parent=_GENERATORS.release, after_in_child=_GENERATORS.release)
+
+
+def per_row(transform: Callable[[Any], Any]) -> Callable[[Any, StepInfo], Any]:
+    """Returns a ``transform`` of batches that calls ``transform`` with each row, under random generators that are seeded for this row.
+
+    It is for transforms of one sample. Called with a batch, as ``transform=v2.Compose(..)`` is, torchvision's draw once for all rows. It is the ``transform`` of
+    a :class:`tfseek.Loader`, an :class:`IterableDataset` or a :class:`tfseek.grain.IterDataset`.
+
+    transform: called with a dict of tensors, of ``bytes`` and lists of them, and of ``None`` for missing values, also for padding. A picture is
+        ``[C, H, W]`` with ``layout="chw"``, as in torchvision, otherwise ``[H, W, C]``. Of a whole dict, torchvision changes only the first tensor, and
+        columns are sorted by name: pass it ``row["image"]``. The results are stacked by key. If keys, types or shapes differ, :class:`ValueError` names
+        row, record and key. Rows of ragged columns may differ in length. A column that no row changes stays as it is.
+
+    The row's augmentation seed seeds torch's CPU generator and ``random``, and its low 32 bits ``numpy.random``. They are restored after the batch;
+    generators of other devices are not touched. So results are the same on any number of ranks, workers and threads, and after a resume. A process
+    transforms one batch at a time. If other threads draw meanwhile, such as a training loop on the CPU, use ``transform_threads=0`` or workers.
+    """
+    if not callable(transform):
+        raise TypeError(f"per_row: expected a function of a row, found {transform!r}")
+    return functools.partial(_by_rows, transform)
+
+
+def _by_rows(transform: Callable[[Any], Any], batch: Any, info: StepInfo) -> Any:
+    batch, ids = as_tensors(batch), info.ids.tolist()
+    rows, found = _rows(batch, len(ids)), []
+    with _GENERATORS, torch.random.fork_rng(devices=[]):
+        states = random.getstate(), np.random.get_state()
+        try:
+            for row, seed in zip(rows, info.augmentation_seeds.tolist()):
+                # torch.manual_seed would also seed the generators of other devices.
+                torch.default_generator.manual_seed(seed)
+                random.seed(seed)
+                np.random.seed(seed % 2**32)
+                # The function may change its copy of the dicts.
+                found.append(transform(torch.utils._pytree.tree_map(lambda value: value, row)))
+        except Exception as error:
+            noted(error, f"in row {len(found)}, record {ids[len(found)]}")
+            raise
+        finally:
+            random.setstate(states[0])
+            np.random.set_state(states[1])
+    return _column_of(found, rows, batch, ids, "")
+
+
+def _column_of(found: list[Any], given: list[Any], column: Any, ids: list[int], key: str) -> Any:
+    """Returns the column of new values of all rows. They were ``given`` in ``column``, or are new."""
+    if len(given) == len(found) and all(map(_is_same, found, given)):
+        return column
+    is_ragged = isinstance(column, Ragged) and all(isinstance(value, torch.Tensor) and value.ndim for value in found)
+    forms = [_form(value[:0] if is_ragged else value) for value in found]
+    for i, form in enumerate(forms):
+        if form != forms[0]:
+            raise ValueError(f"per_row: row {i}, record {ids[i]}, key {key!r}: expected {forms[0]} as in row 0, found {form}")
+    if isinstance(found[0], dict):
+        columns = column if isinstance(column, dict) else {}
+        parts = {k: ([row[k] for row in found], [row[k] for row in given if k in columns], columns.get(k)) for k in found[0]}
+        return {k: _column_of(*part, ids, f"{key}/{k}" if key else str(k)) for k, part in parts.items()}
+    if is_ragged:
+        return Ragged(torch.cat(found), [column.row_splits[0].new_tensor(np.cumsum([0, *map(len, found)]))])
+    if isinstance(found[0], (str, bytes)):
+        return np.array(found, dtype=object)
+    try:
+        return torch.utils.data.default_collate(found)
+    except Exception as error:
+        raise ValueError(f"per_row: row 0, record {ids[0]}, key {key!r}: {error}") from error
+
+
+def _is_same(found: Any, given: Any) -> bool:
+    """Returns true for the objects that a function was given, also in new lists."""
+    (values, tree), (others, other) = map(torch.utils._pytree.tree_flatten, (found, given))
+    return tree == other and all(map(operator.is_, values, others))
+
+
+def _form(value: Any) -> str:
+    """Describes what the values of all rows must have in common."""
+    if isinstance(value, (torch.Tensor, np.ndarray)):
+        return f"{value.dtype} {list(value.shape)}"
+    parts = sorted(map(str, value)) if isinstance(value, dict) else [_form(part) for part in value] if isinstance(value, (tuple, list)) else ""
+    return f"{type(value).__name__} {parts}".strip()
 
 
 class IterableDataset(torch.utils.data.IterableDataset[Any]):
@@ -328,14 +407,9 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         """Creates the loader of this process. ``worker_of`` is the worker and the number of workers, if the process is a worker."""
         worker, workers = worker_of or (0, 1)
         threads = 1 if worker_of is not None and self._threads is None else self._threads
-        options = {
-            "threads": threads,
-            "worker": worker,
-            "workers": workers,
-            "transform": _TensorTransform(self._transform),
-            **self._options,
-        }
-        self._loader = loader_of(self._ds, self._schema, options)
+        call = with_info((lambda batch: batch) if self._transform is None else self._transform)
+        options: dict[str, Any] = {"threads": threads, "worker": worker, "workers": workers, **self._options}
+        self._loader = Loader(self._ds, cast(Any, self._schema), transform=lambda batch, info: call(as_tensors(batch), info), **options)
         self._worker_of = worker_of
         #: Epoch of the current iteration of a worker.
         self._epoch: Optional[int] = None
@@ -464,17 +538,6 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
 
     def __repr__(self) -> str:
         return f"tfseek.torch.IterableDataset({self._loader.describe()})"
-
-
-class _TensorTransform:
-    """Converts a batch to tensors and calls ``transform`` with them."""
-
-    def __init__(self, transform: Transform) -> None:
-        self._transform = None if transform is None else with_info(transform)
-
-    def __call__(self, batch: Any, info: StepInfo) -> Any:
-        batch = as_tensors(batch)
-        return batch if self._transform is None else self._transform(batch, info)
 
 
 class Sampler(torch.utils.data.Sampler[int]):
