@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import json
 import pathlib
@@ -18,7 +19,7 @@ import tfseek
 
 torch = pytest.importorskip("torch")
 v2 = pytest.importorskip("torchvision.transforms.v2")
-encode_png = pytest.importorskip("torchvision.io").encode_png
+pillow = pytest.importorskip("PIL.Image")
 
 from torch.utils.data import DataLoader  # noqa: E402
 
@@ -81,8 +82,9 @@ def ds(tmp_path_factory: pytest.TempPathFactory) -> tfseek.Dataset:
     path, rng = tmp_path_factory.mktemp("rows") / "a.tfrecord", np.random.default_rng(1)
     with tfseek.Writer(path) as writer:
         for k in range(RECORDS):
-            pixels = torch.from_numpy(rng.integers(0, 256, (3, 14, 9 + k % 3), np.uint8))
-            record = {"image": bytes(encode_png(pixels).tolist()), "k": k, "names": [f"{k}", "x" * k], "sparse": np.arange(k % 4)}
+            file = io.BytesIO()
+            pillow.fromarray(rng.integers(0, 256, (14, 9 + k % 3, 3), np.uint8)).save(file, "png")
+            record = {"image": file.getvalue(), "k": k, "names": [f"{k}", "x" * k], "sparse": np.arange(k % 4)}
             writer.write({**record, "points": np.arange(4 * (k % 3), dtype=np.float32), "maybe": k if k % 2 else None})
     return tfseek.open(path)
 
