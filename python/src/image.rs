@@ -5,14 +5,11 @@ use pyo3::prelude::*;
 use tfseek::filter::image_format;
 use tfseek_image::PictureForm;
 
-/// Returns height, width and channels of a JPEG or PNG.
+/// Returns height, width and channels of a picture, of a GIF those of its frames.
 #[pyfunction]
 pub(crate) fn image_shape(image: &[u8]) -> PyResult<(usize, usize, usize)> {
-    let shape = match image_format(image) {
-        Some("jpeg" | "png") => PictureForm::default().shape(image).map_err(|e| e.to_string()),
-        other => Err(format!("found {}", other.unwrap_or("other bytes"))),
-    };
-    shape.map(|shape| (shape.height, shape.width, shape.channels)).map_err(|reason| {
-        PyValueError::new_err(format!("image: expected a JPEG or PNG with a size: {reason}"))
-    })
+    let frames = (image_format(image) == Some("gif")).then_some(None);
+    let shape = PictureForm { frames, ..PictureForm::default() }.shape(image);
+    let shape = shape.map_err(|e| PyValueError::new_err(format!("image: {e}")))?;
+    Ok((shape.height, shape.width, shape.channels))
 }

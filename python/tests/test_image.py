@@ -188,6 +188,17 @@ def test_a_mix_has_pictures(tmp_path: pathlib.Path, unit: str) -> None:
         tfseek.Loader(tfseek.Mix([((a, {"image": crop}), 1), ((b, {"image": tfseek.Image(size=(8, 8))}), 1)]), batch_size=2)
 
 
+def test_a_column_has_pictures_of_all_formats(tmp_path: pathlib.Path) -> None:
+    names = ["rgb8.png", "bmp24.bmp", "gif-still.gif", "bmp32.bmp", "gif-clear.gif"]
+    ds = write(tmp_path / "a.tfrecord", 5, names=names)
+    (batch,) = tfseek.Loader(ds, {"image": tfseek.Image((5, 7), resize=None)}, batch_size=5)
+    for name, pixels in zip(names[1:], batch["image"][1:]):
+        assert pixels.tobytes() == (DATA / name).with_suffix(".want").read_bytes()[:105], name
+    ds = write(tmp_path / "b.tfrecord", 2, names=["webp-lossy-alpha.webp", "webp-lossless-alpha.webp"])
+    (batch,) = tfseek.Loader(ds, {"image": tfseek.Image((13, 21), channels=4, resize=None)}, batch_size=2)
+    assert [pixels.tobytes() for pixels in batch["image"]] == [(DATA / f"webp-{kind}-alpha.want").read_bytes() for kind in ("lossy", "lossless")]
+
+
 def test_a_crop_depends_on_the_name_in_the_batch(tmp_path: pathlib.Path) -> None:
     ds = write(tmp_path / "a.tfrecord", 12, names=["yuv420.jpg"])
     crop = tfseek.Image(size=(9, 7), crop="random_resized")

@@ -12,6 +12,9 @@ from tiny_images import JPEG, png
 
 import tfseek as tf
 
+PICTURES = pathlib.Path(__file__).parents[2] / "crates" / "image" / "tests" / "data"
+
+
 @pytest.mark.parametrize("options", [None, "", "GZIP", "ZLIB", tf.io.TFRecordOptions("GZIP", compression_level=1), tf.io.TFRecordOptions()])
 def test_records_are_those_that_were_written(tmp_path: pathlib.Path, options: Any) -> None:
     path = tmp_path / "x.tfrecord"
@@ -111,8 +114,13 @@ def test_image_shape() -> None:
         for make in (bytes, bytearray, memoryview):
             assert tf.image_shape(make(png(3, 2, colour))) == (2, 3, channels)
     assert tf.image_shape(png(3, 2, 3, transparent=True)) == (2, 3, 4)
-    for data in (b"", b"GIF89a", JPEG[:2], JPEG[:90], png(3, 2, 2)[:32], png(0, 2, 2), b"\xff\xd8\x00\x00\x00\x00"):
-        with pytest.raises(ValueError, match="^image: expected"):
+    for name, shape in (("bmp8.bmp", (5, 7, 1)), ("bmp32.bmp", (5, 7, 4)), ("gif-parts.gif", (6, 9, 3)), ("webp-lossy-alpha.webp", (13, 21, 4))):
+        assert tf.image_shape((PICTURES / name).read_bytes()) == shape
+    for data, text in ((b"", "expected a JPEG, PNG, BMP, GIF or WebP picture, found no bytes"), (b"GIF89a", "GIF: the data end before all pixels")):
+        with pytest.raises(ValueError, match=f"^image: {text}$"):
+            tf.image_shape(data)
+    for data in (JPEG[:2], JPEG[:90], png(3, 2, 2)[:32], png(0, 2, 2), b"\xff\xd8\x00\x00\x00\x00"):
+        with pytest.raises(ValueError, match="^image: "):
             tf.image_shape(data)
     with pytest.raises(TypeError, match="expected bytes, found str"):
         tf.image_shape("x")  # type: ignore[arg-type]

@@ -190,7 +190,8 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Image:
-    """A picture per record, as the bytes of a JPEG or PNG file: an array ``[rows, height, width, channels]``. :class:`Loader` makes it.
+    """A picture per record, as the bytes of a JPEG, PNG, BMP, GIF (its first frame) or WebP file: an array ``[rows, height, width, channels]``.
+    :class:`Loader` makes it.
 
     The order of the steps: orientation, crop, resize, mirror, colours, mean and std, dtype, layout. What is random is drawn from the seed of the
     loader, epoch and position.
@@ -222,7 +223,7 @@ class Image:
 
     exif: applies the orientation in the EXIF data of a JPEG. Height and width are then the turned picture's.
 
-    Pixels of a JPEG are those of libjpeg-turbo. A picture that is damaged or does not fit raises ``DataError``, or is left out with ``damage="skip"``.
+    Pixels of a JPEG are libjpeg-turbo's, and of a WebP libwebp's. A picture that is damaged or does not fit raises ``DataError``, or is left out with ``damage="skip"``.
     """
 
     size: Any = None

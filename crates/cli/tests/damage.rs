@@ -340,7 +340,7 @@ fn pictures_that_are_not_whole_are_named() {
         [&jpeg[..half], &vec![0; jpeg.len() - half]].concat(),
         // Another format, and one that no decoder of the loader reads.
         picture("bmp24.bmp"),
-        b"RIFF\x10\0\0\0WEBPVP8 ".to_vec(),
+        b"II*\0\x08\0\0\0\0\0\0\0".to_vec(),
         picture("gif-still.gif"),
     ];
     let record = |(file, k): (&Vec<u8>, i64)| {
@@ -409,6 +409,6 @@ fn declared_pictures_are_checked_in_each_record() {
     dir.shard("set/x-train.tfrecord-00000-of-00001", [record]);
     let ran = dir.run(&["verify", "--decode", "set/x-train.tfrecord-00000-of-00001"]);
     assert_eq!((ran.code, ran.err.lines().count()), (1, 1), "{ran:?}");
-    let text = "feature \"image\": expected a JPEG, PNG, BMP or GIF picture, found a text";
+    let text = "feature \"image\": expected a JPEG, PNG, BMP, GIF or WebP picture, found a text";
     assert!(ran.err.contains(text) && ran.out.contains("\npictures: 1 fault\n"), "{ran:?}");
 }

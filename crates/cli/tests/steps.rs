@@ -432,7 +432,7 @@ fn verify_names_each_fault_of_episodes_once() {
         (0, 3, &["\"steps/is_last\": step 2: expected 1, found 0"], true, false),
         (0, 4, &["\"steps/action\": step 2: expected numbers, found NaN as value 1"], true, false),
         (1, 0, &["\"steps/action\": all 3 steps have the same action"], true, false),
-        (1, 1, &["\"steps/image\": step 1: expected a JPEG, PNG, BMP or GIF picture"], false, false),
+        (1, 1, &["\"steps/image\": step 1: expected a JPEG, PNG, BMP, GIF or WebP picture"], false, false),
         (1, 2, &["\"steps/image\": step 0: "], false, true),
         (1, 3, &["\"steps/image\": step 2: ", "(2, 2, 3)", "(2, 3, 3)"], false, false),
     ];

@@ -1,10 +1,10 @@
 //! BMP of 8, 24 and 32 bits without compression.
 
 use crate::error::{ImageError, PictureFault};
-use crate::format::{DecodeJob, PictureFormat, PictureHeader};
+use crate::format::{DecodeJob, PictureFormat, PictureHeader, convert};
 
 pub(crate) const FORMAT: PictureFormat =
-    PictureFormat { name: "BMP", word: "bmp", has_crops: false, read, decode, decode_words: None };
+    PictureFormat { name: "BMP", word: "bmp", byte_factor: 257, read, decode, decode_words: None };
 
 /// A file whose pixels are complete.
 struct Bmp<'a> {
@@ -14,6 +14,8 @@ struct Bmp<'a> {
     channels: usize,
     /// True if the first row is the one at the top.
     top_down: bool,
+    /// Blue, green and red of each colour, and a byte more, for pixels of 8 bits. Without it these are grey.
+    palette: &'a [[u8; 4]],
     /// The rows. Each has a multiple of four bytes.
     rows: &'a [u8],
     stride: usize,
@@ -66,29 +68,38 @@ impl<'a> Bmp<'a> {
         let bytes = stride.and_then(|stride| stride.checked_mul(height));
         let rows = data.get(offset as usize..).zip(bytes).and_then(|(rows, bytes)| rows.get(..bytes));
         let (Some(stride), Some(rows)) = (stride, rows) else { return Err(PictureFault::Truncated) };
-        Ok(Bmp { height, width, channels, top_down, rows, stride })
+        let colours = data.get(14 + header as usize..offset as usize).unwrap_or_default().as_chunks().0;
+        let most = match number(46)? as usize {
+            most @ 1..256 => most,
+            _ => 256,
+        };
+        let palette = if channels == 1 { &colours[..most.min(colours.len())] } else { &[] };
+        Ok(Bmp { height, width, channels, top_down, palette, rows, stride })
     }
 }
 
 fn read(data: &[u8]) -> Result<PictureHeader, PictureFault> {
     let Bmp { height, width, channels, .. } = Bmp::read(data)?;
-    let unsupported = &[(1, "1 channel of a BMP")];
-    Ok(PictureHeader { size: [height, width], channels, unsupported, ..PictureHeader::default() })
+    Ok(PictureHeader { size: [height, width], channels, ..PictureHeader::default() })
 }
 
 fn decode(data: &[u8], job: DecodeJob<'_>, out: &mut [u8]) -> Result<(), ImageError> {
     let bmp = Bmp::read(data).map_err(|fault| fault.of(FORMAT.name))?;
-    let channels = job.channels;
-    for (y, out) in out.chunks_exact_mut(bmp.width * channels).enumerate() {
-        let row = if bmp.top_down { y } else { bmp.height - 1 - y };
-        let row = &bmp.rows[row * bmp.stride..][..bmp.width * bmp.channels];
-        for (pixel, out) in row.chunks_exact(bmp.channels).zip(out.chunks_exact_mut(channels)) {
-            let colour = match *pixel {
-                [b, g, r, alpha] => [r, g, b, alpha],
-                [b, g, r] => [r, g, b, u8::MAX],
-                _ => [pixel[0], pixel[0], pixel[0], u8::MAX],
-            };
-            out.copy_from_slice(&colour[..channels]);
+    let DecodeJob { rect, channels, declared, .. } = job;
+    // A declared picture has the numbers of its colours, as in TensorFlow.
+    let palette = if declared { &[] } else { bmp.palette };
+    let sample =
+        |pixel: &[u8], k: usize| u32::from(if k < 3 && pixel.len() > 1 { pixel[2 - k] } else { pixel[k] });
+    for (out, y) in out.chunks_exact_mut(rect.width * channels).zip(rect.top..) {
+        let y = if bmp.top_down { y } else { bmp.height - 1 - y };
+        let row = &bmp.rows[y * bmp.stride + rect.left * bmp.channels..][..rect.width * bmp.channels];
+        if palette.is_empty() {
+            convert(row.chunks_exact(bmp.channels), channels, out, sample, false);
+        } else if row.iter().any(|&number| usize::from(number) >= palette.len()) {
+            return Err(PictureFault::Corrupt("number of a colour").of(FORMAT.name));
+        } else {
+            let colours = row.iter().map(|&number| &palette[usize::from(number)][..3]);
+            convert(colours, channels, out, sample, false);
         }
     }
     Ok(())

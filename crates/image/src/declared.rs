@@ -38,7 +38,7 @@ impl PictureForm {
 
     fn open<'a>(&self, file: &'a [u8]) -> Result<(PictureFile<'a>, PictureShape), ImageError> {
         let declared = self.decoded_channels()?;
-        let picture = decoder::open(file, false)?;
+        let picture = decoder::open(file, true)?;
         // Every format has 3 channels.
         picture.check_channels(declared.unwrap_or(3))?;
         let PictureHeader { frames, size: [height, width], .. } = picture.header;

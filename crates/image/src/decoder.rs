@@ -9,14 +9,14 @@ use crate::memory::resize;
 use crate::resize::Resizer;
 use crate::sample::{PictureMemory, PixelsMut, Sample};
 use crate::spec::{Draws, PicturePart, is_float, orientation};
-use crate::{bmp, gif, jpeg, png};
+use crate::{bmp, gif, jpeg, png, webp};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use tfseek::filter::image_format;
 use tfseek::schema::ImageSpec;
 
 /// The formats that are decoded, in the order of messages.
-static FORMATS: [PictureFormat; 4] = [jpeg::FORMAT, png::FORMAT, bmp::FORMAT, gif::FORMAT];
+static FORMATS: [PictureFormat; 5] = [jpeg::FORMAT, png::FORMAT, bmp::FORMAT, gif::FORMAT, webp::FORMAT];
 
 /// Pixels of a picture: `height * width * channels` values, row by row.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,8 +39,8 @@ pub struct Image<T> {
 /// let spec = ImageSpec { size: Some([8, 8]), ..ImageSpec::default() };
 /// let mut pixels = [0_u8; 8 * 8 * 3];
 /// let out = PixelsMut::U8(&mut pixels);
-/// let e = Decoder::new().decode_into(b"GIF89a", &spec, 0, out).unwrap_err();
-/// assert!(matches!(e, ImageError::Format { found, .. } if found == "a GIF"));
+/// let e = Decoder::new().decode_into(b"text", &spec, 0, out).unwrap_err();
+/// assert!(matches!(e, ImageError::Format { found, .. } if found == "a text"));
 /// ```
 #[derive(Default)]
 pub struct Decoder {
@@ -48,7 +48,8 @@ pub struct Decoder {
     /// [`ImageError::Cancelled`].
     pub cancelled: Option<Arc<AtomicBool>>,
     /// Also refuses a JPEG or a PNG that does not end after its pixels: with data that no pixel has, or
-    /// without the mark of its end. That finds most cut and overwritten files. Default: false.
+    /// without the mark of its end. That finds most cut and overwritten files. A WebP must have the length that
+    /// it states, and of a GIF all frames are decoded. Default: false.
     pub strict: bool,
     memory: FormatMemory,
     bytes: PictureMemory<u8>,
@@ -234,7 +235,8 @@ impl Decoder {
     ) -> Result<(), ImageError> {
         let cancelled = self.cancelled.as_deref();
         let memory = &mut self.memory;
-        picture.decode(DecodeJob { rect, channels, strict: self.strict, cancelled, memory }, out)
+        let declared = picture.declared;
+        picture.decode(DecodeJob { rect, channels, declared, strict: self.strict, cancelled, memory }, out)
     }
 }
 
@@ -246,7 +248,7 @@ pub(crate) fn size(file: &[u8], spec: &ImageSpec) -> Result<[usize; 2], ImageErr
 
 /// Reads the header of a file, and refuses what the spec cannot have.
 fn open_for<'a>(file: &'a [u8], spec: &ImageSpec) -> Result<PictureFile<'a>, ImageError> {
-    let picture = open(file, true)?;
+    let picture = open(file, false)?;
     let [height, width] = picture.header.size;
     if height.checked_mul(width).is_none_or(|pixels| pixels > MOST_PIXELS) {
         return Err(ImageError::TooLarge { frames: None, height, width });
@@ -255,31 +257,24 @@ fn open_for<'a>(file: &'a [u8], spec: &ImageSpec) -> Result<PictureFile<'a>, Ima
     Ok(picture)
 }
 
-/// Reads the header of a file of any format, or of one that has crops.
-pub(crate) fn open(file: &[u8], crops: bool) -> Result<PictureFile<'_>, ImageError> {
+/// Reads the header of a file of any format. `declared` is true if a data set declares the picture.
+pub(crate) fn open(file: &[u8], declared: bool) -> Result<PictureFile<'_>, ImageError> {
     let word = image_format(file);
-    let Some(format) = formats(crops).find(|format| word == Some(format.word)) else {
-        return Err(other_format(file, word, crops));
+    let Some(format) = FORMATS.iter().find(|format| word == Some(format.word)) else {
+        return Err(other_format(file, word));
     };
     let header = (format.read)(file).map_err(|fault| fault.of(format.name))?;
-    Ok(PictureFile { data: file, format, header })
-}
-
-/// Returns all formats, or those that have crops.
-fn formats(crops: bool) -> impl Iterator<Item = &'static PictureFormat> {
-    FORMATS.iter().filter(move |format| format.has_crops || !crops)
+    Ok(PictureFile { data: file, format, header, declared })
 }
 
 /// Returns the error of a file of another format, whose word is the result of [`image_format`].
 #[cold]
-fn other_format(file: &[u8], word: Option<&str>, crops: bool) -> ImageError {
-    let names: Vec<&str> = formats(crops).map(|format| format.name).collect();
-    let expected = match names.as_slice() {
+fn other_format(file: &[u8], word: Option<&str>) -> ImageError {
+    let expected = match FORMATS.each_ref().map(|format| format.name).as_slice() {
         [others @ .., last] => format!("a {} or {last} picture", others.join(", ")),
         [] => String::new(),
     };
     let found = match word {
-        Some("webp") => "a WebP".to_owned(),
         Some("heif") => "a HEIC".to_owned(),
         Some("jxl") => "a JPEG XL".to_owned(),
         Some(word) => {

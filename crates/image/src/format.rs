@@ -4,7 +4,7 @@ use crate::crop::Rect;
 use crate::error::{ImageError, PictureFault};
 use crate::exif::Orientation;
 use crate::memory::resize;
-use crate::sample::PixelsMut;
+use crate::sample::{PixelsMut, Sample};
 use std::any::Any;
 use std::sync::atomic::AtomicBool;
 
@@ -14,14 +14,13 @@ pub(crate) struct PictureFormat {
     pub(crate) name: &'static str,
     /// The result of [`image_format`](tfseek::filter::image_format) for its first bytes.
     pub(crate) word: &'static str,
-    /// True if loaders crop and resize it: any rectangle is decoded. Otherwise the format is only for
-    /// pictures that a data set declares, which are decoded whole.
-    pub(crate) has_crops: bool,
+    /// The factor from 8 bits to 16. Declared pictures other than PNG have TensorFlow's: 256.
+    pub(crate) byte_factor: u16,
     /// Reads the header of a file. Files that are too short for their pixels are an error here already.
     pub(crate) read: fn(&[u8]) -> Result<PictureHeader, PictureFault>,
     /// Decodes samples of 8 bits of a file whose header was read.
     pub(crate) decode: PixelDecoder<u8>,
-    /// Decodes samples of 16 bits. Without it, those of 8 bits are multiplied by 256.
+    /// Decodes samples of 16 bits. Without it, those of 8 bits are multiplied.
     pub(crate) decode_words: Option<PixelDecoder<u16>>,
 }
 
@@ -50,6 +49,8 @@ pub(crate) struct PictureFile<'a> {
     pub(crate) data: &'a [u8],
     pub(crate) format: &'static PictureFormat,
     pub(crate) header: PictureHeader,
+    /// True if a data set declares it.
+    pub(crate) declared: bool,
 }
 
 impl PictureFile<'_> {
@@ -61,14 +62,15 @@ impl PictureFile<'_> {
 
     /// Decodes the pixels of a job. Floats have the bytes of four channels.
     pub(crate) fn decode(&self, job: DecodeJob<'_>, out: PixelsMut<'_>) -> Result<(), ImageError> {
-        let PictureFormat { decode, decode_words, .. } = self.format;
+        let &PictureFormat { decode, decode_words, byte_factor, .. } = self.format;
         match (out, decode_words) {
             (PixelsMut::U8(out), _) => decode(self.data, job, out),
             (PixelsMut::U16(out), Some(decode)) => decode(self.data, job, out),
             (PixelsMut::U16(out), None) => {
+                let factor = if job.declared { 256 } else { byte_factor };
                 let bytes = job.filled(out.len(), |job, bytes| decode(self.data, job, bytes))?;
                 for (out, &byte) in out.iter_mut().zip(bytes) {
-                    *out = u16::from(byte) * 256;
+                    *out = u16::from(byte) * factor;
                 }
                 Ok(())
             }
@@ -87,6 +89,9 @@ impl PictureFile<'_> {
 pub(crate) struct DecodeJob<'a> {
     pub(crate) rect: Rect,
     pub(crate) channels: usize,
+    /// True for a picture as a data set declares it: its whole, with all frames, as TensorFlow decodes it.
+    /// Loaders have the first frame.
+    pub(crate) declared: bool,
     /// Refuses files that do not end after their pixels.
     pub(crate) strict: bool,
     /// Set to end the work early.
@@ -112,15 +117,54 @@ impl<'a> DecodeJob<'a> {
         len: usize,
         decode: impl FnOnce(DecodeJob<'_>, &mut [u8]) -> Result<(), ImageError>,
     ) -> Result<&'a [u8], ImageError> {
-        let DecodeJob { rect, channels, strict, cancelled, memory } = self;
+        let DecodeJob { rect, channels, declared, strict, cancelled, memory } = self;
         // The bytes are moved out, because the memory is used meanwhile.
         let mut bytes = std::mem::take(&mut memory.bytes);
         let decoded = resize(&mut bytes, len).map_err(|fault| fault.of("")).and_then(|()| {
             let memory = &mut *memory;
-            decode(DecodeJob { rect, channels, strict, cancelled, memory }, &mut bytes)
+            decode(DecodeJob { rect, channels, declared, strict, cancelled, memory }, &mut bytes)
         });
         memory.bytes = bytes;
         decoded?;
         Ok(&memory.bytes[..])
+    }
+}
+
+/// Writes a row of pixels with 8 bits, of which each has `stored` channels.
+pub(crate) fn store_bytes<T: Sample>(row: &[u8], stored: usize, channels: usize, out: &mut [T]) {
+    if stored == channels {
+        T::of_bytes(row, out);
+    } else {
+        convert(row.chunks_exact(stored), channels, out, |pixel, k| u32::from(pixel[k]), false);
+    }
+}
+
+/// Converts the pixels of a row. `sample` returns a channel of a pixel, in the depth of the file.
+pub(crate) fn convert<'a, T: Sample>(
+    pixels: impl Iterator<Item = &'a [u8]>,
+    channels: usize,
+    out: &mut [T],
+    sample: impl Fn(&[u8], usize) -> u32,
+    wide: bool,
+) {
+    let of = |value: u32| if wide { T::of_word(value) } else { T::of_byte(value) };
+    let stored_channels = |pixel: &[u8]| if wide { pixel.len() / 2 } else { pixel.len() };
+    for (pixel, out) in pixels.zip(out.chunks_exact_mut(channels)) {
+        let stored = stored_channels(pixel);
+        let alpha = if stored % 2 == 0 { of(sample(pixel, stored - 1)) } else { T::MOST };
+        let [r, g, b] = if stored < 3 { [sample(pixel, 0); 3] } else { [0, 1, 2].map(|k| sample(pixel, k)) };
+        match out {
+            [grey] => {
+                // As libpng: 16 bits are rounded, and 8 bits are not.
+                let rounding = if wide { 16384 } else { 0 };
+                *grey = of((9797 * r + 19234 * g + 3737 * b + rounding) >> 15);
+            }
+            [grey, last] => (*grey, *last) = (of(r), alpha),
+            [out @ .., last] if channels == 4 => {
+                out.copy_from_slice(&[of(r), of(g), of(b)]);
+                *last = alpha;
+            }
+            out => out.copy_from_slice(&[of(r), of(g), of(b)]),
+        }
     }
 }

@@ -2,15 +2,15 @@
 //!
 //! Frames are as in TensorFlow: the canvas is as large as the largest frame, black at first, and each frame
 //! is painted over the one before, whatever is to happen with that. The size of the screen and times are not
-//! used.
+//! used. Where no frame has painted, alpha is 0.
 
 use crate::error::{ImageError, MOST_PIXELS, PictureFault};
-use crate::format::{DecodeJob, PictureFormat, PictureHeader};
+use crate::format::{DecodeJob, PictureFormat, PictureHeader, store_bytes};
 use crate::memory::resize;
 use weezl::{BitOrder, LzwStatus, decode::Decoder};
 
 pub(crate) const FORMAT: PictureFormat =
-    PictureFormat { name: "GIF", word: "gif", has_crops: false, read, decode, decode_words: None };
+    PictureFormat { name: "GIF", word: "gif", byte_factor: 257, read, decode, decode_words: None };
 
 /// The most pixels that a byte of codes has. A code of 12 bits, the longest, has at most 4096.
 const MOST_PER_BYTE: usize = 4096 * 8 / 12 + 1;
@@ -42,39 +42,42 @@ impl<'a> Gif<'a> {
         if gif.frames == 0 { Err(PictureFault::Corrupt("file without a frame")) } else { Ok(gif) }
     }
 
-    /// Writes the RGB pixels of all frames to `out`. `scratch` is for the colour numbers of a frame.
-    fn paint(&self, scratch: &mut Vec<u8>, out: &mut [u8]) -> Result<(), PictureFault> {
-        let canvas = self.height * self.width * 3;
+    /// Writes the pixels of a rectangle to `out`, in as many frames as it has room for. The frames after them
+    /// are decoded only if the job is strict.
+    fn paint(&self, job: DecodeJob<'_>, out: &mut [u8]) -> Result<(), PictureFault> {
+        let DecodeJob { rect, channels, strict, memory, .. } = job;
+        let pixels = self.height * self.width;
+        resize(&mut memory.frame, 5 * pixels)?;
+        let (canvas, numbers) = memory.frame.split_at_mut(4 * pixels);
+        canvas.fill(0);
+        let mut frames = out.chunks_exact_mut(rect.height * rect.width * channels);
         let mut blocks = self.blocks;
-        let mut start = 0;
         while let Some(frame) = blocks.next()? {
-            let (before, rest) = out.split_at_mut(start);
-            let canvas = &mut rest[..canvas];
-            match before.len().checked_sub(canvas.len()) {
-                Some(last) => canvas.copy_from_slice(&before[last..]),
-                None => canvas.fill(0),
+            let out = frames.next();
+            if out.is_none() && !strict {
+                break;
             }
-            let pixels = frame.height * frame.width;
-            resize(scratch, pixels)?;
-            frame.unpack(&mut scratch[..pixels])?;
-            frame.paint(&scratch[..pixels], self.width, canvas)?;
-            start += canvas.len();
+            let numbers = &mut numbers[..frame.height * frame.width];
+            frame.unpack(numbers)?;
+            frame.paint(numbers, self.width, canvas)?;
+            let rows = out.into_iter().flat_map(|out| out.chunks_exact_mut(rect.width * channels));
+            for (out, y) in rows.zip(rect.top..) {
+                let row = &canvas[(y * self.width + rect.left) * 4..][..rect.width * 4];
+                store_bytes(row, 4, channels, out);
+            }
         }
         Ok(())
     }
 }
 
 fn read(data: &[u8]) -> Result<PictureHeader, PictureFault> {
-    const OTHER: &str = "other than 3 channels of a GIF";
     let Gif { frames, height, width, .. } = Gif::read(data)?;
-    let unsupported = &[(1, OTHER), (4, OTHER)];
     let size = [height, width];
-    Ok(PictureHeader { frames: Some(frames), size, channels: 3, unsupported, ..PictureHeader::default() })
+    Ok(PictureHeader { frames: Some(frames), size, channels: 3, ..PictureHeader::default() })
 }
 
 fn decode(data: &[u8], job: DecodeJob<'_>, out: &mut [u8]) -> Result<(), ImageError> {
-    let painted = Gif::read(data).and_then(|gif| gif.paint(&mut job.memory.frame, out));
-    painted.map_err(|fault| fault.of(FORMAT.name))
+    Gif::read(data).and_then(|gif| gif.paint(job, out)).map_err(|fault| fault.of(FORMAT.name))
 }
 
 /// A frame of a file.
@@ -132,14 +135,15 @@ impl<'a> GifFrame<'a> {
             if self.interlaced { &[(0, 8), (4, 8), (2, 4), (1, 2)] } else { &[(0, 1)] };
         let rows = passes.iter().flat_map(|&(first, step)| (first..self.height).step_by(step));
         for (numbers, y) in numbers.chunks_exact(self.width).zip(rows) {
-            let row = canvas.chunks_exact_mut(width * 3).nth(self.top + y);
-            let pixels = row.and_then(|row| row.get_mut(self.left * 3..)).unwrap_or_default();
-            for (&number, pixel) in numbers.iter().zip(pixels.chunks_exact_mut(3)) {
+            let row = canvas.chunks_exact_mut(width * 4).nth(self.top + y);
+            let pixels = row.and_then(|row| row.get_mut(self.left * 4..)).unwrap_or_default();
+            for (&number, pixel) in numbers.iter().zip(pixels.as_chunks_mut().0) {
                 if Some(number) == self.transparent {
                     continue;
                 }
-                let colour = self.palette.chunks_exact(3).nth(usize::from(number));
-                pixel.copy_from_slice(colour.ok_or(PictureFault::Corrupt("number of a colour"))?);
+                let colour = self.palette.as_chunks().0.get(usize::from(number));
+                let [r, g, b] = *colour.ok_or(PictureFault::Corrupt("number of a colour"))?;
+                *pixel = [r, g, b, u8::MAX];
             }
         }
         Ok(())

@@ -2,20 +2,21 @@
 //!
 //! A [`Decoder`] recognizes files by their first bytes. An [`ImageSpec`] states all from the crop to the
 //! numbers of a training tensor: integers, or floats as their bits. A [`PictureForm`] is what a data
-//! set declares: pictures are decoded as they are, in more formats, and with several frames.
+//! set declares: pictures are decoded as they are, and with several frames.
 //!
 //! The formats, and the rules of TensorFlow for their channels and depths, are in tfseek's `docs/tfds.md`.
 //! Full alpha is 255 also in a PNG of fewer than 8 bits, unlike there.
 //!
 //! **Frames of a GIF** are as large as the largest of them, and black at first. Each is painted over the one
-//! before, whatever is to happen with that.
+//! before, whatever is to happen with that. A spec has the first one, which is decoded alone.
 //!
 //! **Pixels of a JPEG** are the same as from libjpeg-turbo with its accurate transform and smooth upsampling,
 //! which Pillow and OpenCV use, bit by bit. **Damage** is an error as soon as data of a pixel are missing:
 //! only the marker at the end may be. A GIF needs it, because frames may precede it. **Memory** is taken
-//! after the header was checked: at most 100 million pixels, and not more than the data can fill. It is kept
-//! for the next picture. **Time** is bounded too: the scans of a progressive JPEG have at most 156 million
-//! blocks in all, which are 100 scans of the largest picture.
+//! after the header was checked: at most 100 million pixels, and not more than the data can fill, of which a
+//! WebP of one colour has hardly any. It is kept for the next picture, but a WebP takes more for itself:
+//! up to 7 bytes per pixel, and tables. **Time** is bounded too: the scans of a progressive JPEG have at most
+//! 156 million blocks in all, which are 100 scans of the largest picture.
 //!
 //! ```
 //! use tfseek_image::{Crop, Decoder, ImageSpec, PixelsMut};
@@ -49,6 +50,7 @@ mod resize;
 mod row;
 mod sample;
 mod spec;
+mod webp;
 
 pub use decoder::{Decoder, Image};
 pub use error::ImageError;

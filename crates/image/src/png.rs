@@ -1,14 +1,14 @@
-//! PNG, by the crate `png`, and its conversions of channels and depth.
+//! PNG, by the crate `png`.
 
 use crate::error::{ImageError, MOST_PIXELS, PictureFault};
-use crate::format::{DecodeJob, PictureFormat, PictureHeader};
+use crate::format::{DecodeJob, PictureFormat, PictureHeader, convert, store_bytes};
 use crate::memory::resize;
 use crate::sample::Sample;
 use png::{BitDepth, DecodingError, Limits, Transformations};
 use std::io::{Cursor, ErrorKind};
 
 pub(crate) const FORMAT: PictureFormat =
-    PictureFormat { name: "PNG", word: "png", has_crops: true, read, decode, decode_words: Some(decode) };
+    PictureFormat { name: "PNG", word: "png", byte_factor: 257, read, decode, decode_words: Some(decode) };
 
 /// The bytes before the size: the signature, and the beginning of the first chunk.
 const BEFORE_SIZE: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR";
@@ -131,49 +131,14 @@ fn decode_chunks<T: Sample>(data: &[u8], job: &mut DecodeJob<'_>, out: &mut [T])
     for (row, out) in out.chunks_exact_mut(rect.width * channels).take(rect.height).enumerate() {
         let from = (rect.top + row) * info.line_size + rect.left * bytes;
         let row = &frame[from..from + rect.width * bytes];
-        match (wide, stored == channels) {
-            (false, true) => T::of_bytes(row, out),
-            (false, false) => {
-                convert(row.chunks_exact(stored), channels, out, |bytes, k| u32::from(bytes[k]), false)
-            }
-            (true, _) => {
-                let sample =
-                    |bytes: &[u8], k| u32::from(u16::from_be_bytes([bytes[2 * k], bytes[2 * k + 1]]));
-                convert(row.chunks_exact(2 * stored), channels, out, sample, true);
-            }
+        if wide {
+            let sample = |bytes: &[u8], k| u32::from(u16::from_be_bytes([bytes[2 * k], bytes[2 * k + 1]]));
+            convert(row.chunks_exact(2 * stored), channels, out, sample, true);
+        } else {
+            store_bytes(row, stored, channels, out);
         }
     }
     Ok(())
-}
-
-/// Converts the pixels of a row. `sample` returns a channel of a pixel, in the depth of the file.
-fn convert<'a, T: Sample>(
-    pixels: impl Iterator<Item = &'a [u8]>,
-    channels: usize,
-    out: &mut [T],
-    sample: impl Fn(&[u8], usize) -> u32,
-    wide: bool,
-) {
-    let of = |value: u32| if wide { T::of_word(value) } else { T::of_byte(value) };
-    let stored_channels = |pixel: &[u8]| if wide { pixel.len() / 2 } else { pixel.len() };
-    for (pixel, out) in pixels.zip(out.chunks_exact_mut(channels)) {
-        let stored = stored_channels(pixel);
-        let alpha = if stored % 2 == 0 { of(sample(pixel, stored - 1)) } else { T::MOST };
-        let [r, g, b] = if stored < 3 { [sample(pixel, 0); 3] } else { [0, 1, 2].map(|k| sample(pixel, k)) };
-        match out {
-            [grey] => {
-                // As libpng: 16 bits are rounded, and 8 bits are not.
-                let rounding = if wide { 16384 } else { 0 };
-                *grey = of((9797 * r + 19234 * g + 3737 * b + rounding) >> 15);
-            }
-            [grey, last] => (*grey, *last) = (of(r), alpha),
-            [out @ .., last] if channels == 4 => {
-                out.copy_from_slice(&[of(r), of(g), of(b)]);
-                *last = alpha;
-            }
-            out => out.copy_from_slice(&[of(r), of(g), of(b)]),
-        }
-    }
 }
 
 /// Returns what an error of the crate means.

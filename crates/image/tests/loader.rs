@@ -127,7 +127,10 @@ fn bad_pictures_are_errors_or_left_out() {
     assert_eq!(e.location().feature.as_deref(), Some("image"));
     let text = e.to_string();
     assert!(text.contains(path.to_str().unwrap()), "{text}");
-    assert!(text.ends_with("feature \"image\": expected a JPEG or PNG picture, found a text"), "{text}");
+    assert!(
+        text.ends_with("feature \"image\": expected a JPEG, PNG, BMP, GIF or WebP picture, found a text"),
+        "{text}"
+    );
 
     let (mut ks, mut skipped) = (Vec::new(), Vec::new());
     for step in loader().damage(Damage::Skip).build().unwrap() {

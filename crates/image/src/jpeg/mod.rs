@@ -34,8 +34,9 @@ use sequential::{BlockCodes, Group, SequentialPart, SequentialPicture};
 use std::sync::atomic::Ordering;
 use tfseek_wire::VectorWork;
 
+// The factor is TensorFlow's also in loaders, which have always had it.
 pub(crate) const FORMAT: PictureFormat =
-    PictureFormat { name: "JPEG", word: "jpeg", has_crops: true, read, decode, decode_words: None };
+    PictureFormat { name: "JPEG", word: "jpeg", byte_factor: 256, read, decode, decode_words: None };
 
 /// The header of a JPEG file: all before the data of the first scan.
 struct Header<'a> {

@@ -1,8 +1,9 @@
 """Makes the pictures of this folder, with the pixels that other programs decode.
 
-Requires Pillow with libjpeg-turbo, and its program `cjpeg`. NAME.jpg has its pixels in NAME.want: RGB as Pillow decodes it, or as libjpeg's inks
+Requires Pillow with libjpeg-turbo and libwebp, and the program `cjpeg`. NAME.jpg has its pixels in NAME.want: RGB as Pillow decodes it, or as libjpeg's inks
 give it. NAME.png has those in 8 bits with 1, 3 and 4 channels, then those in 16 bits, little-endian, by the rules of the crate's page.
-NAME.bmp has those with 3 and 4 channels, and NAME.gif those of all frames, as TensorFlow decodes them.
+NAME.bmp has those with 3 and 4 channels, and NAME.gif those of all frames, as TensorFlow decodes them. NAME.webp has those with 4 channels of its
+first frame, as Pillow decodes them.
 `crops.tsv` has rectangles by the rules of docs/order.md and of torchvision.
 """
 
@@ -355,6 +356,78 @@ def gifs():
     gif("gif-odd", colours(3), odd, after=comment)
 
 
+def chunks(data):
+    """The chunks of a WebP."""
+    at = 12
+    while at < len(data):
+        size = struct.unpack("<I", data[at + 4 : at + 8])[0]
+        yield data[at : at + 8 + size + size % 2]
+        at += 8 + size + size % 2
+
+
+def riff(*parts):
+    body = b"WEBP" + b"".join(parts)
+    return b"RIFF" + struct.pack("<I", len(body)) + body
+
+
+def chunk(tag, content):
+    return tag + struct.pack("<I", len(content)) + content + b"\0" * (len(content) % 2)
+
+
+def sides(*numbers):
+    return b"".join(struct.pack("<I", number)[:3] for number in numbers)
+
+
+def webp(name, image, others=None, **options):
+    """A WebP. `others` makes another file of the chunks of its pixels."""
+    out = io.BytesIO()
+    image.save(out, "webp", **options)
+    data = out.getvalue()
+    if others:
+        data = others([part for part in chunks(data) if part[:4] != b"VP8X"])
+    (HERE / f"{name}.webp").write_bytes(data)
+    (HERE / f"{name}.want").write_bytes(Image.open(io.BytesIO(data)).convert("RGBA").tobytes())
+
+
+def webps():
+    global state
+    state = 1
+    rgba = picture(13, 21)
+    rgba.putalpha(Image.frombytes("L", rgba.size, bytes(rand(256) if rand(2) else 255 * rand(2) for _ in range(13 * 21))))
+    few = picture(11, 18).quantize(6).convert("RGB")
+    webp("webp-lossy", picture(13, 21), quality=80)
+    webp("webp-lossy-even", picture(18, 32), quality=30, method=0)
+    webp("webp-lossy-alpha", rgba, quality=90)
+    webp("webp-lossy-alpha-stored", rgba, lambda parts: still(parts[1:], rgba), quality=50)
+    webp("webp-lossless", picture(9, 14), lossless=True)
+    webp("webp-lossless-alpha", rgba, lossless=True, exact=True)
+    webp("webp-palette", few, lossless=True)
+    webp("webp-one", Image.new("RGBA", (1, 1), (1, 2, 3, 4)), lossless=True)
+    # Chunks before and after the pixels, which the orientation of the EXIF data does not turn.
+    exif = b"II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0\x06\0\0\0\0\0\0\0"
+    webp("webp-exif", picture(7, 10), exif=exif, icc_profile=b"a profile")
+    # A first frame that covers a part of the canvas, and one that ends the file.
+    webp("webp-frames", picture(6, 9), lambda parts: animation(parts, (9, 6), (2, 4), (8, 15)), quality=80)
+    webp("webp-frames-alpha", rgba, lambda parts: animation(parts, rgba.size, (4, 2), (17, 26)), quality=80)
+
+
+def still(parts, image):
+    """A WebP whose alpha is stored without compression, from the left."""
+    alpha = image.getchannel("A").tobytes()
+    width = image.width
+    left = [0 if at == 0 else alpha[at - width if at % width == 0 else at - 1] for at in range(len(alpha))]
+    stored = bytes((value - before) % 256 for value, before in zip(alpha, left))
+    header = chunk(b"VP8X", b"\x10\0\0\0" + sides(image.width - 1, image.height - 1))
+    return riff(header, chunk(b"ALPH", b"\x04" + stored), *parts)
+
+
+def animation(parts, size, at, canvas):
+    """An animation of two equal frames."""
+    header = chunk(b"VP8X", b"\x12\0\0\0" + sides(canvas[1] - 1, canvas[0] - 1))
+    frames = [chunk(b"ANMF", sides(at[1] // 2, at[0] // 2, size[0] - 1, size[1] - 1, 40) + b"\0" + b"".join(parts))] * 2
+    return riff(header, chunk(b"ANIM", b"\x10\x20\x30\xff\0\0"), *frames)
+
+
 def crops():
     """Rectangles of the random crop, written from its definition."""
     mask = 2**64 - 1
@@ -398,3 +471,4 @@ if __name__ == "__main__":
     crops()
     bmps()
     gifs()
+    webps()

@@ -43,6 +43,11 @@ fn seeds() -> Vec<Vec<u8>> {
         "gif-parts",
         "gif-interlaced",
         "gif-black",
+        "bmp8",
+        "webp-lossy-alpha.",
+        "webp-lossless-",
+        "webp-palette",
+        "webp-frames.",
     ];
     let pictures = pictures().into_iter().filter(|(name, _)| kept.iter().any(|kept| name.starts_with(kept)));
     pictures.enumerate().map(|(k, (_, file))| [&[(k * 37 % 128) as u8], &file[..]].concat()).collect()

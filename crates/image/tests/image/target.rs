@@ -11,6 +11,10 @@ use tfseek_image::{Crop, Decoder, ImageError, ImageSpec, PictureForm, PictureSha
 #[allow(unreachable_pub, reason = "the crate of the fuzz targets exports it")]
 pub fn image(data: &[u8]) {
     let Some((&choice, file)) = data.split_first() else { return };
+    // A few bytes of a WebP are a large picture, which would take most of the time.
+    if PictureForm::default().shape(file).is_ok_and(|shape| shape.values() > 1 << 22) {
+        return;
+    }
     let choose = |k: u8, n: u8| usize::from(choice >> k) % usize::from(n);
     declared(
         PictureForm {
@@ -104,7 +108,8 @@ fn tensor(decoder: &mut Decoder, file: &[u8], spec: &ImageSpec) {
 /// Tests the decoding of a declared picture.
 ///
 /// It has pixels of its shape or an error, the same at a second time. Its shape is also a form that it has.
-/// Without its last bytes it has the same pixels or an error. One picture has the pixels of a spec.
+/// Without its last bytes it has the same pixels or an error. Its first frame has the pixels of a spec, unless
+/// only a spec has the colours of a palette.
 fn declared(form: PictureForm, file: &[u8]) {
     let mut decoder = Decoder::new();
     let first = values(&mut decoder, file, &form);
@@ -131,11 +136,11 @@ fn declared(form: PictureForm, file: &[u8]) {
         }
     }
     let (Some(channels), TensorDType::UInt8) = (form.channels, form.dtype) else { return };
-    let spec = ImageSpec { channels, ..ImageSpec::default() };
-    match decoder.decode::<u8>(file, &spec, 0) {
-        // Its format has no crops.
-        Err(ImageError::Format { .. }) => {}
-        decoded => assert_eq!(decoded.unwrap().pixels, found),
+    let has_palette = file.starts_with(b"BM") && file.get(28) == Some(&8);
+    if !has_palette {
+        let spec = ImageSpec { channels, ..ImageSpec::default() };
+        let pixels = decoder.decode::<u8>(file, &spec, 0).unwrap().pixels;
+        assert_eq!(pixels, found[..pixels.len()]);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Pictures of a declared form, with the pixels that TensorFlow decodes. Of JPEG, those of its accurate
 //! transform.
 
-use crate::{Case, cases, decode, mutate, repair};
+use crate::{Case, cases, decode, mutate, named, repair, with};
 use std::fmt::Debug;
 use tfseek::tensor::TensorDType;
 use tfseek_image::{Decoder, ImageError, PictureForm, PictureShape, PixelsMut};
@@ -112,7 +112,7 @@ fn channels_are_those_of_the_file() {
 }
 
 #[test]
-fn bmps_have_three_or_four_channels() {
+fn bmps_have_all_channels() {
     let cases = cases("bmp");
     assert_eq!(cases.len(), 6);
     let mut decoder = Decoder::new();
@@ -125,8 +125,11 @@ fn bmps_have_three_or_four_channels() {
             let words = values(&mut decoder, file, &words).unwrap().1;
             assert!(words.iter().zip(want).all(|(&word, &byte)| word == u32::from(byte) * 256), "{name}");
         }
-        let e = values(&mut decoder, file, &bytes(1)).unwrap_err().to_string();
-        assert_eq!(e, "not supported: 1 channel of a BMP");
+        // Brightness as of a PNG. TensorFlow refuses one channel.
+        let found = values(&mut decoder, file, &bytes(1)).unwrap().1;
+        let [r, g, b] = [0, 1, 2].map(|c| want[..105].iter().skip(c).step_by(3).map(|&c| u32::from(c)));
+        let grey = r.zip(g).zip(b).map(|((r, g), b)| (9797 * r + 19234 * g + 3737 * b) >> 15);
+        assert!(found.into_iter().eq(grey), "{name}");
     }
 }
 
@@ -145,9 +148,12 @@ fn gifs_have_all_frames() {
         assert!(words.iter().zip(want).all(|(&word, &byte)| word == u32::from(byte) * 256), "{name}");
         let declared = PictureForm { frames: Some(shape.frames.map(|n| n as u32)), ..FRAMES };
         assert_eq!(declared.shape(file), Ok(shape));
-        for channels in [1, 4] {
-            let e = form(Some(None), Some(channels), TensorDType::UInt8).shape(file).unwrap_err().to_string();
-            assert_eq!(e, "not supported: other than 3 channels of a GIF");
+        // Full alpha where a frame has painted.
+        let alpha = form(Some(None), Some(4), TensorDType::UInt8);
+        let found = values(&mut decoder, file, &alpha).unwrap().1;
+        for (pixel, rgb) in found.chunks(4).zip(want.chunks(3)) {
+            assert_eq!(pixel[..3], wide(rgb));
+            assert!(pixel[3] == 255 || pixel == [0; 4]);
         }
     }
 }
@@ -166,10 +172,6 @@ fn floats_are_the_bytes_of_four_channels() {
     }
     let e = floats.shape(&cases("jpg")[0].file).unwrap_err().to_string();
     assert_eq!(e, "not supported: 4 channels of a JPEG, which has no alpha");
-}
-
-fn named(suffix: &str, name: &str) -> Vec<u8> {
-    cases(suffix).into_iter().find(|case| case.name == name).unwrap().file
 }
 
 #[test]
@@ -219,22 +221,15 @@ fn other_forms_are_errors() {
         assert_eq!(Decoder::new().decode_to(&png, &bytes(3), memory).unwrap_err().to_string(), expected);
     }
     for (file, expected) in [
-        (&b""[..], "expected a JPEG, PNG, BMP or GIF picture, found no bytes"),
-        (b"RIFF....WEBPVP8 ", "expected a JPEG, PNG, BMP or GIF picture, found a WebP"),
-        (b"text", "expected a JPEG, PNG, BMP or GIF picture, found a text"),
-        (b"\x89PN", "expected a JPEG, PNG, BMP or GIF picture, found other bytes"),
+        (&b""[..], "expected a JPEG, PNG, BMP, GIF or WebP picture, found no bytes"),
+        (b"II*\0\x08\0\0\0\0\0\0\0", "expected a JPEG, PNG, BMP, GIF or WebP picture, found a TIFF"),
+        (b"text", "expected a JPEG, PNG, BMP, GIF or WebP picture, found a text"),
+        (b"\x89PN", "expected a JPEG, PNG, BMP, GIF or WebP picture, found other bytes"),
         (b"GIF89a", "GIF: the data end before all pixels"),
         (b"BM............\x28\0\0\0", "BMP: the data end before all pixels"),
     ] {
         assert_eq!(bytes(3).shape(file).unwrap_err().to_string(), expected);
     }
-}
-
-/// Puts bytes into a copy of a file.
-fn with(file: &[u8], at: usize, bytes: &[u8]) -> Vec<u8> {
-    let mut file = file.to_vec();
-    file[at..at + bytes.len()].copy_from_slice(bytes);
-    file
 }
 
 #[test]
@@ -252,7 +247,7 @@ fn bmps_of_other_kinds_are_errors() {
         (with(&bmp, 22, &[0]), "BMP: invalid size"),
         (with(&bmp, 10, &[53]), "BMP: invalid offset of the pixels"),
         (with(&bmp, 14, &[124]), "BMP: invalid offset of the pixels"),
-        (with(&bmp, 14, &[0xff; 4]), "expected a JPEG, PNG, BMP or GIF picture, found other bytes"),
+        (with(&bmp, 14, &[0xff; 4]), "expected a JPEG, PNG, BMP, GIF or WebP picture, found other bytes"),
         (with(&bmp, 10, &[55]), "BMP: the data end before all pixels"),
         (with(&bmp, 10, &[0xff; 4]), "BMP: the data end before all pixels"),
         (with(&bmp, 22, &[0, 0, 0, 0x80]), "BMP: the data end before all pixels"),

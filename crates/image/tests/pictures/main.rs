@@ -1,6 +1,7 @@
 //! Pictures of all kinds, with the pixels that libjpeg-turbo and libpng decode. `data/make.py` makes them.
 
 mod declared;
+mod formats;
 mod twin;
 
 use std::path::{Path, PathBuf};
@@ -136,6 +137,17 @@ fn every_truncation_is_an_error() {
     }
 }
 
+fn named(suffix: &str, name: &str) -> Vec<u8> {
+    cases(suffix).into_iter().find(|case| case.name == name).unwrap().file
+}
+
+/// Puts bytes into a copy of a file.
+fn with(file: &[u8], at: usize, bytes: &[u8]) -> Vec<u8> {
+    let mut file = file.to_vec();
+    file[at..at + bytes.len()].copy_from_slice(bytes);
+    file
+}
+
 /// Changes some bytes of a file, or moves, removes and repeats some.
 fn mutate(rng: &mut Rng, file: &mut Vec<u8>) {
     for _ in 0..1 + rng.below(4) {
@@ -254,30 +266,33 @@ fn sizes_are_refused_before_memory_is_taken() {
 #[test]
 fn other_bytes_are_named() {
     for (file, expected) in [
-        (&b""[..], "expected a JPEG or PNG picture, found no bytes"),
-        (b"GIF89a..", "expected a JPEG or PNG picture, found a GIF"),
-        (b"BM............\x28\0\0\0....", "expected a JPEG or PNG picture, found a BMP"),
-        (b"RIFF....WEBPVP8 ", "expected a JPEG or PNG picture, found a WebP"),
-        (b"II*\0\x08\0\0\0\0\0\0\0", "expected a JPEG or PNG picture, found a TIFF"),
-        (b"\0\0\0\x14ftypheic\0\0\0\0mif1", "expected a JPEG or PNG picture, found a HEIC"),
-        (b"\0\0\0\x14ftypavif\0\0\0\0mif1", "expected a JPEG or PNG picture, found an AVIF"),
-        (&[0; 40], "expected a JPEG or PNG picture, found zeros"),
-        (b"\x80\x04\x95", "expected a JPEG or PNG picture, found other bytes"),
-        (b"text", "expected a JPEG or PNG picture, found a text"),
-        (b" <!DOCTYPE html><html>", "expected a JPEG or PNG picture, found an HTML page"),
-        (b"http://a.b/c.jpg", "expected a JPEG or PNG picture, found a URL"),
-        (b"/data/1.JPG", "expected a JPEG or PNG picture, found the path of a file, not its bytes"),
+        (&b""[..], "expected a JPEG, PNG, BMP, GIF or WebP picture, found no bytes"),
+        (b"II*\0\x08\0\0\0\0\0\0\0", "expected a JPEG, PNG, BMP, GIF or WebP picture, found a TIFF"),
+        (b"\0\0\0\x14ftypheic\0\0\0\0mif1", "expected a JPEG, PNG, BMP, GIF or WebP picture, found a HEIC"),
+        (b"\0\0\0\x14ftypavif\0\0\0\0mif1", "expected a JPEG, PNG, BMP, GIF or WebP picture, found an AVIF"),
+        (&[0; 40], "expected a JPEG, PNG, BMP, GIF or WebP picture, found zeros"),
+        (b"\x80\x04\x95", "expected a JPEG, PNG, BMP, GIF or WebP picture, found other bytes"),
+        (b"text", "expected a JPEG, PNG, BMP, GIF or WebP picture, found a text"),
+        (b" <!DOCTYPE html><html>", "expected a JPEG, PNG, BMP, GIF or WebP picture, found an HTML page"),
+        (b"http://a.b/c.jpg", "expected a JPEG, PNG, BMP, GIF or WebP picture, found a URL"),
+        (
+            b"/data/1.JPG",
+            "expected a JPEG, PNG, BMP, GIF or WebP picture, found the path of a file, not its bytes",
+        ),
         (
             b"b'\\xff\\xd8\\xff'",
-            "expected a JPEG or PNG picture, found the text of a Python bytes object, as str() writes it",
+            "expected a JPEG, PNG, BMP, GIF or WebP picture, found the text of a Python bytes object, as str() writes it",
         ),
         (
             b"/9j/4AAQSkZJRgAB+/8=\n",
-            "expected a JPEG or PNG picture, found a picture in base64, which is to be decoded before it is written",
+            "expected a JPEG, PNG, BMP, GIF or WebP picture, found a picture in base64, which is to be decoded before it is written",
         ),
-        (b"\x89PN", "expected a JPEG or PNG picture, found other bytes"),
+        (b"\x89PN", "expected a JPEG, PNG, BMP, GIF or WebP picture, found other bytes"),
         (b"\xff\xd8\xff\xe0\0\x10JFIF\0\x01", "JPEG: the data end before all pixels"),
         (b"\x89PNG\r\n\x1a\n\0\0\0\r", "PNG: the data end before all pixels"),
+        (b"GIF89a..", "GIF: the data end before all pixels"),
+        (b"BM............\x28\0\0\0....", "BMP: the data end before all pixels"),
+        (b"RIFF....WEBPVP8 ", "WebP: the data end before all pixels"),
     ] {
         assert_eq!(decode::<u8>(file, 3).unwrap_err().to_string(), expected);
     }
@@ -412,7 +427,8 @@ fn contradictions_of_a_spec_are_errors() {
 /// The same pixels come from the middle of a picture as from all of it, in every kind of file.
 #[test]
 fn a_crop_has_the_pixels_of_the_whole() {
-    for case in cases("jpg").iter().chain(&cases("png")).filter(|case| case.name != "wide") {
+    let cases = ["jpg", "png", "bmp", "gif", "webp"].iter().flat_map(|suffix| cases(suffix));
+    for case in cases.filter(|case| case.name != "wide" && case.name != "gif-codes") {
         let mut decoder = Decoder::new();
         let whole = decoder.decode::<u8>(&case.file, &spec(3), 0).unwrap();
         for h in 1..=whole.height {
