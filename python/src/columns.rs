@@ -43,6 +43,23 @@ pub(crate) fn batch<'py>(
     Ok((features, lists, lengths).into_pyobject(py)?.into_any())
 }
 
+/// Makes a list of arrays of each column of pictures without a common size.
+pub(crate) fn list_pictures<'a>(
+    batch: &Bound<'_, PyAny>,
+    is_sequence: bool,
+    names: impl IntoIterator<Item = &'a String>,
+) -> PyResult<()> {
+    for name in names {
+        let features = if is_sequence { batch.get_item(0)? } else { batch.clone() };
+        // Batches of a mix may have different columns.
+        if features.contains(name)? {
+            let pictures = hooks::pictures(batch.py())?.call1((features.get_item(name)?,))?;
+            features.set_item(name, pictures)?;
+        }
+    }
+    Ok(())
+}
+
 fn dict<'py, 'a, C: ExactSizeIterator<Item = (&'a str, &'a Column)>>(
     py: Python<'py>,
     columns: impl Fn() -> C,

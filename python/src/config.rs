@@ -4,7 +4,6 @@ use crate::buckets::{BucketArguments, BucketSizes};
 use crate::columns;
 use crate::error::{BindingError, Result};
 use crate::forms::SharedForms;
-use crate::hooks;
 use crate::ids::Ids;
 use crate::mix::LoaderSources;
 use crate::options::{Choice, FeatureName, LoaderVerify, Seed, extracted};
@@ -18,7 +17,6 @@ use std::sync::{Arc, OnceLock};
 use tfseek::batch::Batch;
 use tfseek::column::ColumnOptions;
 use tfseek::{Dataset, LoaderOptions, Warning};
-use tfseek_image::DecoderPool;
 
 /// The options of a loader, and the form of its batches in Python.
 pub(crate) struct LoaderConfig {
@@ -61,7 +59,6 @@ impl LoaderConfig {
         let nesting = sources.nesting(py)?;
         let is_remote = sources.is_remote();
         let options = wait::run(py, None, is_remote, move |_| sources.options(contiguous))?;
-        let options = options.pictures(Arc::new(DecoderPool::default()));
         let buckets = arguments.take_buckets()?;
         let options = arguments.apply(options, buckets.is_some())?;
         let balance: Option<FeatureName> = arguments.take("balance")?;
@@ -88,15 +85,7 @@ impl LoaderConfig {
     /// Converts a batch of the loader.
     pub(crate) fn batch<'py>(&self, py: Python<'py>, batch: &Batch) -> PyResult<Bound<'py, PyAny>> {
         let found = columns::batch(py, batch, self.is_sequence, false, self.bytes_as, Some(&self.forms))?;
-        if !self.pictures.is_empty() {
-            let features = if self.is_sequence { found.get_item(0)? } else { found.clone() };
-            for name in &self.pictures {
-                // Batches of a mix may have different columns.
-                if features.contains(name)? {
-                    features.set_item(name, hooks::pictures(py)?.call1((features.get_item(name)?,))?)?;
-                }
-            }
-        }
+        columns::list_pictures(&found, self.is_sequence, &self.pictures)?;
         match &self.nesting {
             Some(nesting) => Ok(nesting.nested(py, found.cast()?)?.into_any()),
             None => Ok(found),

@@ -201,6 +201,11 @@ impl PyDataset {
         }
     }
 
+    /// Returns the numbers that these records have in the whole data set.
+    fn _numbers(&self, py: Python<'_>, ids: &Bound<'_, PyAny>) -> Result<Vec<u64>> {
+        ids::numbers(py, &self.ids, ids)
+    }
+
     /// Does the same as :meth:`get_many`. PyTorch's ``DataLoader`` calls it for a batch.
     fn __getitems__<'py>(&self, py: Python<'py>, ids: &Bound<'py, PyAny>) -> Result<Bound<'py, PyAny>> {
         get_many::list(py, &self.shared, &self.ids, ids, None)

@@ -4,15 +4,15 @@ use crate::dataset::PyDataset;
 use crate::error::{BindingError, Result, of_class};
 use crate::ids::Ids;
 use crate::options::Choice;
-use crate::schema::PySchema;
+use crate::schema::{PySchema, decoding, open_pictures};
 use crate::shared::is_remote;
 use crate::tfds::TfdsDecoder;
 use crate::tfds_batch::Nesting;
 use pyo3::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
+use tfseek::LoaderOptions;
 use tfseek::loader::Mix;
 use tfseek::order::MixStop;
-use tfseek::{BatchParser, FeatureSpec, LoaderOptions};
 use tfseek_tfds::Decoder;
 
 /// Record size in bytes below which a second copy is cheap.
@@ -83,7 +83,7 @@ impl LoaderSource {
             }
             Some(SourceSpec::Schema(schema)) => {
                 let names = self.rename.iter().map(|(key, name)| (&**key, &**name));
-                let parser = BatchParser::new(schema).contiguous_bytes(contiguous).rename(names)?;
+                let parser = decoding(schema).contiguous_bytes(contiguous).rename(names)?;
                 self.dataset.loader(schema).parser(parser)
             }
             None => self.dataset.record_loader(),
@@ -124,10 +124,7 @@ impl LoaderSources {
     pub(crate) fn pictures_of_any_size(&self) -> BTreeSet<String> {
         let each = self.sources.iter().filter_map(|source| Some((source, source.schema()?)));
         let names = each.flat_map(|(source, schema)| {
-            let specs = schema.features().iter();
-            let open =
-                specs.filter(|(_, spec)| matches!(spec, FeatureSpec::Image(image) if image.size.is_none()));
-            open.map(|(key, _)| source.rename.get(key).unwrap_or(key).clone())
+            open_pictures(schema).map(|key| source.rename.get(key).unwrap_or(key).clone())
         });
         names.collect()
     }

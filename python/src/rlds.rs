@@ -6,7 +6,7 @@ use crate::ids::Ids;
 use crate::memory::ArrayData;
 use crate::options::{Choice, ConditionText};
 use crate::shared::{OpenArguments, SharedDataset, is_remote};
-use crate::tfds::{Encoded, TfdsDecoder, TfdsFeatures};
+use crate::tfds::{PyPictures, TfdsDecoder, TfdsFeatures};
 use crate::wait::{self, Progress, Unit};
 use crate::warning::PyWarning;
 use ::numpy::PyReadonlyArray2;
@@ -127,8 +127,7 @@ impl EpisodesCore {
         keys: Vec<(String, String, PyOffsets)>,
         pad: Choice<Pad>,
         anchors: Option<PyAnchors>,
-        encoded: Encoded,
-        resized: Vec<(String, [u32; 2])>,
+        pictures: PyPictures,
         recipe: Py<PyAny>,
     ) -> Result<WindowParts> {
         let names = keys.iter().map(|(key, name, _)| (key.clone(), name.clone())).collect();
@@ -137,8 +136,8 @@ impl EpisodesCore {
             PyOffsets::Many(offsets) => (key, Offsets::Many(offsets)),
         });
         let anchors = anchors.map(ranges_of);
-        let mut options = WindowOptions { anchors, resized, names, ..WindowOptions::default() };
-        (options.pad, options.encoded) = (pad.0, encoded.0);
+        let PyPictures { encoded, pictures } = pictures;
+        let options = WindowOptions { pad: pad.0, anchors, encoded, pictures, names };
         let keys = keys.collect::<Vec<_>>();
         let made = py.detach(|| self.episodes.windows(keys, &options))?;
         self.parts(py, made, recipe)

@@ -2,6 +2,7 @@
 
 use crate::error::{BindingError, Result};
 use crate::example::PyExample;
+use crate::options::Seed;
 use crate::payload::RecordPayload;
 use crate::sequence::PySequenceExample;
 use crate::wait::TimeSlice;
@@ -11,6 +12,7 @@ use pyo3::types::{PyByteArray, PyBytes};
 use tfseek::At;
 use tfseek::batch::Row;
 use tfseek::io::Region;
+use tfseek::order::augmentation_seed;
 
 /// A payload passed by Python.
 pub(crate) enum PyPayload {
@@ -74,6 +76,48 @@ impl PyPayload {
 /// Returns the name of the type of an object.
 pub(crate) fn type_name(of: &Bound<'_, PyAny>) -> String {
     of.get_type().name().map_or_else(|_| "an object".to_owned(), |name| name.to_string())
+}
+
+/// The seed and the epoch of what is random in pictures.
+pub(crate) type PySeeds = (Seed, u64);
+
+/// A row with its number, by which is drawn what is random in its pictures.
+pub(crate) struct SeededRow<R> {
+    pub(crate) row: R,
+    pub(crate) seeds: PySeeds,
+    pub(crate) number: u64,
+}
+
+impl SeededRow<PyPayload> {
+    /// Returns payloads with their numbers in a dataset, or without them with their places.
+    pub(crate) fn all(payloads: Vec<PyPayload>, seeds: PySeeds, numbers: Option<Vec<u64>>) -> Vec<Self> {
+        let numbers = numbers.unwrap_or_else(|| (0..payloads.len() as u64).collect());
+        let with_number = payloads.into_iter().zip(numbers);
+        with_number.map(|(row, number)| SeededRow { row, seeds, number }).collect()
+    }
+}
+
+impl<R: Row> Row for SeededRow<R> {
+    fn payload(&self) -> &[u8] {
+        self.row.payload()
+    }
+
+    fn at(&self) -> At<'_> {
+        self.row.at()
+    }
+
+    fn region(&self) -> Option<(&Region, usize)> {
+        self.row.region()
+    }
+
+    fn verify(&self) -> tfseek::Result<()> {
+        self.row.verify()
+    }
+
+    fn augmentation_seed(&self) -> Option<u64> {
+        let (Seed(seed), epoch) = self.seeds;
+        Some(augmentation_seed(seed, epoch, self.number))
+    }
 }
 
 impl AsRef<[u8]> for PyPayload {

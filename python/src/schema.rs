@@ -4,18 +4,18 @@ use crate::columns;
 use crate::error::{BindingError, Result};
 use crate::forms::SharedForms;
 use crate::hooks;
-use crate::options::Choice;
-use crate::rows::{PyPayload, type_name};
+use crate::options::{Choice, Seed};
+use crate::rows::{PyPayload, PySeeds, SeededRow, type_name};
 use crate::strings::BytesAs;
 use crate::wait::{self, Progress, TimeSlice, Unit};
 use crate::warning;
 use pyo3::intern;
 use pyo3::prelude::*;
-use std::sync::OnceLock;
-use tfseek::BatchParser;
-use tfseek::Warning;
+use std::sync::{Arc, OnceLock};
 use tfseek::batch::Batch;
 use tfseek::example::{KindGuess, MessageKind};
+use tfseek::{BatchParser, FeatureSpec, Warning};
+use tfseek_image::DecoderPool;
 use tfseek_tools::Inference;
 
 /// The features to parse and the columns to return, validated once and used for all batches.
@@ -40,6 +40,20 @@ impl PartialEq for PySchema {
     }
 }
 
+/// Returns a parser that decodes the pictures of a schema that has some.
+pub(crate) fn decoding(schema: &tfseek::Schema) -> BatchParser {
+    let parser = BatchParser::new(schema);
+    let has_pictures = schema.features().values().any(|spec| matches!(spec, FeatureSpec::Image(_)));
+    if has_pictures { parser.decoder(Arc::new(DecoderPool::default())) } else { parser }
+}
+
+/// Returns the names of the features that are pictures without a common size.
+pub(crate) fn open_pictures(schema: &tfseek::Schema) -> impl Iterator<Item = &String> {
+    let specs = schema.features().iter();
+    let open = specs.filter(|(_, spec)| matches!(spec, FeatureSpec::Image(image) if image.size.is_none()));
+    open.map(|(name, _)| name)
+}
+
 impl PySchema {
     pub(crate) fn of(schema: tfseek::Schema) -> PySchema {
         PySchema { schema, parsers: Default::default(), forms: SharedForms::default() }
@@ -54,7 +68,7 @@ impl PySchema {
     pub(crate) fn parser(&self, bytes_as: BytesAs) -> &BatchParser {
         let contiguous = bytes_as.is_contiguous();
         let parser = if contiguous { &self.parsers.1 } else { &self.parsers.0 };
-        parser.get_or_init(|| BatchParser::new(&self.schema).contiguous_bytes(contiguous))
+        parser.get_or_init(|| decoding(&self.schema).contiguous_bytes(contiguous))
     }
 
     /// Converts a batch of one of the parsers.
@@ -67,7 +81,12 @@ impl PySchema {
     ) -> PyResult<Bound<'py, PyAny>> {
         // A single record is not worth it.
         let forms = (!single).then_some(&self.forms);
-        columns::batch(py, batch, self.schema.is_sequence(), single, bytes_as, forms)
+        let is_sequence = self.schema.is_sequence();
+        let found = columns::batch(py, batch, is_sequence, single, bytes_as, forms)?;
+        if !single {
+            columns::list_pictures(&found, is_sequence, open_pictures(&self.schema))?;
+        }
+        Ok(found)
     }
 }
 
@@ -109,7 +128,7 @@ impl PySchema {
         self.schema.is_sequence()
     }
 
-    /// Names of the columns of an Example or a context, sorted.
+    /// Names of the columns of an Example or a context, sorted, without the geometries of pictures.
     #[getter]
     fn features(&self) -> Vec<&str> {
         self.schema.features().keys().map(String::as_str).collect()
@@ -144,7 +163,8 @@ impl PySchema {
 
     /// Parses payloads. The functions ``parse_...`` call it, and the readers of data sets, which refuse other
     /// messages.
-    #[pyo3(signature = (payloads, sequence, single, bytes_as, of_dataset=false))]
+    #[pyo3(signature = (payloads, sequence, single, bytes_as, numbers=None, seeds=(Seed(0), 0)))]
+    #[allow(clippy::too_many_arguments, reason = "the arguments of all functions that parse")]
     fn _parse<'py>(
         &self,
         py: Python<'py>,
@@ -152,8 +172,10 @@ impl PySchema {
         sequence: bool,
         single: bool,
         bytes_as: Choice<BytesAs>,
-        of_dataset: bool,
+        numbers: Option<Vec<u64>>,
+        seeds: PySeeds,
     ) -> Result<Bound<'py, PyAny>> {
+        let of_dataset = numbers.is_some();
         if sequence != self.schema.is_sequence() {
             return Err(BindingError::type_error(if sequence {
                 "the schema describes Examples: use parse_example or parse_single_example"
@@ -174,21 +196,25 @@ impl PySchema {
                     type_name(payloads)
                 ))
             })?;
+            let payload = SeededRow::all(vec![payload], seeds, numbers);
+            let [payload] = &*payload else {
+                return Err(BindingError::value_error("expected one number of a record"));
+            };
             if of_dataset {
                 // The names of one record say nothing about the others.
-                parser.unknown_names(std::slice::from_ref(&payload))?;
+                parser.unknown_names(std::slice::from_ref(payload))?;
             }
             // Equal specs share a parser, so what it has parsed may be of other data sets, and is no hint in
             // an error.
-            let anew = |e| if of_dataset { Err(e) } else { parser.clone().parse_single(&payload) };
-            py.detach(|| parser.parse_single(&payload).or_else(anew))?
+            let anew = |e| if of_dataset { Err(e) } else { parser.clone().parse_single(payload) };
+            py.detach(|| parser.parse_single(payload).or_else(anew))?
         } else {
             if let Some(found) = PyPayload::single_name(payloads) {
                 return Err(BindingError::type_error(format!(
                     "payloads: expected an iterable of records, found one record ({found}); use {one}"
                 )));
             }
-            let payloads = PyPayload::all(payloads)?;
+            let payloads = SeededRow::all(PyPayload::all(payloads)?, seeds, numbers);
             let parsed = || {
                 let names = parser.unknown_names(&payloads);
                 let anew = |e| if of_dataset { Err(e) } else { parser.clone().parse(&payloads) };

@@ -11,7 +11,7 @@ use crate::part::{self, PyPart};
 use crate::payload::{self, RecordPayload, RecordRef};
 use crate::reading;
 use crate::remote::{StorageOptions, shown};
-use crate::rows::PyPayload;
+use crate::rows::{PyPayload, SeededRow};
 use crate::schema::PySchema;
 use crate::shared;
 use crate::strings::BytesAs;
@@ -147,7 +147,7 @@ impl StreamCore {
             PyValueError::new_err(format!("batch_size: expected at least 1, found {batch_size}"))
         })?;
         let window = Window::new(&self.source);
-        let state = BatchState { window, rows: Vec::new(), is_checked: false, left_out: None };
+        let state = BatchState { window, rows: Vec::new(), count: 0, is_checked: false, left_out: None };
         Ok(StreamBatches {
             schema,
             batch_size,
@@ -306,7 +306,9 @@ pub(crate) struct StreamBatches {
 struct BatchState {
     window: Window,
     /// Rows of the next batch. They are kept if an exception ends the call.
-    rows: Vec<PyPayload>,
+    rows: Vec<SeededRow<PyPayload>>,
+    /// Number of records so far.
+    count: u64,
     /// The kind of the records and the names were compared with the schema.
     is_checked: bool,
     /// The error of the first record that did not decode, and the number of them.
@@ -318,7 +320,11 @@ impl BatchState {
     fn fill(&mut self, py: Python<'_>, batch_size: usize) -> Result<()> {
         while self.rows.len() < batch_size {
             match self.window.next(py) {
-                Ok(Some(found)) => self.rows.push(PyPayload::Record(found)),
+                Ok(Some(found)) => {
+                    let row = PyPayload::Record(found);
+                    self.rows.push(SeededRow { row, seeds: (Seed(0), 0), number: self.count });
+                    self.count += 1;
+                }
                 Ok(None) => break,
                 // The records before the damage are returned first.
                 Err(BindingError::Tfseek(e)) => {
@@ -332,7 +338,12 @@ impl BatchState {
     }
 
     /// Leaves out the rows that do not decode. Returns the error of a batch again if each row decodes alone.
-    fn leave_out(&mut self, parser: &BatchParser, rows: Vec<PyPayload>, of_batch: Error) -> Result<()> {
+    fn leave_out(
+        &mut self,
+        parser: &BatchParser,
+        rows: Vec<SeededRow<PyPayload>>,
+        of_batch: Error,
+    ) -> Result<()> {
         let all = rows.len();
         for row in rows {
             match parser.parse_single(&row) {

@@ -7,8 +7,9 @@ use crate::headroom;
 use crate::hooks;
 use crate::ids::{self, Ids};
 use crate::iter::Windows;
-use crate::options::{Choice, ConditionText, is_within};
-use crate::rows::PyPayload;
+use crate::options::{Choice, ConditionText, Seed, is_within};
+use crate::rows::{PyPayload, PySeeds, SeededRow};
+use crate::schema::PySchema;
 use crate::shared::SharedDataset;
 use crate::strings::BytesAs;
 use crate::tfds_batch::Nesting;
@@ -21,11 +22,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
+use tfseek::schema::{FeatureSpec, ImageSpec};
 use tfseek::{BatchParser, ErrorKind};
 use tfseek_arrow::ClassLabels;
 use tfseek_tfds::{
-    DecodeOptions, Decoder, EncodedPictures, FeatureTree, Features, LeafClass, LeafFeature, RecordValue,
-    TfdsErrorKind,
+    DecodeOptions, Decoder, FeatureTree, Features, LeafClass, LeafFeature, RecordValue, TfdsErrorKind,
 };
 
 /// Payload bytes after which an iterator decodes no further record ahead, and the number of those records.
@@ -110,18 +111,15 @@ impl TfdsFeatures {
         records.filtered(py, self.features.filter(&condition.0.parse()?)?, progress)
     }
 
-    /// Compiles features: the ones in `select`, by default all, with the pictures `encoded` left encoded
-    /// (`True`: all), and others resized.
-    #[pyo3(signature = (select, encoded, missing_none, resized=Vec::new()))]
+    /// Compiles features: the ones in `select`, by default all.
     fn decoder(
         slf: Bound<'_, Self>,
         select: Option<Vec<String>>,
-        encoded: Encoded,
+        pictures: PyPictures,
         missing_none: bool,
-        resized: Vec<(String, [u32; 2])>,
     ) -> Result<TfdsDecoder> {
-        let options =
-            DecodeOptions { select, encoded: encoded.0, missing_none, resized, ..DecodeOptions::default() };
+        let PyPictures { encoded, pictures } = pictures;
+        let options = DecodeOptions { select, encoded, pictures, missing_none, ..DecodeOptions::default() };
         TfdsDecoder::compiled(slf, options)
     }
 
@@ -188,20 +186,30 @@ fn fields<'py>(py: Python<'py>, leaf: &LeafFeature) -> PyResult<Bound<'py, PyDic
     Ok(dict)
 }
 
-/// The pictures that are left encoded: `True`, `False`, or a list of paths.
-pub(crate) struct Encoded(pub(crate) EncodedPictures);
+/// The form of pictures, from whether all are left encoded, the paths of single ones that are, and a schema
+/// that makes others.
+pub(crate) struct PyPictures {
+    pub(crate) encoded: bool,
+    pub(crate) pictures: Vec<(String, Option<ImageSpec>)>,
+}
 
-impl<'a, 'py> FromPyObject<'a, 'py> for Encoded {
+impl<'a, 'py> FromPyObject<'a, 'py> for PyPictures {
     type Error = PyErr;
 
-    fn extract(from: Borrowed<'a, 'py, PyAny>) -> PyResult<Encoded> {
-        Ok(Encoded(match from.extract::<bool>() {
-            Ok(true) => EncodedPictures::All,
-            Ok(false) => EncodedPictures::None,
-            Err(_) => EncodedPictures::These(from.extract()?),
-        }))
+    fn extract(from: Borrowed<'a, 'py, PyAny>) -> PyResult<PyPictures> {
+        let (encoded, paths, schema) = from.extract::<(bool, Vec<String>, Option<Bound<'py, PySchema>>)>()?;
+        let mut pictures: Vec<_> = paths.into_iter().map(|path| (path, None)).collect();
+        for (path, spec) in schema.iter().flat_map(|schema| schema.get().schema().features()) {
+            if let FeatureSpec::Image(image) = spec {
+                pictures.push((path.clone(), Some(image.clone())));
+            }
+        }
+        Ok(PyPictures { encoded, pictures })
     }
 }
+
+/// The seed, and the epoch, of what is random in pictures of single records.
+const SEEDS: PySeeds = (Seed(0), 0);
 
 /// A parser of batches, and the dicts around its columns.
 type Parser = (BatchParser, Arc<Nesting>);
@@ -255,13 +263,16 @@ fn decode_many(
     decoder: &Decoder,
     shared: &SharedDataset,
     ids: &[u64],
+    seeds: PySeeds,
     found: &mut Vec<RecordValue>,
 ) -> tfseek::Result<()> {
     let mut slice = TimeSlice::new();
     let mut bytes = 0u64;
+    let mut numbers = ids.iter();
     let mut add = |record: tfseek::Record<'_>| {
         let len = record.payload().len() as u64;
-        found.push(decoder.record(&record)?.value()?);
+        let number = numbers.next().copied().unwrap_or_default();
+        found.push(decoder.record(&SeededRow { row: record, seeds, number })?.value()?);
         bytes += len;
         // Decoding takes longer than reading.
         let over = slice.is_over(TimeSlice::RECORD + len * 16);
@@ -307,17 +318,18 @@ impl TfdsDecoder {
 
     /// Returns the decoder of some features.
     fn _select(&self, py: Python<'_>, select: Vec<String>) -> Result<TfdsDecoder> {
-        // Other pictures are not decoded, so their sizes are left out.
+        // Other pictures are not decoded, so their specs are left out.
         let is_selected = |path: &str| select.iter().any(|known| is_within(path, known));
-        let resized = self.options.resized.iter().filter(|(path, _)| is_selected(path)).cloned().collect();
-        let options = DecodeOptions { select: Some(select), resized, ..self.options.clone() };
+        let pictures = self.options.pictures.iter();
+        let pictures =
+            pictures.filter(|(path, image)| image.is_none() || is_selected(path)).cloned().collect();
+        let options = DecodeOptions { select: Some(select), pictures, ..self.options.clone() };
         TfdsDecoder::compiled(self.features.bind(py).clone(), options)
     }
 
     /// Returns the decoder of the same features that leaves all pictures encoded.
     fn _encoded(&self, py: Python<'_>) -> Result<TfdsDecoder> {
-        let encoded = EncodedPictures::All;
-        let options = DecodeOptions { encoded, resized: Vec::new(), ..self.options.clone() };
+        let options = DecodeOptions { encoded: true, pictures: Vec::new(), ..self.options.clone() };
         TfdsDecoder::compiled(self.features.bind(py).clone(), options)
     }
 
@@ -327,24 +339,33 @@ impl TfdsDecoder {
         py: Python<'py>,
         dataset: &Bound<'_, PyDataset>,
         k: i64,
+        seeds: PySeeds,
     ) -> Result<Bound<'py, PyAny>> {
         let dataset = dataset.get();
         let i = dataset.ids.at_signed(k)?;
         let shared = &*dataset.shared;
         let found = py.detach(|| match &shared.mapped {
-            Some(mapped) => self.decoder.record(&mapped.get(i)?)?.value(),
-            None => self.decoder.record(&shared.dataset.read(i, &mut Vec::new())?)?.value(),
+            Some(mapped) => {
+                let row = mapped.get(i)?;
+                self.decoder.record(&SeededRow { row, seeds, number: i })?.value()
+            }
+            None => {
+                let mut buf = Vec::new();
+                let row = shared.dataset.read(i, &mut buf)?;
+                self.decoder.record(&SeededRow { row, seeds, number: i })?.value()
+            }
         })?;
         values::value(py, found)
     }
 
     /// Returns the values of records as a list.
-    #[pyo3(signature = (dataset, ids, progress=None))]
+    #[pyo3(signature = (dataset, ids, seeds, progress=None))]
     fn records<'py>(
         &self,
         py: Python<'py>,
         dataset: &Bound<'_, PyDataset>,
         ids: &Bound<'py, PyAny>,
+        seeds: PySeeds,
         progress: Option<&Bound<'py, PyAny>>,
     ) -> Result<Bound<'py, PyAny>> {
         let dataset = dataset.get();
@@ -358,7 +379,7 @@ impl TfdsDecoder {
             while items.len() < ids.len() {
                 let (_, rest) = ids.split_at(items.len());
                 let mut found = Vec::new();
-                py.detach(|| decode_many(&self.decoder, &dataset.shared, rest, &mut found))?;
+                py.detach(|| decode_many(&self.decoder, &dataset.shared, rest, seeds, &mut found))?;
                 for value in found {
                     items.push(values::value(py, value)?);
                 }
@@ -371,18 +392,20 @@ impl TfdsDecoder {
     }
 
     /// Returns an iterator over the values of all records.
-    fn iterate(slf: Bound<'_, Self>, dataset: &Bound<'_, PyDataset>) -> TfdsIterator {
+    fn iterate(slf: Bound<'_, Self>, dataset: &Bound<'_, PyDataset>, seeds: PySeeds) -> TfdsIterator {
         let dataset = dataset.get();
         TfdsIterator {
             decoder: slf.get().decoder.clone(),
             shared: Arc::clone(&dataset.shared),
             ids: dataset.ids.clone(),
+            seeds,
             state: Mutex::default(),
         }
     }
 
     /// Decodes payloads to a batch, or one payload to the values of a record.
-    #[pyo3(signature = (payloads, _sequence, single, bytes_as, _of_dataset=false))]
+    #[pyo3(signature = (payloads, _sequence, single, bytes_as, numbers=None, seeds=SEEDS))]
+    #[allow(clippy::too_many_arguments, reason = "the arguments of `Schema._parse`")]
     fn _parse<'py>(
         &self,
         py: Python<'py>,
@@ -390,34 +413,40 @@ impl TfdsDecoder {
         _sequence: bool,
         single: bool,
         bytes_as: Choice<BytesAs>,
-        _of_dataset: bool,
+        numbers: Option<Vec<u64>>,
+        seeds: PySeeds,
     ) -> Result<Bound<'py, PyAny>> {
         if single {
             if bytes_as.0 != BytesAs::Objects {
                 let message = "bytes_as: expected \"objects\" for the records of a tfseek.tfds.Dataset";
                 return Err(BindingError::value_error(message));
             }
-            let payload = PyPayload::from_python(payloads)?;
-            let found = py.detach(|| self.decoder.record(&payload)?.value())?;
+            let payload = SeededRow::all(vec![PyPayload::from_python(payloads)?], seeds, numbers);
+            let [payload] = &*payload else {
+                return Err(BindingError::value_error("expected one number of a record"));
+            };
+            let found = py.detach(|| self.decoder.record(payload)?.value())?;
             return values::value(py, found);
         }
         let (parser, nesting) = self.parser(bytes_as.0)?;
-        let payloads = PyPayload::all(payloads)?;
+        let payloads = SeededRow::all(PyPayload::all(payloads)?, seeds, numbers);
         let batch = py.detach(|| parser.parse(&payloads))?;
         let flat = columns::batch(py, &batch, false, false, bytes_as.0, None)?;
         Ok(nesting.nested(py, flat.cast()?)?.into_any())
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> Result<Bound<'py, PyTuple>> {
         let py = slf.py();
         let TfdsDecoder { features, options, .. } = slf.get();
         let decoder = features.bind(py).getattr(intern!(py, "decoder"))?;
-        let encoded = match &options.encoded {
-            EncodedPictures::None => false.into_pyobject(py)?.to_owned().into_any(),
-            EncodedPictures::All => true.into_pyobject(py)?.to_owned().into_any(),
-            EncodedPictures::These(paths) => PyList::new(py, paths)?.into_any(),
-        };
-        (decoder, (&options.select, encoded, options.missing_none, &options.resized)).into_pyobject(py)
+        let encoded = options.pictures.iter().filter(|(_, image)| image.is_none());
+        let encoded: Vec<&str> = encoded.map(|(path, _)| &**path).collect();
+        let made = options.pictures.iter().filter_map(|(path, image)| Some((path, image.clone()?)));
+        let made = made.fold(tfseek::Schema::example(), |schema, (path, image)| {
+            schema.feature(path, FeatureSpec::Image(image))
+        });
+        let pictures = (options.encoded, encoded, Py::new(py, PySchema::of(made.build()?))?);
+        Ok((decoder, (&options.select, pictures, options.missing_none)).into_pyobject(py)?)
     }
 }
 
@@ -427,6 +456,7 @@ pub(crate) struct TfdsIterator {
     decoder: Decoder,
     shared: Arc<SharedDataset>,
     ids: Ids,
+    seeds: PySeeds,
     state: Mutex<Windows<RecordValue>>,
 }
 
@@ -439,8 +469,9 @@ impl TfdsIterator {
     fn __next__<'py>(&self, py: Python<'py>) -> Result<Option<Bound<'py, PyAny>>> {
         py.check_signals()?;
         let found = py.detach(|| {
-            let decode =
-                |ids: &[u64], found: &mut Vec<_>| decode_many(&self.decoder, &self.shared, ids, found);
+            let decode = |ids: &[u64], found: &mut Vec<_>| {
+                decode_many(&self.decoder, &self.shared, ids, self.seeds, found)
+            };
             locked(&self.state).step(&self.ids, WINDOW, decode)
         })?;
         found.map(|found| values::value(py, found)).transpose()

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tfseek::Filter;
 use tfseek_arrow::{ClassLabels, Converter, Options};
-use tfseek_tfds::{DecodeOptions, EncodedPictures, Features};
+use tfseek_tfds::{DecodeOptions, Features};
 
 /// The features of a folder that TensorFlow Datasets prepared, as nested columns of Arrow.
 ///
@@ -99,7 +99,7 @@ impl NestedSpec {
         (options.labels, options.text_features) = (self.labels, self.text);
         let decode = DecodeOptions {
             select: self.select.clone(),
-            encoded: EncodedPictures::All,
+            encoded: true,
             missing_none: true,
             batch_steps: true,
             ..DecodeOptions::default()

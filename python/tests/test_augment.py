@@ -191,6 +191,14 @@ FLOAT = {"size": SIZE, "dtype": "float32"}
         ({"size": SIZE, "layout": "nhwc"}, 'layout: expected hwc or chw, found "nhwc"'),
         ({"layout": "chw"}, "layout: chw requires a size"),
         ({"exif": "yes"}, 'exif: expected true or false, found "yes"'),
+        ({"missing": 0}, "missing: a value in place of a picture requires a size"),
+        ({"size": SIZE, "missing": 256}, "missing: expected an integer of 0 to 255, found 256"),
+        ({"size": SIZE, "missing": -1}, "missing: expected an integer of 0 to 255, found -1"),
+        ({"size": SIZE, "missing": 0.5}, "missing: expected an integer of 0 to 255, found 0.5"),
+        ({"size": SIZE, "missing": True}, "missing: expected an integer of 0 to 255, found true"),
+        ({"size": SIZE, "missing": "0"}, 'missing: expected an integer of 0 to 255, found "0"'),
+        ({"geometry": ""}, "geometry: expected a name, found an empty string"),
+        ({"scaled": "yes"}, 'scaled: expected true or false, found "yes"'),
     ],
 )
 def test_contradictions_are_errors_of_the_spec(arguments: dict[str, Any], reason: str) -> None:
@@ -210,10 +218,10 @@ def test_specs_are_values() -> None:
     jitter = {"hue": 0.1, "brightness": (0.5, 1.5), "contrast": [1, 1]}
     spec = tfseek.Image(
         list(SIZE), crop="random_resized", scale=[0.5, 1], ratio=np.array([0.5, 2]), flip=np.float32(0.5), jitter=jitter,
-        mean=np.array(MEAN[:3]), std=list(STD[:3]), dtype=np.float32, exif=np.True_,
+        mean=np.array(MEAN[:3]), std=list(STD[:3]), dtype=np.float32, exif=np.True_, scaled=np.True_,
     )
     assert spec.jitter == (("hue", 0.1), ("brightness", (0.5, 1.5)), ("contrast", (1.0, 1.0)))
-    assert (spec.scale, spec.ratio, spec.flip, spec.mean, spec.std, spec.exif) == ((0.5, 1.0), (0.5, 2.0), 0.5, MEAN[:3], STD[:3], True)
+    assert (spec.scale, spec.ratio, spec.flip, spec.mean, spec.std, spec.exif, spec.scaled) == ((0.5, 1.0), (0.5, 2.0), 0.5, MEAN[:3], STD[:3], True, True)
     same = dataclasses.replace(spec, jitter=[list(pair) for pair in jitter.items()], mean=list(MEAN[:3]), exif=True)
     assert spec == same and hash(spec) == hash(same)
     assert pickle.loads(pickle.dumps(spec)) == spec
@@ -221,6 +229,7 @@ def test_specs_are_values() -> None:
     assert eval(repr(plain), {"Image": tfseek.Image}) == plain
     other = dataclasses.replace(spec, jitter=dict(reversed(jitter.items())))
     assert other != spec and dataclasses.replace(spec, jitter=dict(jitter)) == spec
+    assert tfseek.Image(SIZE, missing=np.uint8(7), geometry=b"part") == tfseek.Image(SIZE, missing=7, geometry="part")
     assert tfseek.Image() == tfseek.Image(jitter={}, scale=[0.08, 1], ratio=[3 / 4, 4 / 3], flip=0, fraction=1)
 
 
@@ -231,8 +240,9 @@ def test_json_has_what_differs_from_the_defaults() -> None:
         return json.loads(text)["features"]["x"]
 
     before = {"type": "image", "size": [9, 7], "channels": 3, "resize": "bilinear", "crop": None, "crop_with": None, "dtype": "uint8"}
-    assert members() == members(fraction=1, scale=(0.08, 1), ratio=(3 / 4, 4 / 3), flip=0, jitter={}, layout="hwc", exif=False) == before
-    assert members(flip=0.5, exif=True) == {**before, "flip": 0.5, "exif": True}
+    assert members() == members(fraction=1, scale=(0.08, 1), ratio=(3 / 4, 4 / 3), flip=0, jitter={}, layout="hwc", exif=False, scaled=False) == before
+    assert members(flip=0.5, exif=True, scaled=True) == {**before, "flip": 0.5, "exif": True, "scaled": True}
+    assert members(missing=0, geometry="part") == {**before, "missing": 0, "geometry": "part"}
     assert members(crop="center", fraction=0.875) == {**before, "crop": "center", "fraction": 0.875}
     found = members(**{**ALL, "jitter": {"hue": 0.1, "brightness": 0.25}, "scale": (0.2, 1), "ratio": (1, 4 / 3)})
     assert found["jitter"] == [["hue", [-0.1, 0.1]], ["brightness", [0.75, 1.25]]]
@@ -463,6 +473,131 @@ def test_colours_are_those_of_torchvision(tmp_path: pathlib.Path) -> None:
             assert off.max() <= 1 and off.mean() <= 0.02
 
 
+# Pictures that are missing, and the part that is used.
+
+
+def incomplete(path: pathlib.Path, name: str = "image", n: int = 24, first: int = 0) -> tfseek.Dataset:
+    """Returns records of PNGs of 24 by 20 pixels, of which every fourth is missing: the feature, its value, or its bytes."""
+    with tfseek.Writer(path) as writer:
+        for k, picture in enumerate(map(png, noise(n, 24, 20))):
+            value: Any = picture if k % 4 else [None, np.array([], object), b""][k // 4 % 3]
+            features = tfseek.train.Features()
+            if isinstance(value, bytes):
+                features.feature[name].bytes_list.value.append(value)
+            elif value is not None:
+                features.feature[name].bytes_list.SetInParent()
+            features.feature["k"].int64_list.value.append(first + k)
+            writer.write(tfseek.train.Example(features=features).SerializeToString())
+    return tfseek.open(path)
+
+
+@pytest.mark.parametrize("channels", [1, 3, 4])
+def test_a_missing_picture_has_one_value(channels: int, tmp_path: pathlib.Path) -> None:
+    ds = incomplete(tmp_path / "a.tfrecord")
+    missing = np.arange(24) % 4 == 0
+    changes: dict[str, Any] = {"crop": "random_resized", "flip": 1.0, "channels": channels}
+    for value in (0, 77, 255):
+        for dtype, want in (("uint8", value), ("uint16", 257 * value), ("float32", np.float32(value) / np.float32(255))):
+            found = load(ds, dtype=dtype, missing=value, **changes, **({} if dtype == "uint16" else {"jitter": {"brightness": (0.5, 0.5)}}))
+            assert (found[missing] == want).all() and found.dtype == dtype
+            assert (found[~missing].reshape(18, -1).std(1) > 0).all()
+        a, b = normal(MEAN[:channels], STD[:channels])
+        for dtype in ("float32", "float16"):
+            options: dict[str, Any] = {"dtype": dtype, "mean": MEAN[:channels], "std": STD[:channels], "missing": value, **changes}
+            want = (np.float32(value) * a + b).astype(dtype)
+            assert (load(ds, **options)[missing] == want).all()
+            assert (load(ds, layout="chw", **options)[missing] == want[:, None, None]).all()
+
+
+def test_without_a_value_a_missing_picture_is_an_error(tmp_path: pathlib.Path) -> None:
+    ds = incomplete(tmp_path / "a.tfrecord")
+    for record, reason in ((0, "no such feature"), (4, "expected 1 value"), (8, "no bytes")):
+        with pytest.raises(tfseek.DataError, match=f"record {record} at byte.*{reason}"):
+            load(ds[record : record + 1])
+    # Damage is not a missing picture.
+    bad = write(tmp_path / "b.tfrecord", [b"\0", files(1)[0][:40]])
+    for k in range(2):
+        with pytest.raises(tfseek.DataError, match=f"record {k} at byte"):
+            load(bad[k : k + 1], missing=0)
+    with tfseek.Writer(tmp_path / "c.tfrecord") as writer:
+        writer.write({"image": [files(1)[0]] * 2})
+        writer.write({"image": 7})
+    ds = tfseek.open(tmp_path / "c.tfrecord")
+    for k in range(2):
+        with pytest.raises(tfseek.DataError, match=f"record {k} at byte"):
+            load(ds[k : k + 1], missing=0)
+
+
+def check_parts(batch: Any, scale: Sequence[float] = (0.08, 1.0), flip: float = 0.5) -> None:
+    """Compares the column ``part`` with the crop and the mirror that are drawn for each row."""
+    assert batch["part"].dtype == np.int32 and batch["part"].shape == (len(batch["k"]), 5)
+    for seed, k, part in zip(batch["seed"].tolist(), batch["k"].tolist(), batch["part"].tolist()):
+        u = draws(seed, "image")
+        assert part == ([*rectangle(u, 24, 20, scale, (3 / 4, 4 / 3)), u(41) < flip] if k % 4 else [0] * 5)
+
+
+def test_geometry_is_the_part_that_was_drawn(tmp_path: pathlib.Path) -> None:
+    ds = incomplete(tmp_path / "a.tfrecord")
+    spec: dict[str, Any] = {"image": tfseek.Image(SIZE, crop="random_resized", flip=0.5, missing=0, geometry="part"), "k": NUMBER}
+    options: dict[str, Any] = {"global_batch_size": 10, "shuffle": True, "seed": 3, "augmentation_seed": "seed"}
+    want = list(tfseek.Loader(ds, spec, **options))
+    assert [list(batch) for batch in want] == [["image", "k", "part", "seed"]] * 3
+    for batch in want:
+        check_parts(batch)
+    # The pixels are as without it.
+    plain = {**spec, "image": dataclasses.replace(spec["image"], geometry=None)}
+    assert same([{name: batch[name] for name in batch if name != "part"} for batch in want], tfseek.Loader(ds, plain, **options))
+    for threads in (0, 3):
+        ranks = [tfseek.Loader(ds, spec, rank=rank, world_size=2, threads=threads, last_batch="pad", **options) for rank in range(2)]
+        for batch in joined([list(rank) for rank in ranks]):
+            check_parts(batch)
+    buckets: Any = {"bucket_by": np.arange(24) % 5, "boundaries": [2], "global_batch_size": [6, 4], "last_batch": "drop"}
+    for batch in tfseek.Loader(ds, spec, **{**options, **buckets}):
+        check_parts(batch)
+    (batch,) = tfseek.Loader(ds, {"image": tfseek.Image(SIZE, crop="center", fraction=0.5, missing=0, geometry="part")}, batch_size=24, shuffle=False)
+    assert batch["part"][1::4].tolist() == [[6, 5, 12, 10, 0]] * 6
+
+
+def test_geometry_of_a_turned_picture_and_without_a_size(tmp_path: pathlib.Path) -> None:
+    ds = write(tmp_path / "a.tfrecord", files(2, "exif.jpg", "rgb8.png"))
+    for exif in (False, True):
+        pixels = load(ds, None, exif=exif)
+        for size in (None, SIZE):
+            (batch,) = tfseek.Loader(ds, {"image": tfseek.Image(size, exif=exif, flip=1.0, geometry="part")}, batch_size=2, shuffle=False)
+            assert batch["part"].tolist() == [[0, 0, *picture.shape[:2], 1] for picture in pixels]
+
+
+@pytest.mark.parametrize("unit", ["row", "batch"])
+def test_a_mix_has_geometry(unit: str, tmp_path: pathlib.Path) -> None:
+    a = incomplete(tmp_path / "a.tfrecord")
+    b = incomplete(tmp_path / "b.tfrecord", "jpeg", first=1000)
+    picture = tfseek.Image(SIZE, crop="random_resized", flip=0.5, missing=0, geometry="part")
+    sources: Any = [((a, {"image": picture, "k": NUMBER}), 1), ((b, {"jpeg": picture, "k": NUMBER}), 1)]
+    rename = {1: {"jpeg": "image"}}
+    for bytes_as in ("objects", "offsets"):
+        mix = tfseek.Mix(sources, unit=unit, source="source", rename=rename)
+        loader = tfseek.Loader(mix, global_batch_size=6, seed=1, augmentation_seed="seed", repeat=True, bytes_as=bytes_as)
+        batches = [next(loader) for _ in range(8)]
+        assert {source for batch in batches for source in batch["source"].tolist()} == {0, 1}
+        for batch in batches:
+            check_parts(batch)
+    with pytest.raises(ValueError, match="the column 'part' exists already"):
+        tfseek.Loader(tfseek.Mix(sources, unit=unit, source="part", rename=rename), batch_size=2)
+    with pytest.raises(ValueError, match="the column 'part' exists already"):
+        tfseek.Loader(a, {"image": picture}, batch_size=2, ids="part")
+    for taken in ({"part": tfseek.Optional("int64")}, {"mask": picture}):
+        with pytest.raises(SpecError, match="geometry: expected the name of no other column"):
+            tfseek.Schema({"image": picture, **taken})
+    # A feature in one source, and a geometry in the other.
+    for name, reason in (("part", '"image".*another geometry'), ("a", '"a".*is the geometry of a picture in one source only')):
+        one, plain = (dataclasses.replace(picture, geometry=geometry) for geometry in (name, None))
+        other: Any = [((a, {"image": one}), 1), ((a, {"image": plain, name: tfseek.Optional("int64", 0)}), 1)]
+        with pytest.raises(SpecError, match=reason):
+            tfseek.Loader(tfseek.Mix(other), batch_size=2)
+    with pytest.raises(SpecError, match='"part".*renamed'):
+        tfseek.Loader(tfseek.Mix(sources, rename={1: {"jpeg": "image", "part": "place"}}), batch_size=2)
+
+
 # Loaders.
 
 
@@ -524,7 +659,8 @@ def test_a_mix_draws_with_the_name_in_the_batch(unit: str, tmp_path: pathlib.Pat
 
 
 def test_other_pictures_do_not_mix(ds: tfseek.Dataset) -> None:
-    for options in ({"dtype": "float32"}, {"layout": "chw"}, {"flip": 0.5}, {"jitter": {"hue": 0.1}}, {"exif": True}, {"crop_with": "x"}):
+    others = ({"dtype": "float32"}, {"layout": "chw"}, {"flip": 0.5}, {"jitter": {"hue": 0.1}}, {"exif": True}, {"scaled": True}, {"crop_with": "x"})
+    for options in (*others, {"missing": 0}, {"geometry": "part"}):
         with pytest.raises(SpecError, match="image"):
             tfseek.Loader(tfseek.Mix([((ds, {"image": tfseek.Image(SIZE)}), 1), ((ds, {"image": tfseek.Image(SIZE, **options)}), 1)]), batch_size=2)
 
@@ -540,11 +676,12 @@ def test_a_mask_has_the_crop_and_the_mirror_of_its_picture() -> None:
 def test_grain_knows_the_shapes(ds: tfseek.Dataset) -> None:
     grain = pytest.importorskip("grain")
     adapter = importlib.import_module("tfseek.grain")
-    spec = {"image": tfseek.Image(SIZE, dtype="float32", layout="chw"), "k": NUMBER}
+    spec = {"image": tfseek.Image(SIZE, dtype="float32", layout="chw", geometry="part"), "k": NUMBER}
     batches = adapter.IterDataset(ds, spec, batch_size=4)
-    found = grain.experimental.get_element_spec(batches)["image"]
-    first = next(iter(batches))["image"]
-    assert (found.shape, found.dtype) == (first.shape, first.dtype)
+    found, first = grain.experimental.get_element_spec(batches), next(iter(batches))
+    assert found.keys() == first.keys()
+    for name in first:
+        assert (found[name].shape, found[name].dtype) == (first[name].shape, first[name].dtype)
 
 
 def test_buckets_draw_for_each_row(ds: tfseek.Dataset) -> None:

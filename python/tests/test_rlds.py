@@ -105,7 +105,7 @@ def test_windows(folder: pathlib.Path, io: str, index: str) -> None:
     assert zero["picture"].shape == (1, 3, 4, 3) and not zero["picture"].any()
     inner = robot.windows({"t": [-1, 2]}, pad="none")
     assert [inner.locate(i) for i in range(len(inner))] == [(3, 1), (3, 2), (4, 1)]
-    small = robot.windows({"picture": [0, 1]}, decode={"picture": (6, 2)})[0]
+    small = robot.windows({"picture": [0, 1]}, decode={"picture": tfseek.Image((6, 2))})[0]
     assert small["picture"].shape == (2, 6, 2, 3)
     rows = [row for step in tfseek.Loader(win, batch_size=4, shuffle=False) for row in step["t"].tolist()]
     assert rows == [item["t"] for item in win]

@@ -27,7 +27,7 @@ Values = Union[npt.NDArray[Any], Any]
 SPEC = {"label": tfseek.FixedLenFeature([], "int64")}
 PICTURE = tfseek.Image(
     (224, 224), crop="random_resized", scale=(0.2, 1), flip=0.5, jitter={"brightness": 0.4, "hue": (-0.1, 0.1)}, mean=[0.5] * 3,
-    std=np.full(3, 0.25), dtype="float16", layout="chw", exif=True,
+    std=np.full(3, 0.25), dtype="float16", layout="chw", exif=True, scaled=True,
 )
 
 

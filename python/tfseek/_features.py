@@ -20,7 +20,7 @@ from ._arrays import unmasked
 from ._errors import SpecError
 from ._choices import ArrayDType, Crop, DType, Layout, Resize, SplitsDType
 from ._names import name_of
-from ._tfseek import Schema
+from ._tfseek import Schema, TfdsDecoder
 
 #: ``"int64"``, ``np.int64``, ``tf.int64``; ``"float32"``; ``"string"`` or ``"bytes"``; ``int``, ``float``, ``bytes``.
 DTypeLike = DType
@@ -190,11 +190,11 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Image:
-    """A picture per record, as the bytes of a JPEG, PNG, BMP, GIF (its first frame) or WebP file: an array ``[rows, height, width, channels]``.
-    :class:`Loader` makes it.
+    """A picture per record, as the bytes of a JPEG, PNG, BMP, GIF (its first frame) or WebP file: an array ``[rows, height, width, channels]``, of a
+    single record ``[height, width, channels]``.
 
-    The order of the steps: orientation, crop, resize, mirror, colours, mean and std, dtype, layout. What is random is drawn from the seed of the
-    loader, epoch and position.
+    The order of the steps: orientation, crop, resize, mirror, colours, mean and std, dtype, layout. What is random is drawn from seed, epoch
+    and position.
 
     size: height and width. ``None``: those of each file, and a list of arrays ``[height, width, channels]``. channels: 1 (brightness), 3 (RGB) or
         4 (RGB and alpha, which a JPEG does not have).
@@ -223,6 +223,15 @@ class Image:
 
     exif: applies the orientation in the EXIF data of a JPEG. Height and width are then the turned picture's.
 
+    missing: a value of 0 to 255 for all pixels and channels where a record has no picture: no feature, no value or an empty byte string. ``mean``, ``std``
+        and ``dtype`` apply to it. It requires a size. By default it is an error.
+
+    geometry: the name of one more column, int32 ``[rows, 5]``, not in data sets of TFDS: top, left, height and width of the part that is used, in the turned picture, and 1 if it is
+        mirrored. All are 0 where the picture is missing.
+
+    scaled: decodes a JPEG to a half, a quarter or an eighth of its height and width where that leaves at least ``size``, before the resize. Large
+        pictures take 0.5 to 0.6 of the time, and their pixels differ a little (docs/parsing.md).
+
     Pixels of a JPEG are libjpeg-turbo's, and of a WebP libwebp's. A picture that is damaged or does not fit raises ``DataError``, or is left out with ``damage="skip"``.
     """
 
@@ -244,6 +253,9 @@ class Image:
     std: Any = None
     layout: Layout = "hwc"
     exif: bool = False
+    missing: typing.Optional[int] = None
+    geometry: typing.Optional[str] = None
+    scaled: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "size", None if self.size is None else _frozen(self.size))
@@ -259,8 +271,11 @@ class Image:
                 expected = "a number for each channel, such as (0.5, 0.5, 0.5)"
                 object.__setattr__(self, option, _finite_tuple(option, getattr(self, option), expected))
         object.__setattr__(self, "jitter", _jitter(self.jitter))
-        if isinstance(self.exif, np.bool_):
-            object.__setattr__(self, "exif", bool(self.exif))
+        for option in ("exif", "scaled", "missing"):
+            if isinstance(getattr(self, option), np.generic):
+                object.__setattr__(self, option, getattr(self, option).item())
+        if self.geometry is not None:
+            object.__setattr__(self, "geometry", name_of(self.geometry))
         # Contradictions between the arguments, too, are errors where the spec is made, and not where it is used.
         try:
             Schema.from_json(to_json({"": self}, None, None))
@@ -293,6 +308,13 @@ def sequence_schema_of(context: typing.Optional[Features], sequence: typing.Opti
             raise TypeError("a Schema describes context and sequence: expected it as the only argument")
         return _not_empty(one)
     return _not_empty(_cached(to_json(None, context or {}, sequence or {})))
+
+
+def columns_of(schema: Union[Schema, TfdsDecoder]) -> set[str]:
+    """Returns the names of the columns of features: the features, and the geometries of pictures."""
+    form = json.loads(schema.to_json())
+    specs = form.get("features") or form.get("context") or {}
+    return {*schema.features, *(spec["geometry"] for spec in specs.values() if "geometry" in spec)}
 
 
 def _not_empty(schema: Schema) -> Schema:
@@ -436,7 +458,7 @@ def _column(name: str, spec: Any) -> dict[str, Any]:
 
 
 #: Fields of an :class:`Image` that its JSON form has only where they are not the defaults.
-_IMAGE_OPTIONS = ("fraction", "scale", "ratio", "flip", "jitter", "mean", "std", "layout", "exif")
+_IMAGE_OPTIONS = ("fraction", "scale", "ratio", "flip", "jitter", "mean", "std", "layout", "exif", "missing", "geometry", "scaled")
 
 _DTYPES = {
     "int64": "int64",

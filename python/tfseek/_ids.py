@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
 
 from ._arrays import unmasked
+
+
+def seeds_of(seed: int, epoch: int) -> tuple[int, int]:
+    """Returns what random pictures of single records are drawn from."""
+    if (epoch := operator.index(epoch)) < 0:
+        raise ValueError(f"epoch: expected at least 0, found {epoch}")
+    return operator.index(seed), epoch
 
 
 def positions(key: Any, length: int) -> bytes:

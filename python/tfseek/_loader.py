@@ -17,7 +17,7 @@ import numpy.typing as npt
 from ._buckets import Padding, check_buckets
 from ._choices import BytesAs, Damage, LastBatch, LoaderVerify, Shuffle
 from ._errors import OrderError
-from ._features import Features
+from ._features import Features, columns_of
 from ._mix import Mix
 from ._open import short
 from ._progress import Progress
@@ -253,7 +253,7 @@ class Loader(Generic[Batch]):
         if isinstance(ds, Mix) and schema is not None:
             raise TypeError("expected the specs of a mix in its sources, found one in the loader")
         schemas = ds._schemas if isinstance(ds, Mix) else [schema]
-        columns = ds._columns() if isinstance(ds, Mix) else set(schema.features if schema is not None else ())
+        columns = ds._columns() if isinstance(ds, Mix) else set() if schema is None else columns_of(schema)
         added = {"ids": ids, "mask": mask, "augmentation_seeds": augmentation_seed}
         if isinstance(ds, Mix):
             added["sources"] = ds._source

@@ -10,6 +10,7 @@ import numpy as np
 
 from ._choices import MixBy, MixStop, MixUnit
 from ._errors import SpecError
+from ._features import columns_of
 from ._rlds import Windows
 from ._tfds import Dataset as TfdsDataset
 from ._tfds import Parser, source_of
@@ -124,7 +125,7 @@ class Mix:
     def _columns(self) -> set[str]:
         """Returns the names of the columns of all sources."""
         parts = ((schema, names) for _, schema, names in self._parts if schema is not None)
-        return {names.get(key, key) for schema, names in parts for key in schema.features}
+        return {names.get(key, key) for schema, names in parts for key in columns_of(schema)}
 
     def __repr__(self) -> str:
         parts = ", ".join(f"({ds!r}, {weight})" for (ds, _, _), weight in zip(self._parts, self._weights))

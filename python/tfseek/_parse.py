@@ -12,7 +12,7 @@ from ._tfseek import Example, SequenceExample
 Payload = Union[bytes, bytearray, Example, SequenceExample]
 
 
-def parse_example(payloads: Iterable[Payload], features: Features, *, bytes_as: BytesAs = "objects") -> dict[str, Any]:
+def parse_example(payloads: Iterable[Payload], features: Features, *, bytes_as: BytesAs = "objects", seed: int = 0) -> dict[str, Any]:
     """Parses serialized Examples to a dict of columns, as ``tf.io.parse_example`` does.
 
     ``payloads`` are ``bytes`` or records of a dataset. ``features`` is a dict of specs or a :class:`tfseek.Schema`.
@@ -26,20 +26,21 @@ def parse_example(payloads: Iterable[Payload], features: Features, *, bytes_as: 
         object array of ``str``, from UTF-8. ``"offsets"``: :class:`tfseek.Bytes`. ``"views"``: an object array of read-only uint8 arrays
         over the memory of the records, without a copy; each keeps that memory alive. ``"S"``: NumPy's strings of fixed width, as long as
         the longest value of the column; a value that ends with a NUL is a :class:`tfseek.DataError`.
+    seed: what is random in a :class:`tfseek.Image` is drawn from it and the place of the record among ``payloads``.
 
     Raises :class:`tfseek.DataError` for the first invalid row, with ``.row``, ``.feature`` and ``.category``, and
     :class:`tfseek.SpecError`. The page "parsing" of the documentation lists the differences from TensorFlow and their reasons.
     """
-    columns: dict[str, Any] = schema_of(features)._parse(payloads, False, False, bytes_as)
+    columns: dict[str, Any] = schema_of(features)._parse(payloads, False, False, bytes_as, None, (seed, 0))
     return columns
 
 
-def parse_single_example(payload: Payload, features: Features, *, bytes_as: BytesAs = "objects") -> dict[str, Any]:
+def parse_single_example(payload: Payload, features: Features, *, bytes_as: BytesAs = "objects", seed: int = 0) -> dict[str, Any]:
     """Parses one serialized Example to a dict of columns without the row dimension, as ``tf.io.parse_single_example`` does.
 
     See :func:`parse_example` for columns and errors. A column of one byte string is that string: ``bytes``, or ``str`` with ``bytes_as="str"``.
     """
-    columns: dict[str, Any] = schema_of(features)._parse(payload, False, True, bytes_as)
+    columns: dict[str, Any] = schema_of(features)._parse(payload, False, True, bytes_as, None, (seed, 0))
     return columns
 
 
@@ -49,6 +50,7 @@ def parse_sequence_example(
     sequence_features: Optional[Features] = None,
     *,
     bytes_as: BytesAs = "objects",
+    seed: int = 0,
 ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     """Parses serialized SequenceExamples to ``(context, sequence, lengths)``, as ``tf.io.parse_sequence_example`` does.
 
@@ -58,7 +60,7 @@ def parse_sequence_example(
     See :func:`parse_example` for columns and errors. Errors in a feature list also have ``.step``.
     """
     schema = sequence_schema_of(context_features, sequence_features)
-    parsed: tuple[dict[str, Any], dict[str, Any], dict[str, Any]] = schema._parse(payloads, True, False, bytes_as)
+    parsed: tuple[dict[str, Any], dict[str, Any], dict[str, Any]] = schema._parse(payloads, True, False, bytes_as, None, (seed, 0))
     return parsed
 
 
@@ -68,8 +70,9 @@ def parse_single_sequence_example(
     sequence_features: Optional[Features] = None,
     *,
     bytes_as: BytesAs = "objects",
+    seed: int = 0,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Parses one serialized SequenceExample to ``(context, sequence)``, as ``tf.io.parse_single_sequence_example`` does."""
     schema = sequence_schema_of(context_features, sequence_features)
-    parsed: tuple[dict[str, Any], dict[str, Any]] = schema._parse(payload, True, True, bytes_as)
+    parsed: tuple[dict[str, Any], dict[str, Any]] = schema._parse(payload, True, True, bytes_as, None, (seed, 0))
     return parsed

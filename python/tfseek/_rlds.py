@@ -7,6 +7,7 @@ import functools
 import json
 import operator
 import os
+import pathlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Callable, NoReturn, Optional, Union, cast
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
 Offsets = Union[int, Iterable[int]]
 #: Ranges of steps by the number or the name of their episode, a JSON file of them, or a bool for each step.
 Anchors = Union[Mapping[Any, Iterable[Sequence[int]]], str, "os.PathLike[str]", npt.NDArray[np.bool_]]
-#: Pictures: decoded, left as the bytes of their files, or resized to a height and a width.
-Decode = Union[bool, Mapping[str, Union[bool, tuple[int, int]]]]
 
 #: Records whose names are read together.
 _NAMES = 1024
@@ -55,10 +54,14 @@ class Windows(_tfds.Dataset):
     __slots__ = ("_core", "_recipe")
 
     def __init__(
-        self, parts: tuple[Records[Any], TfdsFeatures, TfdsDecoder, WindowsCore], name: str, recipe: tuple[Any, ...]
+        self,
+        parts: tuple[Records[Any], TfdsFeatures, TfdsDecoder, WindowsCore],
+        name: str,
+        recipe: tuple[Any, ...],
+        seeds: tuple[int, int] = (0, 0),
     ) -> None:
         records, features, decoder, core = parts
-        super().__init__(records, decoder, features, name)
+        super().__init__(records, decoder, features, name, seeds)
         self._core, self._recipe = core, recipe
 
     def locate(self, i: int) -> tuple[int, int]:
@@ -70,7 +73,7 @@ class Windows(_tfds.Dataset):
         raise SpecError("expected a condition on episodes in the argument where of windows(), found filter() of windows")
 
     def _view(self, records: Records[Any]) -> Windows:
-        return Windows((records, self._features, self._decoder, self._core), self._name, self._recipe)
+        return Windows((records, self._features, self._decoder, self._core), self._name, self._recipe, self._seeds)
 
     def _renamed(self, names: Mapping[str, str]) -> Windows:
         """Returns the same windows with other names of keys."""
@@ -83,7 +86,7 @@ class Windows(_tfds.Dataset):
         return made._view(made.records._restore(*self._identity()))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_view_again, (self._recipe, *self._identity()))
+        return (_view_again, (self._recipe, *self._identity(), self._seeds))
 
     def _identity(self) -> tuple[str, Any]:
         """Returns the fingerprint of all windows, and the numbers of these."""
@@ -112,7 +115,7 @@ class Episodes:
         self._core = EpisodesCore(records, features, steps, memory, progress)
         self._source: _Source = (records, features, steps, name)
         self._steps: Optional[Windows] = None
-        decoder = features.decoder(None, False, False)
+        decoder = features.decoder(None, _tfds.pictures_of(True), False)
         self.episodes = _tfds.Dataset(records, decoder, features, name)
         self.lengths = self._core.lengths
 
@@ -152,7 +155,7 @@ class Episodes:
         anchors: Optional[Anchors] = None,
         key: Optional[str] = None,
         where: Optional[str] = None,
-        decode: Decode = True,
+        decode: _tfds.Decode = True,
         progress: Progress = None,
     ) -> Windows:
         """Returns windows: for each anchor, a step, the values of keys at steps around it.
@@ -169,15 +172,17 @@ class Episodes:
         key: the name of an episode in ``anchors``: a text with paths of its values, such as ``"{episode_metadata/file_path}"``. By default its number. A name
             that no episode has is an error. A JSON file may also name episodes of other splits, unless it names none of these.
         where: a condition on the values of episodes, such as ``'episode_metadata/file_path contains "success"'``.
-        decode: pictures. ``True``: arrays; ``False``: the bytes of their files; ``{key: False}`` or ``{key: (height, width)}`` for single keys.
+        decode: pictures. ``True``: arrays; ``False``: the bytes of their files; ``{key: False}`` or ``{key: tfseek.Image((224, 224), ..)}`` for single
+            keys. What is random is drawn once for all frames of a key in a window, and once for several keys with one ``crop_with``.
         progress: display of a scan for ``where``; :func:`tfseek.open` describes it.
 
         Raises :class:`tfseek.SpecError` for keys that are no values, and for padding with zeros in place of values of an unknown size.
         """
         given = [(path, path, _offsets(path, offsets)) for path, offsets in keys.items()]
         ranges = self._ranges(anchors, key, where, progress)
-        encoded, resized = _pictures(decode, keys)
-        return _windows_of(self._source, given, pad, ranges, encoded, resized, self._core)
+        if isinstance(decode, Mapping):
+            _check_names("decode", "key of the windows", decode, keys)
+        return _windows_of(self._source, given, pad, ranges, _tfds.pictures_of(decode), self._core)
 
     def statistics(
         self,
@@ -224,8 +229,7 @@ class Episodes:
             return self._masked(anchors)
         is_file = isinstance(anchors, (str, os.PathLike))
         if isinstance(anchors, (str, os.PathLike)):
-            with _open(os.path.expanduser(anchors), encoding="utf-8") as file:
-                anchors = json.load(file)
+            anchors = json.loads(pathlib.Path(anchors).expanduser().read_text(encoding="utf-8"))
         if not isinstance(anchors, Mapping):
             raise TypeError(f"anchors: expected a dict, the path of a JSON file, or a bool array, found {type(anchors).__name__}")
         if key is None:
@@ -262,7 +266,7 @@ class Episodes:
         # The values of an episode are those of its first step.
         firsts = [(episode, 0, 1) for episode in range(len(self))]
         keys = [(path, path, 0) for path in dict.fromkeys(paths)]
-        values = _windows_of(self._source, keys, "repeat", firsts, True, [], self._core)
+        values = _windows_of(self._source, keys, "repeat", firsts, _tfds.pictures_of(False), self._core)
         for start in range(0, len(values), _NAMES):
             for window in values.get_many(range(start, min(start + _NAMES, len(values)))):
                 names[int(window["_episode"])] = name(window.__getitem__)
@@ -322,9 +326,6 @@ class Statistics:
         return f"tfseek.rlds.Statistics({self.keys()}, transitions={self.num_transitions})"
 
 
-_open = open
-
-
 def open(
     dir: Union[str, "os.PathLike[str]"],
     split: str = "train",
@@ -347,7 +348,8 @@ def open(
     heads of the records, and the table of an episode is made when it is first used, with a :class:`tfseek.Warning` that names
     ``tfseek index --steps``. With ``index="memory"`` no table is read or saved.
     """
-    options.setdefault("decode", False)
+    if options.setdefault("decode", False) is not False:
+        raise TypeError("decode: it is an argument of windows()")
     builder = _tfds.open(dir, **options)
     records = builder.split(split)
     robot = Episodes((records.records, builder._features, steps, records._name), False, progress)
@@ -377,14 +379,13 @@ def _windows_of(
     keys: list[tuple[str, str, Any]],
     pad: Pad,
     ranges: Optional[list[tuple[int, int, int]]],
-    encoded: Union[bool, list[str]],
-    resized: list[tuple[str, tuple[int, int]]],
+    pictures: _tfds.Pictures,
     core: Optional[EpisodesCore] = None,
 ) -> Windows:
     """Returns windows over the episodes of a source."""
-    recipe = (_windows_of, (source, keys, pad, ranges, encoded, resized))
+    recipe = (_windows_of, (source, keys, pad, ranges, pictures))
     core = Episodes(source)._core if core is None else core
-    return Windows(core.windows(keys, pad, ranges, encoded, resized, recipe), source[3], recipe)
+    return Windows(core.windows(keys, pad, ranges, pictures, recipe), source[3], recipe)
 
 
 def _steps_of(source: _Source, core: Optional[EpisodesCore] = None) -> Windows:
@@ -394,10 +395,11 @@ def _steps_of(source: _Source, core: Optional[EpisodesCore] = None) -> Windows:
     return Windows(core.step_records(recipe), f"{source[3]}, steps", recipe)
 
 
-def _view_again(recipe: tuple[Any, ...], fingerprint: str, ids: Any) -> Windows:
+def _view_again(recipe: tuple[Any, ...], fingerprint: str, ids: Any, seeds: tuple[int, int]) -> Windows:
     """Returns pickled windows, whose records have not changed."""
     make, arguments = recipe
     made = cast(Windows, make(*arguments))
+    made._seeds = seeds
     return made._view(made.records._restore(fingerprint, ids))
 
 
@@ -446,27 +448,6 @@ def _episode(name: Any, episodes: int) -> int:
     if not 0 <= number < episodes:
         raise SpecError(f"anchors: expected the number of one of {episodes} episodes, found {number}")
     return number
-
-
-def _pictures(decode: Decode, keys: Iterable[str]) -> tuple[Union[bool, list[str]], list[tuple[str, tuple[int, int]]]]:
-    """Returns the pictures that stay encoded, and the sizes of those that are resized."""
-    if isinstance(decode, (bool, np.bool_)):
-        return not decode, []
-    if not isinstance(decode, Mapping):
-        raise TypeError(f"decode: expected True, False, or a dict such as {{'observation/image': (224, 224)}}, found {decode!r}")
-    _check_names("decode", "key of the windows", decode, keys)
-    encoded, resized = [], []
-    for key, form in decode.items():
-        if isinstance(form, (bool, np.bool_)):
-            if not form:
-                encoded.append(key)
-            continue
-        try:
-            height, width = (operator.index(side) for side in form)
-        except (TypeError, ValueError):
-            raise TypeError(f"decode: {key}: expected a bool or (height, width), found {form!r}") from None
-        resized.append((key, (height, width)))
-    return encoded, resized
 
 
 def _value_at(record: Any, path: str) -> Any:

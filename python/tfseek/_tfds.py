@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from ._choices import Damage, IndexMode, Io, Labels, MissingValue, Rounding, Tail, Verify
 from ._errors import SpecError
-from ._features import schema_of
+from ._features import Image, schema_of
+from ._ids import seeds_of
 from ._fsspec import Filesystem, FsspecFilesystem
 from ._open import cache_of, check_beside_filesystem, options_of_storage, rest_folder
 from ._progress import Progress
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
         config: Optional[str]
         version: Optional[str]
-        decode: Union[bool, Mapping[str, bool]]
+        decode: Decode
         optional: MissingValue
         index: IndexMode
         index_dir: Optional[Union[str, os.PathLike[str]]]
@@ -51,6 +52,10 @@ if TYPE_CHECKING:
         filesystem: Optional[FsspecFilesystem]
 
 
+#: Pictures: decoded, left as the bytes of their files, or made by a spec.
+Decode = Union[bool, Mapping[str, Union[bool, Image]]]
+#: Whether all pictures are left encoded, the paths of single ones, and the specs of others.
+Pictures = tuple[bool, list[str], Optional[Schema]]
 #: What a loader parses records with. ``None``: nothing.
 Parser = Union[Schema, TfdsDecoder, None]
 
@@ -81,13 +86,16 @@ class Dataset:
     their content has changed.
     """
 
-    __slots__ = ("_decoder", "_features", "_name", "records")
+    __slots__ = ("_decoder", "_features", "_name", "_seeds", "records")
 
     #: The same records as a :class:`tfseek.Dataset`, with the same numbers.
     records: Records[Any]
+    #: The seed and the epoch of random pictures.
+    _seeds: tuple[int, int]
 
-    def __init__(self, records: Records[Any], decoder: TfdsDecoder, features: TfdsFeatures, name: str) -> None:
+    def __init__(self, records: Records[Any], decoder: TfdsDecoder, features: TfdsFeatures, name: str, seeds: tuple[int, int] = (0, 0)) -> None:
         self.records, self._decoder, self._features, self._name = records, decoder, features, name
+        self._seeds = seeds
 
     def __len__(self) -> int:
         return len(self.records)
@@ -97,21 +105,25 @@ class Dataset:
             i = operator.index(key)
         except TypeError:
             return self._view(self.records[key])
-        return self._decoder.record(self.records, i)
+        return self._decoder.record(self.records, i, self._seeds)
 
     def __iter__(self) -> Iterator[Any]:
-        return self._decoder.iterate(self.records)
+        return self._decoder.iterate(self.records, self._seeds)
 
     def get_many(self, ids: Union[Iterable[int], npt.NDArray[Any]], *, progress: Progress = None) -> list[Any]:
         """Returns the values of the records with these numbers, in the given order. They are read and decoded together, without the GIL.
 
         ``progress`` counts records; :func:`tfseek.open` describes it.
         """
-        return self._decoder.records(self.records, ids, progress)
+        return self._decoder.records(self.records, ids, self._seeds, progress)
 
     def __getitems__(self, ids: Iterable[int]) -> list[Any]:
         """Does the same as :meth:`get_many`. PyTorch's ``DataLoader`` calls it for a batch."""
-        return self._decoder.records(self.records, ids)
+        return self._decoder.records(self.records, ids, self._seeds)
+
+    def set_epoch(self, epoch: int, seed: Optional[int] = None) -> None:
+        """Sets what random crops and colours of single records are drawn from, with the number of each in the whole data set. Both begin with 0."""
+        self._seeds = seeds_of(self._seeds[0] if seed is None else seed, epoch)
 
     def filter(self, condition: str, *, progress: Progress = None) -> Dataset:
         """Returns the records that satisfy a condition on the stored features, such as ``"label == 'horse'"``. See :meth:`tfseek.Dataset.filter`."""
@@ -178,10 +190,10 @@ class Dataset:
         return names_of(self.features, path)
 
     def _view(self, records: Records[Any]) -> Dataset:
-        return Dataset(records, self._decoder, self._features, self._name)
+        return Dataset(records, self._decoder, self._features, self._name, self._seeds)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (Dataset, (self.records, self._decoder, self._features, self._name))
+        return (Dataset, (self.records, self._decoder, self._features, self._name, self._seeds))
 
     def __repr__(self) -> str:
         return f"tfseek.tfds.Dataset({self._name}, records={len(self)})"
@@ -192,7 +204,7 @@ class Dataset:
             return f"<p>{html.escape(title)}</p>"
         # Displays contain the files of pictures.
         shown = self._decoder._encoded()
-        return record_html(lambda: shown.record(self.records, 0), f"{title}: first record")
+        return record_html(lambda: shown.record(self.records, 0, self._seeds), f"{title}: first record")
 
 
 class Builder:
@@ -295,7 +307,7 @@ def open(
     *,
     config: Optional[str] = None,
     version: Optional[str] = None,
-    decode: Union[bool, Mapping[str, bool]] = True,
+    decode: Decode = True,
     optional: MissingValue = "default",
     index: IndexMode = "auto",
     index_dir: Optional[Union[str, "os.PathLike[str]"]] = None,
@@ -321,7 +333,8 @@ def open(
         ``"gs://bucket/coco/2017"``. A web server needs the folder of a version.
     config: the configuration, for a folder of several.
     version: the version, for a folder of several. By default the highest.
-    decode: false: pictures and videos are the bytes of their files. A dict such as ``{"image": False}`` says so for single features.
+    decode: false: pictures and videos are the bytes of their files. A dict such as ``{"image": False}`` says so for single features, and
+        ``{"image": tfseek.Image((224, 224), crop="random_resized")}`` makes pictures of 8 or 16 bits by a spec.
     optional: value of an optional feature that a record does not have: ``"default"``, the value that TFDS uses, or ``"none"``: ``None``, and a
         :class:`tfseek.Column` in batches.
     index, index_dir, verify, io, tail, damage, rest, max_record, threads, storage_options, cache_dir, cache_bytes, filesystem: as for :func:`tfseek.open`, whose rule about files in maps
@@ -355,19 +368,23 @@ def open(
     folder = os.path.expanduser(os.fspath(dir)) if through is None else through.url(dir)
     core = TfdsBuilder(folder, config, version, arguments)
     features = core.features()
-    decoder = features.decoder(None, _encoded(decode), optional == "none")
+    decoder = features.decoder(None, pictures_of(decode), optional == "none")
     builder = Builder(core, features, decoder)
     raise_all(builder.warnings)
     return builder
 
 
-def _encoded(decode: Union[bool, Mapping[str, bool]]) -> Union[bool, list[str]]:
-    """Returns the pictures that stay encoded."""
+def pictures_of(decode: Decode) -> Pictures:
+    """Returns the form of pictures."""
     if isinstance(decode, (bool, np.bool_)):
-        return not decode
-    if not isinstance(decode, Mapping) or not all(isinstance(path, str) and isinstance(value, bool) for path, value in decode.items()):
+        return not decode, [], None
+    if not isinstance(decode, Mapping):
         raise TypeError(f"decode: expected True, False, or a dict such as {{'image': False}}, found {decode!r}")
-    return [path for path, value in decode.items() if not value]
+    for path, form in decode.items():
+        if not isinstance(form, (bool, np.bool_, Image)):
+            raise TypeError(f"decode: {path}: expected True, False or a tfseek.Image, found {form!r}")
+    made = {path: form for path, form in decode.items() if isinstance(form, Image)}
+    return False, [path for path, form in decode.items() if not form], schema_of(made) if made else None
 
 
 def source_of(ds: Any, spec: Any) -> tuple[Any, Parser]:

@@ -17,6 +17,7 @@ import numpy as np
 from ._choices import BytesAs
 from ._errors import OrderError
 from ._features import Features
+from ._ids import seeds_of
 from ._loader import Loader
 from ._mix import Mix
 from ._tfds import Dataset as TfdsDataset
@@ -38,6 +39,8 @@ class DataSource:
     spec: a dict of feature specs or a :class:`tfseek.Schema`, or a list of features of a :class:`tfseek.tfds.Dataset`. Items are the results of :func:`tfseek.parse_single_example` or
         :func:`tfseek.parse_single_sequence_example`. Without a spec they are ``bytes``, which can be sent between processes.
     bytes_as: byte strings in one of the forms of :func:`tfseek.parse_example`, by default ``bytes``, and lists of them in arrays of objects.
+    seed, epoch: random crops and colours of a :class:`tfseek.Image` are drawn from them and the number of the record in the whole data set. Grain's ``repeat``
+        repeats them.
 
     A source can be used by several threads, and it can be pickled. An unpickled copy opens the files again, and raises an error if
     their content has changed. ``repr`` identifies the records by fingerprint, not by path, because grain compares it when it loads a
@@ -45,38 +48,47 @@ class DataSource:
     """
 
     def __init__(
-        self, ds: Union[Dataset, TfdsDataset], spec: Union[Features, Iterable[str], None] = None, *, bytes_as: BytesAs = "objects"
+        self,
+        ds: Union[Dataset, TfdsDataset],
+        spec: Union[Features, Iterable[str], None] = None,
+        *,
+        bytes_as: BytesAs = "objects",
+        seed: int = 0,
+        epoch: int = 0,
     ) -> None:
         ds, self._schema = source_of(ds, spec)
         self._ds = _dataset(ds)
         self._bytes_as = bytes_as
+        self._seeds = seeds_of(seed, epoch)
 
     def __len__(self) -> int:
         return len(self._ds)
 
     def __getitem__(self, index: int) -> Any:
-        return self._item(self._ds[operator.index(index)])
+        return self._item(self._ds[operator.index(index)], index)
 
     def __getitems__(self, indices: Sequence[int]) -> list[Any]:
         """Returns several items. Their records are prefetched."""
-        return [self._item(record) for record in self._ds.get_many(indices)]
+        return [self._item(record, index) for record, index in zip(self._ds.get_many(indices), indices)]
 
     # grain calls this method for the records of a batch.
     _getitems = __getitems__
 
-    def _item(self, record: Any) -> Any:
+    def _item(self, record: Any, index: int) -> Any:
         if self._schema is None:
             return bytes(record)
+        numbers = self._ds._numbers([operator.index(index)])
         if isinstance(self._schema, TfdsDecoder):
-            return self._schema._parse(record, False, True, self._bytes_as)
-        return self._schema._parse(record, self._schema.is_sequence, True, self._bytes_as, True)
+            return self._schema._parse(record, False, True, self._bytes_as, numbers, self._seeds)
+        return self._schema._parse(record, self._schema.is_sequence, True, self._bytes_as, numbers, self._seeds)
 
     def __repr__(self) -> str:
         # The pickled form: (start, step, length), or the record numbers as bytes.
         pickled: Any = self._ds.__reduce__()
         _, (_, fingerprint, ids, *_) = pickled
         view = "{1}x{2}+{0}".format(*ids) if isinstance(ids, tuple) else f"crc32:{zlib.crc32(ids):08x}"
-        return f"tfseek.grain.DataSource(fingerprint={fingerprint}, records={len(self)}, view={view})"
+        seeds = "" if self._seeds == (0, 0) else f", seeds={self._seeds}"
+        return f"tfseek.grain.DataSource(fingerprint={fingerprint}, records={len(self)}, view={view}{seeds})"
 
 
 #: Alias for use in ``grain.MapDataset.source(tfseek.grain.source(ds, spec))``.
@@ -119,6 +131,8 @@ class IterDataset(grain.IterDataset):
             raise NotImplementedError("element_spec: expected a spec of Examples and no transform")
         rows = self._options.get("batch_size") or self._options["global_batch_size"] // (self._options.get("world_size") or 1)
         features = json.loads(self._schema.to_json())["features"]
+        geometries = [spec["geometry"] for spec in features.values() if "geometry" in spec]
+        features.update(dict.fromkeys(geometries, {"type": "fixed", "dtype": "int32", "shape": [5]}))
         columns = {name: _column_spec(name, spec, rows) for name, spec in features.items()}
         if "ids" in self._options:
             columns[self._options["ids"]] = _column_spec("", {"type": "fixed", "dtype": "int64"}, rows)

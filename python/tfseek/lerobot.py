@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import operator
 from collections.abc import Mapping, Sequence
 from typing import Any, Callable, NamedTuple, Optional, Union
@@ -14,7 +15,9 @@ import torch
 import torch.utils.data
 
 from ._errors import SpecError
+from ._features import Image
 from ._rlds import Episodes, Windows
+from .torch import as_tensors
 
 __all__ = ["Dataset", "Meta"]
 
@@ -60,6 +63,8 @@ class Dataset(torch.utils.data.Dataset[dict[str, Any]]):
     drop_n_first_frames, drop_n_last_frames: frames of each episode that are no items.
     where: a condition on episodes, as for :meth:`tfseek.rlds.Episodes.windows`.
     image_transforms: called with each picture, a float tensor ``(C, H, W)``.
+    decode: a :class:`tfseek.Image` for a key of pictures or for a path, such as ``{"observation.images.wrist": tfseek.Image((224, 224), flip=0.5)}``.
+        Crops and colours are drawn once for an item, by :meth:`set_epoch`.
 
     An item has tensors: vectors float32, pictures float32 ``(C, H, W)`` from 0 to 1, single numbers without a dimension. A key with deltas has one more
     leading dimension, and ``KEY_is_pad``, bool. ``timestamp`` is float32; ``frame_index``, ``episode_index``, ``index`` and ``task_index`` are
@@ -80,6 +85,7 @@ class Dataset(torch.utils.data.Dataset[dict[str, Any]]):
         drop_n_last_frames: int = 0,
         where: Optional[str] = None,
         image_transforms: Optional[Callable[[torch.Tensor], torch.Tensor]] = None,
+        decode: Optional[Mapping[str, Image]] = None,
     ) -> None:
         if not fps > 0:
             raise ValueError(f"fps: expected a positive number, found {fps!r}")
@@ -96,6 +102,7 @@ class Dataset(torch.utils.data.Dataset[dict[str, Any]]):
                 raise SpecError(f"delta_timestamps: expected a key of names, found {key!r}")
         self.fps, self._robot, self._task, self._deltas = fps, robot, task, deltas
         self._transforms = image_transforms
+        self._images = {path: self._image(name, image) for name, image in (decode or {}).items() for path in self._paths.get(name, [name])}
         keys = {path: deltas.get(key, 0) for key, paths in self._paths.items() for path in paths}
         for key, paths in self._paths.items():
             if any(keys[path] != deltas.get(key, 0) for path in paths):
@@ -104,10 +111,14 @@ class Dataset(torch.utils.data.Dataset[dict[str, Any]]):
         anchors = None
         if first or last:
             anchors = {e: [[first, max(int(n) - last, 0)]] for e, n in enumerate(lengths)}
-        self._win: Windows = robot.windows({**keys, task: 0}, anchors=anchors, where=where)
+        self._win: Windows = robot.windows({**keys, task: 0}, anchors=anchors, where=where, decode=self._images)
         self._starts = np.concatenate(([0], np.cumsum(lengths)))
         self._numbers: Optional[dict[str, int]] = None
         self._meta: Optional[Meta] = None
+
+    def set_epoch(self, epoch: int, seed: Optional[int] = None) -> None:
+        """Sets what random crops and colours are drawn from, with the number of the item. Both begin with 0. Workers that are kept do not learn of it."""
+        self._win.set_epoch(epoch, seed)
 
     def __len__(self) -> int:
         return len(self._win)
@@ -119,10 +130,16 @@ class Dataset(torch.utils.data.Dataset[dict[str, Any]]):
         """Returns several items, whose records are read together. PyTorch's ``DataLoader`` calls it for a batch."""
         return [self._item(window) for window in self._win.get_many([operator.index(index) for index in indices])]
 
+    def _image(self, name: str, image: Image) -> Image:
+        """Returns a spec with the path of the picture that it is cut as."""
+        if not isinstance(image, Image) or image.mean is not None:
+            raise TypeError(f"decode: {name}: expected a tfseek.Image without mean and std, which policies apply, found {image!r}")
+        return dataclasses.replace(image, crop_with=self._paths.get(image.crop_with or "", [image.crop_with])[0])
+
     def _item(self, window: dict[str, Any]) -> dict[str, Any]:
         item: dict[str, Any] = {}
         for key, paths in self._paths.items():
-            values = [_tensor(window[path], key, key in self._deltas) for path in paths]
+            values = [_tensor(window[path], key, key in self._deltas, self._images.get(path)) for path in paths]
             value = values[0] if len(values) == 1 else torch.cat([_vector(value, key in self._deltas) for value in values], -1)
             if key.startswith(_PICTURES) and self._transforms is not None:
                 value = torch.stack([self._transforms(picture) for picture in value]) if key in self._deltas else self._transforms(value)
@@ -182,14 +199,14 @@ class Dataset(torch.utils.data.Dataset[dict[str, Any]]):
         stats: dict[str, dict[str, Any]] = {}
         pictures = {key for key in self._paths if key.startswith(_PICTURES)}
         numbers = [path for key, paths in self._paths.items() if key not in pictures for path in paths]
-        plain = self._robot.windows({path: 0 for paths in self._paths.values() for path in paths})
+        plain = self._robot.windows({path: 0 for paths in self._paths.values() for path in paths}, decode=self._images)
         if len(plain) == 0:
             raise SpecError("expected episodes with steps, found none")
         sample = plain[0]
         numbers = [path for path in numbers if np.asarray(sample[path]).dtype.kind in "biuf"]
         found = self._robot.statistics(numbers) if numbers else None
         for key, paths in self._paths.items():
-            value = _tensor(sample[paths[0]], key, False)
+            value = _tensor(sample[paths[0]], key, False, self._images.get(paths[0]))
             if key in pictures:
                 channels, height, width = value.shape
                 features[key] = {"dtype": "image", "shape": (height, width, channels), "names": ["height", "width", "channels"]}
@@ -228,7 +245,7 @@ def _frames(key: str, seconds: Sequence[float], fps: float) -> list[int]:
     return frames
 
 
-def _tensor(value: Any, key: str, has_deltas: bool) -> Any:
+def _tensor(value: Any, key: str, has_deltas: bool, image: Optional[Image] = None) -> Any:
     """Returns a value in the form that items have."""
     if isinstance(value, bytes):
         return _text(value)
@@ -236,9 +253,13 @@ def _tensor(value: Any, key: str, has_deltas: bool) -> Any:
     if array.dtype.kind in "OS":
         return [_text(text) for text in array.reshape(-1).tolist()]
     if key.startswith(_PICTURES):
-        if array.dtype != np.uint8 or array.ndim != 3 + has_deltas:
+        if array.ndim != 3 + has_deltas or (image is None and array.dtype != np.uint8):
             raise SpecError(f"{key}: expected pictures of uint8, found {array.dtype} of shape {array.shape}")
-        return torch.from_numpy(np.ascontiguousarray(np.moveaxis(array, -1, -3))).to(torch.float32) / 255
+        pixels = as_tensors(array)
+        if image is None or image.layout == "hwc":
+            pixels = pixels.movedim(-1, -3).contiguous()
+        most = {np.uint8: 255, np.uint16: 65535}.get(array.dtype.type)
+        return pixels.to(torch.float32) if most is None else pixels.to(torch.float32) / most
     if array.dtype.kind == "f":
         array = array.astype(np.float32)
     elif array.dtype.kind in "iu":

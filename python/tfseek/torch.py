@@ -23,6 +23,7 @@ import torch.utils.data
 from ._choices import BytesAs, LastBatch, Shuffle
 from ._columns import Bytes, Column, Ragged, Sparse, _unflattened
 from ._features import Features
+from ._ids import seeds_of
 from ._loader import Loader, last_batch_name, shuffle_name, warn_of_seed
 from ._mix import Mix
 from ._report import Report
@@ -109,6 +110,8 @@ class Dataset(torch.utils.data.Dataset[Any]):
     transform: called with each record, or with each batch of ``d[[..]]``. Its result replaces the record or the batch.
     bytes_as: byte strings as ``"objects"``, ``"str"``, ``"offsets"``, ``"views"`` or ``"S"``, as in :func:`tfseek.parse_example`. Views
         need a ``transform`` that decodes them, because they differ in length.
+    seed: random crops and colours of a :class:`tfseek.Image` are drawn from it, the epoch, and the number of the record in the whole data set. They are the
+        same in every epoch without :meth:`set_epoch`, also those of a :class:`tfseek.tfds.Dataset`.
 
     Fork and pickle work as for :class:`tfseek.Dataset`.
     """
@@ -120,16 +123,22 @@ class Dataset(torch.utils.data.Dataset[Any]):
         *,
         transform: Transform = None,
         bytes_as: BytesAs = "objects",
+        seed: int = 0,
     ) -> None:
         if bytes_as not in ("objects", "str", "offsets", "views", "S"):
             raise ValueError(f'bytes_as: expected "objects", "str", "offsets", "views" or "S", found {bytes_as!r}')
         self.ds, self._schema = source_of(_no_mix(ds), spec)
         self._transform = transform
         self._bytes_as = bytes_as
+        self._seeds = seeds_of(seed, 0)
         self._is_dense = False
         if isinstance(self._schema, Schema) and not self._schema.is_sequence and bytes_as != "offsets":
             specs = json.loads(self._schema.to_json())["features"].values()
             self._is_dense = bool(specs) and all(_has_dense_column(spec) for spec in specs)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Sets the epoch of random crops and colours, by default 0. Workers that a ``DataLoader`` keeps (``persistent_workers``) do not learn of it."""
+        self._seeds = seeds_of(self._seeds[0], epoch)
 
     def __len__(self) -> int:
         return len(self.ds)
@@ -143,28 +152,29 @@ class Dataset(torch.utils.data.Dataset[Any]):
             i = operator.index(key)
         except TypeError:
             return self._transformed(self._batch(key))
-        return self._transformed(self._single(self.ds[i]))
+        return self._transformed(self._single(self.ds[i], i))
 
     def __getitems__(self, ids: Sequence[int]) -> list[Any]:
         """Returns a list of records. A ``DataLoader`` calls it for a batch that it collates."""
         if self._is_dense:
             records = _rows(self._batch(ids), len(ids))
         elif isinstance(self._schema, TfdsDecoder):
-            records = [_collatable(as_tensors(record)) for record in self._schema.records(self.ds, ids)]
+            records = [_collatable(as_tensors(record)) for record in self._schema.records(self.ds, ids, self._seeds)]
         else:
-            records = [self._single(record) for record in self.ds.get_many(ids)]
+            records = [self._single(record, i) for record, i in zip(self.ds.get_many(ids), ids)]
         return [self._transformed(record) for record in records]
 
     def _batch(self, ids: Any) -> Any:
+        ids = ids if isinstance(ids, (np.ndarray, range)) else list(ids)
         records = self.ds.get_many(ids)
         if self._schema is None:
             return records
-        return as_tensors(self._schema._parse(records, self._schema.is_sequence, False, self._bytes_as, True))
+        return as_tensors(self._schema._parse(records, self._schema.is_sequence, False, self._bytes_as, self.ds._numbers(ids), self._seeds))
 
-    def _single(self, record: Any) -> Any:
+    def _single(self, record: Any, i: int) -> Any:
         if self._schema is None:
             return record
-        parsed = as_tensors(self._schema._parse(record, self._schema.is_sequence, True, self._bytes_as, True))
+        parsed = as_tensors(self._schema._parse(record, self._schema.is_sequence, True, self._bytes_as, self.ds._numbers([i]), self._seeds))
         if self._schema.is_sequence:
             return tuple(_collatable(part) for part in parsed)
         return _collatable(parsed)
@@ -179,6 +189,8 @@ class Dataset(torch.utils.data.Dataset[Any]):
 def _has_dense_column(spec: dict[str, Any]) -> bool:
     """Returns true if the column of a spec, in its JSON form, is an array of all rows."""
     kind = spec["type"]
+    if kind == "image":
+        return spec.get("size") is not None
     if kind in ("raw", "tensor"):
         return bool(spec["shape"][:1] != [None])
     return kind == "fixed" or (kind == "optional" and "default" in spec)

@@ -111,6 +111,10 @@ impl<R: Row> Assembly<'_, R> {
                 Ok(())
             }
             ColumnForm::VarLen { slot } => var_len(slots, *slot, pools, column),
+            ColumnForm::Geometry { .. } => {
+                *column = Column::empty();
+                Ok(())
+            }
             ColumnForm::Ragged(plan) => ragged::column(slots, plan, pools, self.scratch, column),
             ColumnForm::Sparse(plan) => sparse::column(slots, plan, pools, self.scratch, column),
         };

@@ -5,6 +5,7 @@ use crate::example::FeatureBuf;
 use crate::io::Region;
 use crate::schema::{DType, FeatureSpec, ImageSpec, Partition, Schema, SplitsDType, array_sizes};
 use crate::tensor::TensorDType;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// A compiled schema.
@@ -132,6 +133,10 @@ pub(super) enum ColumnForm {
     },
     Ragged(RaggedPlan),
     Sparse(SparsePlan),
+    /// The geometry of the picture in this slot. A decoder makes it.
+    Geometry {
+        slot: usize,
+    },
 }
 
 /// The slots of a ragged column.
@@ -187,7 +192,11 @@ impl BatchPlan {
         let mut plan = self.clone();
         let columns = &mut plan.features.columns;
         for (key, name) in names {
-            let column = columns.iter_mut().find(|column| &*column.key == key);
+            // The spec of a picture names its geometry.
+            let is_named = |column: &&mut ColumnPlan| {
+                &*column.key == key && !matches!(column.form, ColumnForm::Geometry { .. })
+            };
+            let column = columns.iter_mut().find(is_named);
             let missing = || Error::spec("is renamed and is not in the schema").feature(key.as_bytes());
             column.ok_or_else(missing)?.name = name.into();
         }
@@ -200,12 +209,26 @@ impl BatchPlan {
         }
         Ok(plan)
     }
+
+    /// Returns the spec of a column of features, with the names of columns. `None` for a geometry.
+    pub(super) fn spec(&self, column: &ColumnPlan) -> Option<Cow<'_, FeatureSpec>> {
+        let spec = self.schema.features().get(&*column.key)?;
+        let picture = self.pictures.iter().find(|(name, _)| *name == column.name);
+        Some(picture.map_or(Cow::Borrowed(spec), |(_, image)| Cow::Owned(FeatureSpec::Image(image.clone()))))
+    }
 }
 
-/// Returns the names and specs of the columns of pictures.
+/// Returns the names and specs of the columns of pictures. A crop is drawn with the name of a column.
 fn pictures(schema: &Schema, columns: &[ColumnPlan]) -> Vec<(Box<str>, ImageSpec)> {
+    let name = |key: String| match columns.iter().find(|column| *column.key == *key) {
+        Some(column) => column.name.to_string(),
+        None => key,
+    };
     let spec = |column: &ColumnPlan| match schema.features().get(&*column.key)? {
-        FeatureSpec::Image(image) => Some((column.name.clone(), image.clone())),
+        FeatureSpec::Image(image) => {
+            let crop_with = image.crop_with.clone().map(name);
+            Some((column.name.clone(), ImageSpec { crop_with, ..image.clone() }))
+        }
         _ => None,
     };
     columns.iter().filter_map(spec).collect()
@@ -245,6 +268,10 @@ impl MapPlan {
                     let keys = partitions.iter().filter_map(Partition::key);
                     needs.extend(keys.map(|key| (key, (DType::Int64, Need::Any))));
                 }
+                FeatureSpec::Image(ImageSpec { missing: Some(_), .. }) => {
+                    let default = zero(DType::Bytes);
+                    needs.insert(name, (DType::Bytes, Need::Optional { default }));
+                }
                 FeatureSpec::Raw { .. } | FeatureSpec::Tensor { .. } | FeatureSpec::Image(_) => {
                     needs.insert(name, (DType::Bytes, Need::Fixed { count: 1, default: None }));
                 }
@@ -263,17 +290,29 @@ impl MapPlan {
             array: specs.get(key).and_then(ArrayPlan::new),
         });
         let slots: Vec<PlanSlot> = slots.collect();
-        let columns = specs.iter().map(|(name, spec)| ColumnPlan {
-            name: name.as_str().into(),
-            key: name.as_str().into(),
-            form: ColumnForm::new(name, spec, |key| slots.partition_point(|slot| &*slot.key < key)),
-        });
-        MapPlan { columns: columns.collect(), slots }
+        let slot = |key: &str| slots.partition_point(|slot| &*slot.key < key);
+        MapPlan { columns: ColumnPlan::all(specs, slot), slots }
     }
 
     /// Returns the index of the column `name`.
     pub(super) fn column(&self, name: &str) -> Option<usize> {
         self.columns.binary_search_by(|column| (*column.name).cmp(name)).ok()
+    }
+}
+
+impl ColumnPlan {
+    /// Returns the columns of specs and of geometries, sorted by name.
+    fn all(specs: &BTreeMap<String, FeatureSpec>, slot: impl Fn(&str) -> usize) -> Vec<ColumnPlan> {
+        let column = |name: &str, form| ColumnPlan { name: name.into(), key: name.into(), form };
+        let mut columns = Vec::with_capacity(specs.len());
+        for (name, spec) in specs {
+            columns.push(column(name, ColumnForm::new(name, spec, &slot)));
+            if let FeatureSpec::Image(ImageSpec { geometry: Some(geometry), .. }) = spec {
+                columns.push(column(geometry, ColumnForm::Geometry { slot: slot(name) }));
+            }
+        }
+        columns.sort_by(|a, b| a.name.cmp(&b.name));
+        columns
     }
 }
 
@@ -285,6 +324,7 @@ impl ColumnForm {
             | ColumnForm::Optional { slot }
             | ColumnForm::Padded { slot, .. }
             | ColumnForm::VarLen { slot }
+            | ColumnForm::Geometry { slot }
             | ColumnForm::Ragged(RaggedPlan { slot, .. })
             | ColumnForm::Sparse(SparsePlan { values: slot, .. }) => slot,
         }

@@ -1,5 +1,6 @@
 //! Decoders of columns: other values than those that the records have, made in the threads that parse them.
 
+use super::column::Values;
 use super::output::Batch;
 use crate::error::{Error, ErrorKind, Result};
 use crate::schema::ImageSpec;
@@ -7,9 +8,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// A decoder of columns. It is called for each batch, in the thread that parses the batch: by a
-/// [`BatchParser`](super::BatchParser::decoder), or by a loader, for
-/// [pictures](crate::LoaderOptions::pictures).
+/// A [decoder of columns](super::BatchParser::decoder). It is called for each batch, in the thread that parses
+/// the batch.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -47,37 +47,44 @@ pub trait ColumnDecoder: fmt::Debug + Send + Sync {
     /// Errors that no single row causes, and [`ErrorKind::Cancelled`](crate::ErrorKind::Cancelled).
     fn decode(&self, batch: &mut Batch, context: &DecodeContext<'_>) -> Result<Vec<(usize, Error)>>;
 
-    /// Returns a text that is equal for decoders that make equal columns of equal records. A mix has rows of
-    /// several data sets in one batch only if their decoders have one signature.
+    /// Returns a text that is equal for decoders that make equal columns of equal records: `""` if these follow
+    /// from the schema. A mix has rows of several data sets in one batch only if their decoders have one
+    /// signature.
     fn signature(&self) -> &str;
 }
 
 /// The inputs of a [`ColumnDecoder`] beside the batch.
 #[non_exhaustive]
 pub struct DecodeContext<'a> {
-    /// The names and specs of the columns of pictures, whose values are files.
+    /// The names and specs of the columns of pictures, whose values are files. A missing picture is an empty
+    /// one. The column of a [geometry](ImageSpec::geometry) has no values before the decoder sets it.
     pub pictures: &'a [(Box<str>, ImageSpec)],
-    /// Returns the random word of a row and a name, for pictures. 0 for a parser's decoder.
+    /// Returns the random word of a row and a name, for pictures.
     pub draw: &'a dyn Fn(usize, &str) -> u64,
     /// Limit on the bytes of a column: the parser's [limit](super::BatchParser::limit).
     pub limit: u64,
+    /// True for one row whose columns have no dimension of rows.
+    pub single: bool,
     /// Long work ends soon after this is set.
     pub cancelled: &'a Arc<AtomicBool>,
 }
 
 impl Batch {
     /// Lets a decoder change the columns. Returns refused rows, ascending, and the first error of each.
-    pub(crate) fn decode(
+    pub(super) fn decode(
         &mut self,
         decoder: &dyn ColumnDecoder,
-        draw: &dyn Fn(usize, &str) -> u64,
-        limit: u64,
-        cancelled: &Arc<AtomicBool>,
+        context: &DecodeContext<'_>,
     ) -> Result<Vec<(usize, Error)>> {
-        let plan = Arc::clone(&self.plan);
-        let context = DecodeContext { pictures: &plan.pictures, draw, limit, cancelled };
         let len = self.rows() as u64;
-        let mut refused = decoder.decode(self, &context)?;
+        let mut refused = decoder.decode(self, context)?;
+        for (name, _) in context.pictures.iter().filter(|_| refused.is_empty()) {
+            if self.get(name).is_some_and(|column| matches!(column.values(), Values::Bytes(_))) {
+                return Err(
+                    Error::spec("expected a decoder of pictures, found another one").feature(name.as_bytes())
+                );
+            }
+        }
         refused.sort_by_key(|(row, _)| *row);
         refused.dedup_by_key(|(row, _)| *row);
         match refused.last() {

@@ -55,10 +55,12 @@ impl BatchParser {
             if one.name != two.name {
                 return refused((&one.name).min(&two.name), MISSING);
             }
-            let specs = [(a, one), (b, two)].map(|(plan, column)| plan.schema.features().get(&*column.key));
-            let [Some(x), Some(y)] = specs else { return Ok(()) };
-            if !is_alike(x, y) {
-                return refused(&one.name, &difference(x, y));
+            let specs = [(a, one), (b, two)].map(|(plan, column)| plan.spec(column));
+            match specs {
+                [Some(x), Some(y)] if !is_alike(&x, &y) => return refused(&one.name, &difference(&x, &y)),
+                // A geometry has no spec. Its picture's is compared.
+                [Some(_), Some(_)] | [None, None] => {}
+                _ => return refused(&one.name, "is the geometry of a picture in one source only"),
             }
         }
         let both = ours.len().min(others.len());
@@ -84,7 +86,7 @@ impl BatchParser {
             };
             let merged = columns
                 .ok_or_else(different)
-                .and_then(|columns| merged_column(&columns, rows, padding, self.bytes_limit()));
+                .and_then(|columns| merged_column(&columns, rows, padding, self.limit));
             data.features.push(merged.map_err(|e| e.feature(planned.name.as_bytes()))?);
             let presence: Option<Vec<&Buf<u8>>> =
                 parts.iter().map(|part| part.presence(&planned.name)).collect();
@@ -182,6 +184,9 @@ fn image_difference(first: &ImageSpec, other: &ImageSpec) -> String {
         ("jitter", first.jitter != other.jitter),
         ("mean or std", first.normalize != other.normalize),
         ("exif", first.exif != other.exif),
+        ("missing", first.missing != other.missing),
+        ("geometry", first.geometry != other.geometry),
+        ("scaled", first.scaled != other.scaled),
     ];
     let found = differences.into_iter().find(|(_, differs)| *differs);
     format!("has another {} than in the first source", found.map_or("crop_with", |(name, _)| name))
@@ -205,6 +210,8 @@ fn merged_column(
 ) -> Result<Column> {
     use Column::{Dense, Optional, Ragged, Sparse};
     match columns.first() {
+        // The decoder of a merged batch makes the geometry of its pictures.
+        Some(Dense(first)) if first.shape.is_empty() => Ok(Column::empty()),
         Some(Dense(_)) => merged_dense(&all!(columns, Dense), rows, padding, limit).map(Dense),
         Some(Optional(_)) => merged_optional(&all!(columns, Optional), rows).map(Optional),
         Some(Sparse(_)) => merged_sparse(&all!(columns, Sparse), rows).map(Sparse),

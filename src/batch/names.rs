@@ -25,7 +25,8 @@ impl BatchParser {
     ///
     /// Only the first call that is given rows compares names, and only of the first 1,000 rows. It ends at
     /// the row with which all names were seen, the first one in most data. The
-    /// [decoder](BatchParser::decoder) of a parser knows the names, so that nothing is compared.
+    /// [decoder](BatchParser::decoder) of a parser knows the names if it has a
+    /// [signature](super::ColumnDecoder::signature), so that nothing is compared.
     ///
     /// Readers call it before they parse the rows: protobuf decodes many other messages as Examples without
     /// features.
@@ -58,7 +59,7 @@ impl BatchParser {
             compared.store(false, Relaxed);
             return Err(Error::spec(MessageKind::NO_FEATURES).at(other.at()));
         }
-        if self.decoder.is_some() {
+        if !self.signature().is_empty() {
             return Ok(Vec::new());
         }
         let mut warnings = unknown(&self.plan.features, rows, MapField::Features);

@@ -132,11 +132,6 @@ impl Batch {
         }
     }
 
-    /// Returns true if the schema has pictures.
-    pub(crate) fn has_pictures(&self) -> bool {
-        !self.plan.pictures.is_empty()
-    }
-
     /// Returns the columns of the features and their names, sorted by name.
     pub fn columns(&self) -> impl ExactSizeIterator<Item = (&str, &Column)> {
         named(&self.plan.features, &self.data.features)

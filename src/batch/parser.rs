@@ -30,7 +30,7 @@ use super::bytes::{RowRegions, SpanBytes, ValuePools};
 use super::column::{Column, Values};
 use super::compile::{BatchPlan, ColumnPlan, MapField, MapPlan, Need};
 use super::decode::{RowBlock, SlotValues};
-use super::decoder::ColumnDecoder;
+use super::decoder::{ColumnDecoder, DecodeContext};
 use super::fit::GROUP;
 use super::keys::KeyPredictor;
 use super::locate::locate;
@@ -42,11 +42,11 @@ use super::slots::{ColumnPools, RowError};
 use super::span::{BLOCK_ROWS, SpanTable};
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::Region;
+use crate::order::{augmentation_seed, named_draw};
 use crate::schema::Schema;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
 use tfseek_wire::MAX_LEN;
 
 /// A parser of records into columns by a schema, as in `tf.io.parse_example` and
@@ -88,14 +88,12 @@ pub struct BatchParser {
     contiguous: bool,
     presence: bool,
     deny_unknown: bool,
-    limit: u64,
-    /// True if pictures are left as files, which are decoded later.
-    pictures: bool,
+    pub(super) limit: u64,
     pub(super) decoder: Option<Arc<dyn ColumnDecoder>>,
+    /// True if a loader calls the decoder after it has parsed a batch.
+    decodes_later: bool,
     /// Set to end the decoder's work early.
     cancelled: Arc<AtomicBool>,
-    /// Nanoseconds that the decoder has taken.
-    decode_nanos: AtomicU64,
     /// True once the names of the first rows were compared.
     pub(super) names_compared: AtomicBool,
     /// True once rows were parsed: they have all features that are required.
@@ -206,11 +204,11 @@ impl<R: Row> Rows<'_, R> {
 /// A clone has the same plan and options, and separate scratch buffers.
 impl Clone for BatchParser {
     fn clone(&self) -> BatchParser {
-        let BatchParser { contiguous, presence, deny_unknown, limit, pictures, .. } = *self;
+        let BatchParser { contiguous, presence, deny_unknown, limit, decodes_later, .. } = *self;
         let decoder = self.decoder.clone();
         let cancelled = Arc::clone(&self.cancelled);
         let unused = BatchParser::of_plan(Arc::clone(&self.plan));
-        BatchParser { contiguous, presence, deny_unknown, limit, pictures, decoder, cancelled, ..unused }
+        BatchParser { contiguous, presence, deny_unknown, limit, decodes_later, decoder, cancelled, ..unused }
     }
 }
 
@@ -236,31 +234,50 @@ impl BatchParser {
             presence: false,
             deny_unknown: false,
             limit: BatchParser::DEFAULT_LIMIT,
-            pictures: false,
             decoder: None,
+            decodes_later: false,
             cancelled: Arc::default(),
-            decode_nanos: AtomicU64::new(0),
             names_compared: AtomicBool::new(false),
             has_parsed: AtomicBool::new(false),
         }
     }
 
-    /// Sets the decoder that changes the columns of each batch. Default: none.
-    /// [`parse_single`](BatchParser::parse_single) does not call it.
+    /// Sets the decoder that changes the columns of each batch. A schema with
+    /// [pictures](crate::FeatureSpec::Image) requires one, which `tfseek-image` has. A row that it refuses is
+    /// treated as a record that does not match the schema. Default: none.
     #[must_use]
     pub fn decoder(self, decoder: Arc<dyn ColumnDecoder>) -> BatchParser {
         BatchParser { decoder: Some(decoder), ..self }
     }
 
-    /// Returns the parser of a loader. The decoder ends its work early once `cancelled` is set. `pictures` are
-    /// left as files; otherwise a schema with pictures is refused.
-    pub(crate) fn of_loader(self, cancelled: &Arc<AtomicBool>, pictures: bool) -> BatchParser {
-        BatchParser { cancelled: Arc::clone(cancelled), pictures, ..self }
+    /// Returns the parser of a loader, which calls [`decode_columns`](BatchParser::decode_columns) itself. The
+    /// decoder ends its work early once `cancelled` is set.
+    pub(crate) fn of_loader(self, cancelled: &Arc<AtomicBool>) -> BatchParser {
+        BatchParser { cancelled: Arc::clone(cancelled), decodes_later: true, ..self }
     }
 
-    /// Returns how long the decoder has worked, in nanoseconds.
-    pub(crate) fn decode_nanos(&self) -> u64 {
-        self.decode_nanos.load(Ordering::Relaxed)
+    /// Returns true if there is a decoder.
+    pub(crate) fn has_decoder(&self) -> bool {
+        self.decoder.is_some()
+    }
+
+    /// Calls the decoder, if there is one. `seed` returns the augmentation seed of a row. Returns the refused
+    /// rows, ascending, and the error of each.
+    pub(crate) fn decode_columns(
+        &self,
+        batch: &mut Batch,
+        seed: impl Fn(usize) -> u64,
+        single: bool,
+    ) -> Result<Vec<(usize, Error)>> {
+        let Some(decoder) = &self.decoder else { return Ok(Vec::new()) };
+        let context = DecodeContext {
+            pictures: &self.plan.pictures,
+            draw: &|row, name| named_draw(seed(row), name),
+            limit: self.limit,
+            single,
+            cancelled: &self.cancelled,
+        };
+        batch.decode(&**decoder, &context)
     }
 
     /// Returns the signature of the decoder, or `""`.
@@ -342,11 +359,6 @@ impl BatchParser {
     /// Returns true if the parser is for SequenceExamples.
     pub(crate) fn is_sequence(&self) -> bool {
         self.plan.schema.is_sequence()
-    }
-
-    /// Returns the limit of the bytes of a padded column.
-    pub(crate) fn bytes_limit(&self) -> u64 {
-        self.limit
     }
 
     /// Returns true if both parsers make the same batches.
@@ -458,9 +470,12 @@ impl BatchParser {
 
     fn run<R: Row>(&self, rows: &Rows<'_, R>) -> Result<Batch> {
         if let Some((name, _)) = self.plan.pictures.first()
-            && !self.pictures
+            && self.decoder.is_none()
         {
-            return Err(Error::spec("pictures are decoded by Loader").feature(name.as_bytes()));
+            return Err(Error::spec(
+                "pictures are decoded by loaders and by parsers with a decoder, and this one has none",
+            )
+            .feature(name.as_bytes()));
         }
         let scratch = self.scratch.lock().ok().and_then(|mut all| all.pop());
         let mut scratch = scratch.unwrap_or_else(|| ParserScratch {
@@ -484,11 +499,13 @@ impl BatchParser {
         if !rows.rows.is_empty() && !self.has_parsed.load(Ordering::Relaxed) {
             self.has_parsed.store(true, Ordering::Relaxed);
         }
-        if let Some(decoder) = self.decoder.as_ref().filter(|_| !rows.single) {
-            let start = Instant::now();
-            let refused = batch.decode(&**decoder, &|_, _| 0, self.limit, &self.cancelled);
-            self.decode_nanos.fetch_add(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
-            if let Some((row, error)) = refused?.into_iter().next() {
+        if !self.decodes_later {
+            let seed = |row: usize| {
+                let own = rows.rows.get(row).and_then(Row::augmentation_seed);
+                own.unwrap_or_else(|| augmentation_seed(0, 0, row as u64))
+            };
+            if let Some((row, error)) = self.decode_columns(&mut batch, seed, rows.single)?.into_iter().next()
+            {
                 return Err(rows.locate_error(RowError { row, error }));
             }
         }

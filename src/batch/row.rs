@@ -33,6 +33,12 @@ pub trait Row {
     fn verify(&self) -> Result<()> {
         Ok(())
     }
+
+    /// Returns the [seed](crate::order::augmentation_seed) of all that is random in the pictures of the row.
+    /// `None`: a parser takes the seed 0, the epoch 0, and the place of the row among the rows.
+    fn augmentation_seed(&self) -> Option<u64> {
+        None
+    }
 }
 
 impl Row for [u8] {
@@ -92,5 +98,9 @@ impl<R: Row + ?Sized> Row for &R {
 
     fn verify(&self) -> Result<()> {
         (**self).verify()
+    }
+
+    fn augmentation_seed(&self) -> Option<u64> {
+        (**self).augmentation_seed()
     }
 }

@@ -6,7 +6,7 @@ use super::queue::QueueLimits;
 use super::sources::{MixSource, MixSources, restricted};
 use super::times::WorkerClock;
 use super::worker::{BatchWorker, ObjectBlocks};
-use crate::batch::{BatchParser, BytePool, ColumnDecoder};
+use crate::batch::{BatchParser, BytePool};
 use crate::column::DatasetColumn;
 use crate::dataset::{Dataset, INFLATED_BYTES, OrderBlocks};
 use crate::error::{Error, OptionsError, Result};
@@ -68,7 +68,6 @@ pub struct LoaderOptions {
     damage: Damage,
     verify: Option<[Verify; 2]>,
     repeat: bool,
-    pictures: Option<Arc<dyn ColumnDecoder>>,
     #[cfg(test)]
     before_read: Option<super::worker::BeforeRead>,
 }
@@ -146,7 +145,6 @@ impl LoaderOptions {
             damage,
             verify: None,
             repeat: false,
-            pictures: None,
             #[cfg(test)]
             before_read: None,
         }
@@ -372,13 +370,6 @@ impl LoaderOptions {
         LoaderOptions { repeat, ..self }
     }
 
-    /// Sets the decoder of pictures, which a schema with [`FeatureSpec::Image`](crate::FeatureSpec::Image)
-    /// requires. `tfseek-image` has one. A picture that it refuses is treated as a record that does not match
-    /// the schema.
-    pub fn pictures(self, decoder: Arc<dyn ColumnDecoder>) -> LoaderOptions {
-        LoaderOptions { pictures: Some(decoder), ..self }
-    }
-
     /// Calls `f` with the record numbers of a batch, in the thread that makes it, before the records are
     /// read.
     #[cfg(test)]
@@ -575,14 +566,12 @@ impl LoaderOptions {
         };
         let verify = self.verify.unwrap_or([self.dataset.set().verify(); 2]);
         let cancelled = Arc::default();
-        let pictures = self.pictures.is_some();
         let worker = BatchWorker {
             fills,
             left_out: Mutex::default(),
             dataset: self.dataset,
-            parser: self.parser.map(|parser| parser.of_loader(&cancelled, pictures)),
-            mix: self.mix.map(|mix| mix.of_loader(&cancelled, pictures)),
-            pictures: self.pictures,
+            parser: self.parser.map(|parser| parser.of_loader(&cancelled)),
+            mix: self.mix.map(|mix| mix.of_loader(&cancelled)),
             cancelled,
             damage: self.damage,
             verify,

@@ -83,16 +83,10 @@ impl MixSources {
         self.sources.first()?.parser.clone()
     }
 
-    /// Returns how long the decoders of columns have worked, in nanoseconds.
-    pub(super) fn decode_nanos(&self) -> u64 {
-        let parsers = self.sources.iter().filter_map(|source| source.parser.as_ref());
-        parsers.map(BatchParser::decode_nanos).sum()
-    }
-
     /// Returns the sources of a loader, with [its parsers](BatchParser::of_loader).
-    pub(super) fn of_loader(mut self, cancelled: &Arc<AtomicBool>, pictures: bool) -> MixSources {
+    pub(super) fn of_loader(mut self, cancelled: &Arc<AtomicBool>) -> MixSources {
         for source in &mut self.sources {
-            source.parser = source.parser.take().map(|parser| parser.of_loader(cancelled, pictures));
+            source.parser = source.parser.take().map(|parser| parser.of_loader(cancelled));
         }
         self
     }

@@ -40,12 +40,11 @@ impl WorkTime {
 }
 
 impl WorkerClock {
-    /// Returns all times. `decoders` is the time of the decoders of columns, in nanoseconds.
-    pub(super) fn times(&self, decoders: u64) -> LoaderTimes {
+    /// Returns all times.
+    pub(super) fn times(&self) -> LoaderTimes {
         let [read, parse, decode] = [&self.read, &self.parse, &self.decode]
             .map(|time| Duration::from_nanos(time.0.load(Ordering::Relaxed)));
         // Pictures and columns are decoded while records are parsed.
-        let decode = decode + Duration::from_nanos(decoders);
         LoaderTimes { read, parse: parse.saturating_sub(decode), decode }
     }
 }

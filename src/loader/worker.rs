@@ -8,14 +8,15 @@ use super::plan::{BatchTickets, StepPlan};
 use super::sources::MixSources;
 use super::step::{BorrowedRow, ReadRow, Step, StepContent, StepRecords};
 use super::times::{LoaderTimes, WorkerClock};
-use crate::batch::{Batch, BatchParser, BytePool, ColumnDecoder, Row};
+use crate::batch::{Batch, BatchParser, BytePool, Row};
 use crate::dataset::{Dataset, OrderBlocks, RecordLocation, prefetch};
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::{ReadAhead, Region, Requested};
 use crate::memory::grow;
-use crate::order::{Position, augmentation_seed, named_draw};
+use crate::order::{Position, augmentation_seed};
 use crate::policy::{Damage, Verify};
 use crate::warning::Warning;
+use std::cell::OnceCell;
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -46,8 +47,6 @@ pub(super) struct BatchWorker {
     pub(super) object_blocks: Option<ObjectBlocks>,
     pub(super) buffers: BytePool,
     pub(super) clock: WorkerClock,
-    /// The decoder of pictures. Without it the parser refuses a schema with pictures.
-    pub(super) pictures: Option<Arc<dyn ColumnDecoder>>,
     /// Set while the threads end. Their batches are not needed.
     pub(super) cancelled: Arc<AtomicBool>,
     /// Called with the record numbers of a batch before the records are read.
@@ -300,12 +299,7 @@ impl BatchWorker {
 
     /// Returns how long the threads have worked.
     pub(super) fn times(&self) -> LoaderTimes {
-        // The parser of a mix is its first source's.
-        let decoders = match &self.mix {
-            Some(mix) => mix.decode_nanos(),
-            None => self.parser.as_ref().map_or(0, BatchParser::decode_nanos),
-        };
-        self.clock.times(decoders)
+        self.clock.times()
     }
 
     /// Returns the fingerprint for saved states.
@@ -435,7 +429,7 @@ impl BatchWorker {
         }
     }
 
-    /// Decodes the pictures of a batch of these rows of the plan. Returns the refused rows.
+    /// Decodes the columns of a batch of these rows of the plan. Returns the refused rows.
     fn decode(
         &self,
         plan: &StepPlan,
@@ -443,14 +437,17 @@ impl BatchWorker {
         batch: &mut Batch,
         kept: &[u32],
     ) -> Result<Vec<(usize, Error)>> {
-        let decoder = self.pictures.as_ref().filter(|_| batch.has_pictures());
-        let Some(decoder) = decoder else { return Ok(Vec::new()) };
-        let positions: Vec<Position> = plan.positions().collect();
-        let draw = |row: usize, name: &str| {
-            let at = positions[kept[row] as usize];
-            named_draw(augmentation_seed(plan.seed, at.epoch, at.position), name)
+        // Rows of several sources have decoders of one signature.
+        let parser = self.mix.as_ref().and_then(|mix| mix.parser_of(&plan.ids)).unwrap_or(own);
+        if !parser.has_decoder() {
+            return Ok(Vec::new());
+        }
+        let positions: OnceCell<Vec<Position>> = OnceCell::new();
+        let seed = |row: usize| {
+            let at = positions.get_or_init(|| plan.positions().collect())[kept[row] as usize];
+            augmentation_seed(plan.seed, at.epoch, at.position)
         };
-        self.clock.decode.add(|| batch.decode(&**decoder, &draw, own.bytes_limit(), &self.cancelled))
+        self.clock.decode.add(|| parser.decode_columns(batch, seed, false))
     }
 
     /// Pads a batch that lacks rows: repeats the nearest sound row in the place of each. Returns the number

@@ -113,8 +113,11 @@ pub fn augmentation_seed(seed: u64, epoch: u64, position: u64) -> u64 {
     prp::absorb([u64::from_be_bytes(*b"TFRDAUG1"), seed, epoch, position])
 }
 
-/// Returns the random word of the sample with this augmentation seed, for what has a name.
-#[cfg(feature = "dataset")]
-pub(crate) fn named_draw(augmentation_seed: u64, name: &str) -> u64 {
+/// Returns the random word of the sample with this augmentation seed, for what has a name, such as a picture.
+///
+/// ```
+/// assert_eq!(tfseek::order::named_draw(0xc6f9_4087_67b7_785b, "image"), 0x2e86_0761_d679_ae0d);
+/// ```
+pub fn named_draw(augmentation_seed: u64, name: &str) -> u64 {
     prp::absorb([augmentation_seed, xxhash_rust::xxh3::xxh3_64(name.as_bytes())])
 }

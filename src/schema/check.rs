@@ -44,9 +44,26 @@ fn check_specs(owner: SpecOwner, specs: &[(String, FeatureSpec)]) -> Result<()> 
         result.map_err(|e| e.feature(name.as_bytes()))?;
     }
     specs.iter().try_for_each(|(name, spec)| match spec {
-        FeatureSpec::Image(image) => check_crop_with(image, specs).map_err(|e| e.feature(name.as_bytes())),
+        FeatureSpec::Image(image) => check_crop_with(image, specs)
+            .and_then(|()| check_geometry(name, image, specs))
+            .map_err(|e| e.feature(name.as_bytes())),
         _ => Ok(()),
     })
+}
+
+/// Checks that the geometry of a picture has a name of its own.
+fn check_geometry(name: &str, image: &ImageSpec, specs: &[(String, FeatureSpec)]) -> Result<()> {
+    let Some(geometry) = &image.geometry else { return Ok(()) };
+    let is_used = specs.iter().any(|(key, spec)| match spec {
+        FeatureSpec::Image(other) if key != name && other.geometry == image.geometry => true,
+        _ => key == geometry,
+    });
+    if is_used {
+        return Err(Error::spec(format!(
+            "geometry: expected the name of no other column, found {geometry:?}"
+        )));
+    }
+    Ok(())
 }
 
 /// Checks that a picture that is cut with another one has its crop and its probability of a mirror.

@@ -95,6 +95,15 @@ pub struct ImageSpec {
     pub channels_first: bool,
     /// True if the orientation in the EXIF data of a JPEG is applied. All sizes are then the oriented picture's.
     pub exif: bool,
+    /// The value of all channels, as 8 bits, where a record has no picture: no feature, an empty list or an
+    /// empty byte string. It is neither mirrored nor changed in its colours. `None`: an error. With `size`.
+    pub missing: Option<u8>,
+    /// The name of one more column, `int32` of the shape `[rows, 5]`: top, left, height and width of the part
+    /// of the oriented picture that is used, and 1 if it is mirrored. All are 0 where the picture is missing.
+    pub geometry: Option<String>,
+    /// True if a JPEG is decoded to a half, a quarter or an eighth of its height and width where that leaves at
+    /// least the size, before the resize. It is faster, and changes pixels a little.
+    pub scaled: bool,
 }
 
 impl Default for ImageSpec {
@@ -114,6 +123,9 @@ impl Default for ImageSpec {
             dtype: TensorDType::UInt8,
             channels_first: false,
             exif: false,
+            missing: None,
+            geometry: None,
+            scaled: false,
         }
     }
 }
@@ -137,6 +149,12 @@ impl ImageSpec {
                     "size: expected 1 to {MOST_PIXELS} pixels, found {h} x {w}"
                 )));
             }
+        }
+        if self.missing.is_some() && self.size.is_none() {
+            return Err(Error::spec("missing: a value in place of a picture requires a size"));
+        }
+        if self.geometry.as_deref() == Some("") {
+            return Err(Error::spec("geometry: expected a name, found an empty string"));
         }
         self.check_crop()?;
         self.check_jitter()?;

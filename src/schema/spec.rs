@@ -159,9 +159,8 @@ pub enum FeatureSpec {
         /// the machine's order.
         little_endian: bool,
     },
-    /// A picture per record, as the bytes of a file, such as a JPEG. A loader decodes it with its
-    /// [decoder of pictures](crate::LoaderOptions::pictures), and other parsers refuse it. The column is
-    /// dense, of shape `[n, height, width, channels]` or with the channels first, and has the
+    /// A picture per record, as the bytes of a file, such as a JPEG. A parser decodes it with its
+    /// [decoder](crate::BatchParser::decoder), and refuses it without one. The column is dense, of shape `[n, height, width, channels]` or with the channels first, and has the
     /// [values of an array](crate::batch::Values::Array).
     Image(ImageSpec),
     /// An array per record, as one byte string that `tf.io.serialize_tensor` wrote: a `TensorProto`. The

@@ -70,7 +70,7 @@ fn any_spec(rng: &mut Rng, sequence: bool, list: bool, name: &str) -> FeatureSpe
     let default = rng.chance(128);
     match rng.below(8) {
         5 if !list => any_array(rng),
-        6 if !list => FeatureSpec::Image(any_image(rng)),
+        6 if !list => FeatureSpec::Image(any_image(rng, name)),
         0 if !list => {
             let count = shape.iter().product();
             FeatureSpec::FixedLen { shape, dtype, default: default.then(|| any_values(rng, dtype, count)) }
@@ -115,7 +115,7 @@ fn any_spec(rng: &mut Rng, sequence: bool, list: bool, name: &str) -> FeatureSpe
     }
 }
 
-fn any_image(rng: &mut Rng) -> ImageSpec {
+fn any_image(rng: &mut Rng, name: &str) -> ImageSpec {
     let crop = rng.pick(&[None, Some(Crop::Center), Some(Crop::RandomResized)]);
     let resize = rng.pick(&[None, Some(Resize::Bilinear), Some(Resize::Area)]);
     let size = [1 + rng.below(500) as u32, 1 + rng.below(500) as u32];
@@ -139,6 +139,9 @@ fn any_image(rng: &mut Rng) -> ImageSpec {
         dtype,
         channels_first: size.is_some() && rng.chance(128),
         exif: rng.chance(128),
+        missing: (size.is_some() && rng.chance(128)).then(|| rng.u64() as u8),
+        geometry: rng.chance(128).then(|| format!("{name}~")),
+        scaled: rng.chance(128),
         ..ImageSpec::default()
     };
     if is_random {
@@ -204,6 +207,9 @@ fn json_is_pretty_printed() {
         dtype: TensorDType::Float32,
         channels_first: true,
         exif: true,
+        missing: Some(0),
+        geometry: Some("part of \"k\"".into()),
+        scaled: true,
         ..image.clone()
     };
     let schema = Schema::example()
@@ -231,7 +237,7 @@ fn json_is_pretty_printed() {
     "g": {"byte_order": "little", "dtype": "uint16", "shape": [2, 3], "type": "raw"},
     "h": {"dtype": "bfloat16", "shape": [null, 3], "type": "tensor"},
     "j": {"channels": 3, "crop": "center", "crop_with": null, "dtype": "uint8", "resize": "bilinear", "size": [4, 6], "type": "image"},
-    "k": {"channels": 3, "crop": "random_resized", "crop_with": null, "dtype": "float32", "exif": true, "flip": 0.5, "jitter": [["hue", [-0.1, 0.1]], ["contrast", [0.75, 1.25]], ["brightness", [0.0, 2.5]]], "layout": "chw", "mean": [0.485, 0.456, 0.406], "ratio": [1.0, 2.0], "resize": "bilinear", "scale": [0.25, 1.0], "size": [4, 6], "std": [0.229, 0.224, 0.225], "type": "image"},
+    "k": {"channels": 3, "crop": "random_resized", "crop_with": null, "dtype": "float32", "exif": true, "flip": 0.5, "geometry": "part of \"k\"", "jitter": [["hue", [-0.1, 0.1]], ["contrast", [0.75, 1.25]], ["brightness", [0.0, 2.5]]], "layout": "chw", "mean": [0.485, 0.456, 0.406], "missing": 0, "ratio": [1.0, 2.0], "resize": "bilinear", "scale": [0.25, 1.0], "scaled": true, "size": [4, 6], "std": [0.229, 0.224, 0.225], "type": "image"},
     "l": {"channels": 1, "crop": "center", "crop_with": null, "dtype": "uint8", "fraction": 0.875, "resize": "area", "size": [4, 6], "type": "image"}
   }
 }
@@ -338,6 +344,24 @@ fn refused<T: std::fmt::Debug>(found: tfseek::Result<T>, words: &str) {
 }
 
 #[test]
+fn a_geometry_has_a_name_of_its_own() {
+    let image = |name: &str| {
+        let spec = ImageSpec { geometry: Some(name.into()), ..ImageSpec::default() };
+        FeatureSpec::Image(spec)
+    };
+    let build = |other: &str, spec: FeatureSpec| {
+        Schema::example().feature("x", image("part")).feature(other, spec).build()
+    };
+    let taken = "geometry: expected the name of no other column, found \"part\"";
+    refused(build("part", FeatureSpec::optional(DType::Int64)), taken);
+    refused(build("part", image("other")), taken);
+    refused(build("y", image("part")), taken);
+    build("y", image("other")).unwrap();
+    // A key of records is no column.
+    build("y", FeatureSpec::sparse(&["part"], "v", DType::Int64, &[10])).unwrap();
+}
+
+#[test]
 fn each_field_is_validated() {
     for (spec, words) in [
         ("7", "expected an object with a \"type\", found 7"),
@@ -348,6 +372,25 @@ fn each_field_is_validated() {
         (
             r#"{"type": "varlen", "dtype": "int32"}"#,
             "dtype: expected float32, int64 or string, found \"int32\"",
+        ),
+        (
+            r#"{"type": "image", "size": [4, 6], "missing": 256}"#,
+            "missing: expected an integer of 0 to 255, found 256",
+        ),
+        (
+            r#"{"type": "image", "size": [4, 6], "missing": -1}"#,
+            "missing: expected an integer of 0 to 255, found -1",
+        ),
+        (
+            r#"{"type": "image", "size": [4, 6], "missing": 0.5}"#,
+            "missing: expected an integer of 0 to 255, found 0.5",
+        ),
+        (r#"{"type": "image", "missing": 0}"#, "missing: a value in place of a picture requires a size"),
+        (r#"{"type": "image", "geometry": 7}"#, "geometry: expected a string, found 7"),
+        (r#"{"type": "image", "geometry": ""}"#, "geometry: expected a name, found an empty string"),
+        (
+            r#"{"type": "image", "geometry": "x"}"#,
+            "geometry: expected the name of no other column, found \"x\"",
         ),
         (r#"{"type": "varlen", "dtype": "int64", "shape": []}"#, "varlen has no field \"shape\""),
         (r#"{"type": "fixed", "dtype": "int64", "shpae": []}"#, "fixed has no field \"shpae\""),

@@ -39,7 +39,7 @@ const FILTERS: &[&str] = &[
 ];
 
 /// A schema with all fields of an image, without the byte that selects its JSON form.
-const IMAGE_SCHEMA: &[u8] = br#"{"features":{"i":{"type":"image","size":[4,6],"channels":3,"resize":"area","crop":"random_resized","crop_with":"j","scale":[0.25,1],"ratio":[0.5,2],"flip":0.5,"jitter":[["hue",0.1],["contrast",[0.75,1.25]]],"mean":[0.5,0.5,0.5],"std":[1,1,1],"dtype":"float16","layout":"chw","exif":true}}}"#;
+const IMAGE_SCHEMA: &[u8] = br#"{"features":{"i":{"type":"image","size":[4,6],"channels":3,"resize":"area","crop":"random_resized","crop_with":"j","scale":[0.25,1],"ratio":[0.5,2],"flip":0.5,"jitter":[["hue",0.1],["contrast",[0.75,1.25]]],"mean":[0.5,0.5,0.5],"std":[1,1,1],"dtype":"float16","layout":"chw","exif":true,"missing":7,"geometry":"g","scaled":true}}}"#;
 
 const PATTERNS: &[&str] = &[
     "",

@@ -206,7 +206,12 @@ impl ColumnLayout {
                 let leaf = array_type(*dtype).ok_or_else(|| no_type(name, *dtype))?;
                 return Ok(ColumnLayout::array(shape, leaf, options));
             }
-            FeatureSpec::Image(_) => return Err(Error::schema(name, "pictures are decoded by Loader")),
+            FeatureSpec::Image(_) => {
+                return Err(Error::schema(
+                    name,
+                    "expected the bytes of a picture's file in a table, found an image",
+                ));
+            }
             FeatureSpec::Optional { dtype, default: Some(_) } => (*dtype, Form::Dense(1), Vec::new()),
             FeatureSpec::Optional { dtype, default: None } => (*dtype, Form::Optional, Vec::new()),
             FeatureSpec::VarLen { dtype } if is_list => (*dtype, Form::Ragged(2), vec![Level::List; 2]),

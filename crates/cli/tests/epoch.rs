@@ -319,7 +319,7 @@ fn pictures_of_a_schema_are_decoded() {
     let again = report(&dir, &["-b", "3", "-s", "s.json", "--seed", "4", "--threads", "1"]);
     assert_eq!(sum(&again), sum(&seen));
     let ran = dir.run(&["parse", "x-0.tfrecord", "-s", "s.json"]);
-    assert!(ran.code != 0 && ran.err.contains("pictures are decoded by Loader"), "{}", ran.err);
+    assert!(ran.code != 0 && ran.err.contains("pictures are decoded by loaders"), "{}", ran.err);
 }
 
 /// Messages say what a person would: the option, the expected number, and how a missing file is made.

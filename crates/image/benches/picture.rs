@@ -1,7 +1,8 @@
 //! Decoding and resizing JPEGs: `picture/SIZE/WORK`.
 //!
 //! The pictures are made here, by an encoder of baseline JPEG in 4:2:0 with one set of tables. `decode` gives
-//! all pixels, `resize` those of 224 x 224, and `crop` those of a random rectangle. Before the timing, the
+//! all pixels, `resize` those of 224 x 224, and `crop` those of a random rectangle, which `scaled` decodes to
+//! fewer. Before the timing, the
 //! pixels are compared with the waves that were encoded. `tensor` is a `crop` that is mirrored, jittered in
 //! four ways and normalized, as floats.
 
@@ -9,7 +10,7 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
 use std::sync::Arc;
 use tfseek::batch::{Column, Values};
-use tfseek::{ExampleBuilder, FeatureSpec, Mapped, Schema, TensorDType};
+use tfseek::{BatchParser, ExampleBuilder, FeatureSpec, Mapped, Schema, TensorDType};
 use tfseek_image::{Crop, Decoder, DecoderPool, ImageSpec, PixelsMut};
 
 fn pictures(c: &mut Criterion) {
@@ -18,7 +19,7 @@ fn pictures(c: &mut Criterion) {
         let whole = ImageSpec { size: Some([height, width]), ..ImageSpec::default() };
         let small = ImageSpec { size: Some([224, 224]), ..ImageSpec::default() };
         let random = ImageSpec { crop: Some(Crop::RandomResized), ..small.clone() };
-        let mut decoder = Decoder::new();
+        let mut decoder = Decoder::default();
         let mut pixels = vec![0_u8; (height * width * 3) as usize];
         decoder.decode_into(&file, &whole, 0, PixelsMut::U8(&mut pixels)).unwrap();
         let off = pixels.chunks(3).enumerate().map(|(k, rgb)| {
@@ -40,6 +41,13 @@ fn pictures(c: &mut Criterion) {
             b.iter(|| {
                 draw += 1;
                 decoder.decode_into(black_box(&file), &random, draw, PixelsMut::U8(&mut out)).unwrap();
+            });
+        });
+        let scaled = ImageSpec { scaled: true, ..random.clone() };
+        group.bench_function("scaled", |b| {
+            b.iter(|| {
+                draw += 1;
+                decoder.decode_into(black_box(&file), &scaled, draw, PixelsMut::U8(&mut out)).unwrap();
             });
         });
         let jitter = ["brightness", "contrast", "saturation", "hue"];
@@ -73,8 +81,9 @@ fn loader(c: &mut Criterion, file: &[u8], [height, width]: [u32; 2], spec: &Imag
     (0..PICTURES).for_each(|_| tfseek::frame::put_record(&mut records, &payload).unwrap());
     let mapped = Mapped::from_bytes(records).unwrap();
     let schema = Schema::example().feature("image", FeatureSpec::Image(spec.clone())).build().unwrap();
-    let options = mapped.dataset().loader(&schema).batch_size(16).pictures(Arc::new(DecoderPool::default()));
-    let (mut decoder, mut out) = (Decoder::new(), vec![0_u8; 16 * PIXELS]);
+    let parser = BatchParser::new(&schema).decoder(Arc::new(DecoderPool::default()));
+    let options = mapped.dataset().loader(&schema).batch_size(16).parser(parser);
+    let (mut decoder, mut out) = (Decoder::default(), vec![0_u8; 16 * PIXELS]);
     decoder.decode_into(file, spec, 0, PixelsMut::U8(&mut out[..PIXELS])).unwrap();
     let wanted = out[..PIXELS].to_vec();
     let mut group = c.benchmark_group(format!("loader/{width}x{height}"));

@@ -20,7 +20,7 @@ const COLOURS: u64 = 42;
 /// The draws of a picture, and memory for a row.
 #[derive(Default)]
 pub(crate) struct Augmenter {
-    mirrored: bool,
+    pub(crate) mirrored: bool,
     operations: Vec<ColourOperation>,
     planes: Planes,
 }
@@ -88,6 +88,35 @@ impl Augmenter {
         Ok(())
     }
 
+    /// Fills `out` with numbers of samples of this value.
+    pub(crate) fn fill(
+        &mut self,
+        spec: &ImageSpec,
+        value: u8,
+        out: PixelsMut<'_>,
+    ) -> Result<(), PictureFault> {
+        self.mirrored = false;
+        self.operations.clear();
+        let channels = usize::from(spec.channels);
+        let samples = &[value; 4][..channels];
+        match out {
+            PixelsMut::U8(out) => out.fill(value),
+            // As a PNG of 8 bits.
+            PixelsMut::U16(out) if !is_float(spec) => out.fill(u16::from(value) * 257),
+            PixelsMut::U16(out) => {
+                let pixel = &mut [0; 4][..channels];
+                self.finish(spec, samples, [1, 1], PixelsMut::U16(pixel))?;
+                repeat(pixel, spec.channels_first, out);
+            }
+            PixelsMut::F32(out) => {
+                let pixel = &mut [0; 4][..channels];
+                self.finish(spec, samples, [1, 1], PixelsMut::F32(pixel))?;
+                repeat(pixel, spec.channels_first, out);
+            }
+        }
+        Ok(())
+    }
+
     /// Computes the mean that contrast needs: of the picture as the operations before leave it.
     fn measure<T: Sample>(&mut self, picture: &Rows<'_, T>) {
         let Some(k) = self.operations.iter().position(|operation| operation.colour == ColourChange::Contrast)
@@ -135,6 +164,20 @@ impl Augmenter {
                 3 => StoreRow::<N, 3> { planes, out: out.as_chunks_mut().0 }.run_vectors(),
                 _ => StoreRow::<N, 4> { planes, out: out.as_chunks_mut().0 }.run_vectors(),
             }
+        }
+    }
+}
+
+/// Fills `out` with copies of a pixel.
+fn repeat<T: Copy>(pixel: &[T], channels_first: bool, out: &mut [T]) {
+    if channels_first {
+        let plane = out.len() / pixel.len();
+        for (plane, &value) in out.chunks_exact_mut(plane).zip(pixel) {
+            plane.fill(value);
+        }
+    } else {
+        for out in out.chunks_exact_mut(pixel.len()) {
+            out.copy_from_slice(pixel);
         }
     }
 }

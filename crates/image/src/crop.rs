@@ -1,4 +1,4 @@
-//! The rectangles of crops.
+//! The rectangles of crops, and the spans of their sides.
 
 /// A rectangle of pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -7,6 +7,15 @@ pub(crate) struct Rect {
     pub(crate) left: usize,
     pub(crate) height: usize,
     pub(crate) width: usize,
+}
+
+/// A part of a side of some pixels, from the first to the last, which may be in it only partly.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Span {
+    /// The number of pixels of the side.
+    pub(crate) len: usize,
+    pub(crate) from: f64,
+    pub(crate) to: f64,
 }
 
 impl Rect {

@@ -78,6 +78,6 @@ impl Decoder {
         }
         let PictureShape { height, width, channels, .. } = shape;
         let channels = if dtype == TensorDType::Float32 { 4 } else { channels };
-        self.pixels(&picture, Rect { top: 0, left: 0, height, width }, channels, out)
+        self.pixels(&picture, Rect { top: 0, left: 0, height, width }, 1, channels, out)
     }
 }

@@ -8,7 +8,7 @@ use crate::format::{DecodeJob, FormatMemory, PictureFile, PictureFormat};
 use crate::memory::resize;
 use crate::resize::Resizer;
 use crate::sample::{PictureMemory, PixelsMut, Sample};
-use crate::spec::{Draws, PicturePart, is_float, orientation};
+use crate::spec::{Draws, Geometry, PicturePart, is_float, orientation};
 use crate::{bmp, gif, jpeg, png, webp};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -39,7 +39,7 @@ pub struct Image<T> {
 /// let spec = ImageSpec { size: Some([8, 8]), ..ImageSpec::default() };
 /// let mut pixels = [0_u8; 8 * 8 * 3];
 /// let out = PixelsMut::U8(&mut pixels);
-/// let e = Decoder::new().decode_into(b"text", &spec, 0, out).unwrap_err();
+/// let e = Decoder::default().decode_into(b"text", &spec, 0, out).unwrap_err();
 /// assert!(matches!(e, ImageError::Format { found, .. } if found == "a text"));
 /// ```
 #[derive(Default)]
@@ -59,13 +59,7 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// Returns a decoder without memory.
-    pub fn new() -> Decoder {
-        Decoder::default()
-    }
-
-    /// Decodes a picture to `out`, which has the `h * w * c` values of the spec, or the bits of floats. `draw` is
-    /// the word of all that is random.
+    /// Decodes a picture to `out`, which has the `h * w * c` values of the spec, or the bits of floats.
     ///
     /// # Errors
     /// Damage of the file, a spec that contradicts itself, and memory of another length or type.
@@ -73,21 +67,20 @@ impl Decoder {
         &mut self,
         file: &[u8],
         spec: &ImageSpec,
-        draw: u64,
+        draws: impl Into<Draws>,
         out: PixelsMut<'_>,
     ) -> Result<(), ImageError> {
-        let draws = Draws { place: draw, colours: draw };
-        self.decode_drawn(file, spec, draws, out)
+        self.decode_drawn(file, spec, draws.into(), out).map(drop)
     }
 
-    /// Decodes a picture with these random words.
+    /// Decodes a picture with these random words. Returns its geometry.
     pub(crate) fn decode_drawn(
         &mut self,
         file: &[u8],
         spec: &ImageSpec,
         draws: Draws,
         out: PixelsMut<'_>,
-    ) -> Result<(), ImageError> {
+    ) -> Result<Geometry, ImageError> {
         spec.check().map_err(ImageError::of_spec)?;
         let size = spec
             .size
@@ -102,9 +95,7 @@ impl Decoder {
                 "expected memory for {expected} values of {dtype}, found {values} of {bits} bits"
             )));
         }
-        let picture = open_for(file, spec)?;
-        let part = PicturePart::of(&picture, spec, draws)?;
-        self.finish(&picture, part, spec, draws, [h, w], out)
+        self.finish(file, spec, draws, [h, w], out)
     }
 
     /// Decodes a picture to new memory, to integers of this type whatever the spec's. Without a size in the spec
@@ -119,28 +110,35 @@ impl Decoder {
         if is_float(spec) || spec.channels_first {
             return Err(ImageError::Spec("expected integers in the layout hwc".to_owned()));
         }
-        let picture = open_for(file, spec)?;
-        let draws = Draws { place: draw, colours: draw };
-        let part = PicturePart::of(&picture, spec, draws)?;
-        let [height, width] =
-            spec.size.map_or([part.rect.height, part.rect.width], |size| size.map(|side| side as usize));
+        let [height, width] = match spec.size {
+            Some(sides) => sides.map(|side| side as usize),
+            None => picture_size(file, spec)?,
+        };
+        let draws = Draws::from(draw);
         let channels = usize::from(spec.channels);
         let mut pixels = Vec::new();
         resize(&mut pixels, height * width * channels).map_err(|fault| fault.of(""))?;
-        self.finish(&picture, part, spec, draws, [height, width], T::pixels(&mut pixels))?;
+        self.finish(file, spec, draws, [height, width], T::pixels(&mut pixels))?;
         Ok(Image { height, width, channels, pixels })
     }
 
-    /// Decodes a part of a picture, and does all that the spec says to its pixels.
+    /// Decodes a part of a picture, and does all that the spec says to its pixels. Returns its geometry.
     fn finish(
         &mut self,
-        picture: &PictureFile<'_>,
-        part: PicturePart,
+        file: &[u8],
         spec: &ImageSpec,
         draws: Draws,
         size: [usize; 2],
         out: PixelsMut<'_>,
-    ) -> Result<(), ImageError> {
+    ) -> Result<Geometry, ImageError> {
+        if let Some(value) = spec.missing
+            && file.is_empty()
+        {
+            self.augmenter.fill(spec, value, out).map_err(|fault| fault.of(""))?;
+            return Ok(Geometry::default());
+        }
+        let picture = &open_for(file, spec)?;
+        let part = PicturePart::of(picture, spec, draws)?;
         let is_plain = !self.augmenter.begin(spec, draws);
         match out {
             PixelsMut::U16(_) if !is_float(spec) && !spec.jitter.is_empty() => {
@@ -157,7 +155,8 @@ impl Decoder {
             // Floats have all bits of the file.
             _ if picture.header.wide => self.augment::<u16>(picture, part, spec, size, out),
             _ => self.augment::<u8>(picture, part, spec, size, out),
-        }
+        }?;
+        Ok(part.geometry(self.augmenter.mirrored))
     }
 
     /// Lends the memory of pixels to `work`. It is moved out, because the decoder is used meanwhile.
@@ -199,18 +198,18 @@ impl Decoder {
         [decoded, turned]: [&mut Vec<T>; 2],
         out: &mut [T],
     ) -> Result<(), ImageError> {
-        let PicturePart { rect, stored, orientation } = part;
+        let PicturePart { rect, stored, orientation, reduction, sides } = part;
         let channels = usize::from(spec.channels);
         let found = [rect.height, rect.width];
         let filter = spec.resize.filter(|_| found != size);
         let is_upright = orientation == Orientation::default();
         if is_upright && filter.is_none() {
-            return self.pixels(picture, stored, channels, T::pixels(out));
+            return self.pixels(picture, stored, reduction, channels, T::pixels(out));
         }
         let format = picture.format.name;
-        let values = rect.height * rect.width * channels;
+        let values = stored.height * stored.width * channels;
         resize(decoded, values).map_err(|fault| fault.of(format))?;
-        self.pixels(picture, stored, channels, T::pixels(decoded))?;
+        self.pixels(picture, stored, reduction, channels, T::pixels(decoded))?;
         let stored = [stored.height, stored.width];
         let Some(filter) = filter else {
             orientation.turn(decoded, stored, channels, out);
@@ -222,26 +221,31 @@ impl Decoder {
             orientation.turn(seen, stored, channels, turned);
             seen = turned;
         }
-        self.resizer.resize(seen, found, out, size, channels, filter).map_err(|fault| fault.of(format))
+        self.resizer.resize(seen, sides, out, size, channels, filter).map_err(|fault| fault.of(format))
     }
 
-    /// Decodes the pixels of a rectangle. Floats have the bytes of four channels.
+    /// Decodes the pixels of a rectangle of the reduced picture. Floats have the bytes of four channels.
     pub(crate) fn pixels(
         &mut self,
         picture: &PictureFile<'_>,
         rect: Rect,
+        reduction: usize,
         channels: usize,
         out: PixelsMut<'_>,
     ) -> Result<(), ImageError> {
         let cancelled = self.cancelled.as_deref();
         let memory = &mut self.memory;
         let declared = picture.declared;
-        picture.decode(DecodeJob { rect, channels, declared, strict: self.strict, cancelled, memory }, out)
+        let strict = self.strict;
+        picture.decode(DecodeJob { rect, reduction, channels, declared, strict, cancelled, memory }, out)
     }
 }
 
-/// Returns the height and the width of a picture, as it is seen.
-pub(crate) fn size(file: &[u8], spec: &ImageSpec) -> Result<[usize; 2], ImageError> {
+/// Returns the height and the width of a picture, as it is seen, from the header of its file.
+///
+/// # Errors
+/// A file that the spec cannot have, and damage of the header.
+pub fn picture_size(file: &[u8], spec: &ImageSpec) -> Result<[usize; 2], ImageError> {
     let picture = open_for(file, spec)?;
     Ok(orientation(&picture, spec).size(picture.header.size))
 }
@@ -317,5 +321,151 @@ fn other_bytes(file: &[u8]) -> &'static str {
         "the path of a file, not its bytes"
     } else {
         "a text"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use tfseek::crc::crc32c;
+    use tfseek::schema::{Crop, Resize};
+    use tfseek_testkit::rng::Rng;
+
+    const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data");
+
+    fn reduced(file: &[u8], rect: Rect, reduction: usize) -> Vec<u8> {
+        let mut pixels = vec![9; rect.height * rect.width * 3];
+        let picture = open(file, false).unwrap();
+        let out = PixelsMut::U8(&mut pixels);
+        Decoder::default().pixels(&picture, rect, reduction, 3, out).unwrap();
+        pixels
+    }
+
+    /// The checksums are of Pillow's pixels: `tests/data/make.py` writes them.
+    #[test]
+    fn reduced_jpegs_have_the_pixels_of_libjpeg() {
+        let table = include_str!("../tests/data/reduced.tsv");
+        let mut rng = Rng::new(1);
+        for line in table.lines().skip(1) {
+            let row: Vec<&str> = line.split('\t').collect();
+            let file = fs::read(format!("{DATA}/{}", row[0])).unwrap();
+            let [reduction, height, width, crc] = [1, 2, 3, 4].map(|k| row[k].parse::<usize>().unwrap());
+            let pixels = reduced(&file, Rect { top: 0, left: 0, height, width }, reduction);
+            assert_eq!(crc32c(&pixels) as usize, crc, "{line}");
+            for _ in 0..20 {
+                let [top, left] = [rng.below(height), rng.below(width)];
+                let [h, w] = [1 + rng.below(height - top), 1 + rng.below(width - left)];
+                let part = reduced(&file, Rect { top, left, height: h, width: w }, reduction);
+                for (y, part) in part.chunks(w * 3).enumerate() {
+                    let from = ((top + y) * width + left) * 3;
+                    assert_eq!(part, &pixels[from..from + w * 3], "{line}: {top} {left} {h} {w}");
+                }
+            }
+        }
+        assert_eq!(table.lines().count(), 1 + 41 * 3);
+    }
+
+    /// Returns the weights of the pixels of a side of the reduced picture, by their definition. `span` is in
+    /// pixels of the file.
+    fn weights(
+        span: [usize; 2],
+        side: usize,
+        reduction: usize,
+        reversed: bool,
+        result: usize,
+        filter: Resize,
+    ) -> Vec<Vec<f64>> {
+        let n = side.div_ceil(reduction);
+        let [from, to] = span.map(|pixel| pixel as f64 / reduction as f64);
+        let [from, to] = if reversed { [n as f64 - to, n as f64 - from] } else { [from, to] };
+        let scale = (to - from) / result as f64;
+        let weight = |i: usize, k: usize| {
+            let [first, last] = [k as f64, k as f64 + 1.0].map(|end| end.clamp(from, to));
+            let begin = from + i as f64 * scale;
+            match filter {
+                Resize::Bilinear => {
+                    let away = first.midpoint(last) - (begin + scale / 2.0);
+                    (last - first) * (1.0 - away.abs() / scale).max(0.0)
+                }
+                Resize::Area => (last.min(begin + scale) - first.max(begin)).max(0.0),
+            }
+        };
+        let row = |i: usize| {
+            let sum: f64 = (0..n).map(|k| weight(i, k)).sum();
+            (0..n).map(|k| weight(i, k) / sum).collect()
+        };
+        (0..result).map(row).collect()
+    }
+
+    /// Decodes a picture and compares it with the weighted sums of its reduced one. Returns the reduction.
+    fn compare(file: &[u8], spec: &ImageSpec, orientation: Orientation, number: u8, draw: u64) -> usize {
+        let picture = open(file, false).unwrap();
+        let draws = Draws { place: draw, colours: draw };
+        let Rect { top, left, height, width } = PicturePart::of(&picture, spec, draws).unwrap().rect;
+        let [h, w] = spec.size.unwrap().map(|side| side as usize);
+        let most = [height / h, width / w].into_iter().min().unwrap();
+        let reduction = [1, 2, 4, 8].into_iter().filter(|d| *d == 1 || *d <= most).max().unwrap();
+        let found = Decoder::default().decode::<u8>(file, spec, draw).unwrap().pixels;
+        if reduction == 1 {
+            let spec = ImageSpec { scaled: false, ..spec.clone() };
+            assert_eq!(found, Decoder::default().decode::<u8>(file, &spec, draw).unwrap().pixels);
+            return 1;
+        }
+        let size = picture.header.size;
+        let [rows, columns] = size.map(|side| side.div_ceil(reduction));
+        let stored = reduced(file, Rect { top: 0, left: 0, height: rows, width: columns }, reduction);
+        let mut seen = vec![0; stored.len()];
+        orientation.turn(&stored, [rows, columns], 3, &mut seen);
+        let filter = spec.resize.unwrap();
+        let sides = orientation.size(size);
+        // By the numbers of EXIF: the orientations whose first seen row or column is the last stored one.
+        let [down, across] = [[3, 4, 7, 8], [2, 3, 6, 7]].map(|all: [u8; 4]| all.contains(&number));
+        let stored_span = |start: usize, len: usize, side: usize, reversed: bool| {
+            if reversed { [side - start - len, side - start] } else { [start, start + len] }
+        };
+        let down = weights(stored_span(top, height, sides[0], down), sides[0], reduction, down, h, filter);
+        let across =
+            weights(stored_span(left, width, sides[1], across), sides[1], reduction, across, w, filter);
+        let columns = across[0].len();
+        for (at, found) in found.iter().enumerate() {
+            let [y, x, c] = [at / 3 / w, at / 3 % w, at % 3];
+            let row = |k: usize| -> f64 {
+                let values = across[x].iter().enumerate();
+                values.map(|(l, weight)| weight * f64::from(seen[(k * columns + l) * 3 + c])).sum()
+            };
+            let want: f64 = down[y].iter().enumerate().map(|(k, weight)| weight * row(k)).sum();
+            let off = (f64::from(*found) - want).abs();
+            assert!(off < 0.52, "{number} {spec:?} {draw}: {off} from {want}");
+        }
+        reduction
+    }
+
+    #[test]
+    fn scaled_pictures_are_the_resized_part_of_the_reduced_ones() {
+        let mut rng = Rng::new(2);
+        let mut reductions = [0; 9];
+        for round in 0..800 {
+            let name =
+                rng.pick(&["yuv420", "yuv422-progressive", "restart-rows", "restart-many", "optimized"]);
+            let mut file = fs::read(format!("{DATA}/{name}.jpg")).unwrap();
+            let number = 1 + (round % 8) as u8;
+            let exif = [&b"MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0"[..], &[number], b"\0\0\0\0\0\0"];
+            let exif = exif.concat();
+            let segment = [b"\xff\xe1\0\x22Exif\0\0", &exif[..]].concat();
+            file.splice(2..2, segment);
+            let crop = rng.pick(&[None, Some(Crop::Center), Some(Crop::RandomResized)]);
+            let spec = ImageSpec {
+                size: Some([1 + rng.below(6) as u32, 1 + rng.below(6) as u32]),
+                resize: Some(rng.pick(&[Resize::Bilinear, Resize::Area])),
+                crop,
+                fraction: if crop == Some(Crop::Center) { rng.pick(&[1.0, 0.7]) } else { 1.0 },
+                exif: true,
+                scaled: true,
+                ..ImageSpec::default()
+            };
+            reductions[compare(&file, &spec, Orientation::of_exif(&exif), number, rng.u64())] += 1;
+        }
+        assert!([1, 2, 4, 8].into_iter().all(|d| reductions[d] > 20), "{reductions:?}");
     }
 }

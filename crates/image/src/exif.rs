@@ -1,6 +1,6 @@
 //! The orientation of a JPEG, from its EXIF data.
 
-use crate::crop::Rect;
+use crate::crop::{Rect, Span};
 
 /// The way from stored pixels to those that are seen: the axes are exchanged, then rows and columns are read
 /// backwards. The default changes nothing.
@@ -32,6 +32,17 @@ impl Orientation {
     /// Returns the size that is seen, or the stored size of a seen one.
     pub(crate) fn size(self, [height, width]: [usize; 2]) -> [usize; 2] {
         if self.transposed { [width, height] } else { [height, width] }
+    }
+
+    /// Returns the sides of a rectangle as they are seen, of its stored ones.
+    pub(crate) fn sides(self, [rows, columns]: [Span; 2]) -> [Span; 2] {
+        let turn = |span: Span, reversed: bool| {
+            let Span { len, from, to } = span;
+            let side = len as f64;
+            if reversed { Span { len, from: side - to, to: side - from } } else { span }
+        };
+        let [rows, columns] = [turn(rows, self.rows_reversed), turn(columns, self.columns_reversed)];
+        if self.transposed { [columns, rows] } else { [rows, columns] }
     }
 
     /// Returns the stored rectangle of one that is seen, in a picture of this stored size.

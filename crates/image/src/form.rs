@@ -14,7 +14,7 @@ use tfseek::tensor::TensorDType;
 /// let shape = form.shape(&file)?;
 /// assert_eq!(shape.to_string(), "(5, 7, 3)");
 /// let mut pixels = vec![0_u8; shape.values()];
-/// Decoder::new().decode_to(&file, &form, PixelsMut::U8(&mut pixels))?;
+/// Decoder::default().decode_to(&file, &form, PixelsMut::U8(&mut pixels))?;
 /// # Ok::<(), tfseek_image::ImageError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

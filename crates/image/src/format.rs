@@ -37,6 +37,8 @@ pub(crate) struct PictureHeader {
     pub(crate) size: [usize; 2],
     /// True for samples of 16 bits.
     pub(crate) wide: bool,
+    /// True if the file can be decoded to fewer pixels.
+    pub(crate) reducible: bool,
     pub(crate) orientation: Orientation,
     /// The channels that TensorFlow decodes without a wish.
     pub(crate) channels: usize,
@@ -87,7 +89,10 @@ impl PictureFile<'_> {
 
 /// The pixels that are decoded, and how. The memory is the decoder's.
 pub(crate) struct DecodeJob<'a> {
+    /// In the reduced picture.
     pub(crate) rect: Rect,
+    /// Pixels of the file that become one, in each dimension: 1, or 2, 4 or 8 of a JPEG.
+    pub(crate) reduction: usize,
     pub(crate) channels: usize,
     /// True for a picture as a data set declares it: its whole, with all frames, as TensorFlow decodes it.
     /// Loaders have the first frame.
@@ -117,12 +122,13 @@ impl<'a> DecodeJob<'a> {
         len: usize,
         decode: impl FnOnce(DecodeJob<'_>, &mut [u8]) -> Result<(), ImageError>,
     ) -> Result<&'a [u8], ImageError> {
-        let DecodeJob { rect, channels, declared, strict, cancelled, memory } = self;
+        let DecodeJob { rect, reduction, channels, declared, strict, cancelled, memory } = self;
         // The bytes are moved out, because the memory is used meanwhile.
         let mut bytes = std::mem::take(&mut memory.bytes);
         let decoded = resize(&mut bytes, len).map_err(|fault| fault.of("")).and_then(|()| {
             let memory = &mut *memory;
-            decode(DecodeJob { rect, channels, declared, strict, cancelled, memory }, &mut bytes)
+            let job = DecodeJob { rect, reduction, channels, declared, strict, cancelled, memory };
+            decode(job, &mut bytes)
         });
         memory.bytes = bytes;
         decoded?;

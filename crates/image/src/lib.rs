@@ -24,7 +24,7 @@
 //! # fn picture() -> Vec<u8> { std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/yuv420.jpg")).unwrap() }
 //! let spec = ImageSpec { size: Some([32, 32]), crop: Some(Crop::RandomResized), ..ImageSpec::default() };
 //! let mut pixels = vec![0_u8; 32 * 32 * 3];
-//! Decoder::new().decode_into(&picture(), &spec, 7, PixelsMut::U8(&mut pixels))?;
+//! Decoder::default().decode_into(&picture(), &spec, 7, PixelsMut::U8(&mut pixels))?;
 //! # Ok::<(), tfseek_image::ImageError>(())
 //! ```
 
@@ -52,9 +52,10 @@ mod sample;
 mod spec;
 mod webp;
 
-pub use decoder::{Decoder, Image};
+pub use decoder::{Decoder, Image, picture_size};
 pub use error::ImageError;
 pub use form::{PictureForm, PictureShape};
 pub use pool::DecoderPool;
 pub use sample::{PixelsMut, Sample};
+pub use spec::Draws;
 pub use tfseek::schema::{Crop, ImageSpec, Resize};

@@ -1,9 +1,9 @@
 //! `DecoderPool`: the decoder of columns of pictures.
 
-use crate::decoder::{Decoder, size};
+use crate::decoder::{Decoder, picture_size};
 use crate::error::ImageError;
 use crate::sample::PixelsMut;
-use crate::spec::Draws;
+use crate::spec::{Draws, Geometry};
 use std::fmt;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,7 +14,7 @@ use tfseek::batch::{
 use tfseek::schema::ImageSpec;
 use tfseek::{Error, ErrorKind, Result, TensorDType};
 
-/// The decoder of pictures for the threads of a loader: decoders, and memory for one batch after the other.
+/// The decoder of pictures for parsers and the threads of a loader: decoders, and memory for one batch after the other.
 ///
 /// Pictures of one size are a dense column. Others are a ragged one, with the lines of each picture and the
 /// pixels of each line as rows.
@@ -28,13 +28,14 @@ use tfseek::{Error, ErrorKind, Result, TensorDType};
 /// # writer.write(&tfseek::ExampleBuilder::new().bytes("image", [&jpeg]).encode()?)?;
 /// # writer.close()?;
 /// use tfseek::batch::Values;
-/// use tfseek::{DatasetOptions, FeatureSpec, IndexMode, Schema};
+/// use tfseek::{BatchParser, DatasetOptions, FeatureSpec, IndexMode, Schema};
 /// use tfseek_image::{DecoderPool, ImageSpec};
 ///
 /// let spec = ImageSpec { size: Some([8, 8]), ..ImageSpec::default() };
 /// let schema = Schema::example().feature("image", FeatureSpec::Image(spec)).build()?;
 /// let ds = DatasetOptions::new().index(IndexMode::Memory).open(&path)?;
-/// let mut loader = ds.loader(&schema).batch_size(1).pictures(Arc::new(DecoderPool::default())).build()?;
+/// let parser = BatchParser::new(&schema).decoder(Arc::new(DecoderPool::default()));
+/// let mut loader = ds.loader(&schema).parser(parser).batch_size(1).build()?;
 /// let step = loader.next().unwrap()?;
 /// let Some(Values::Array(pixels)) = step.batch().unwrap().get("image").map(|column| column.values()) else { panic!() };
 /// assert_eq!(pixels.as_slice::<u8>()?.len(), 8 * 8 * 3);
@@ -46,6 +47,7 @@ pub struct DecoderPool {
     bits8: SharedPool<u8>,
     bits16: SharedPool<u16>,
     bits32: SharedPool<u32>,
+    geometries: SharedPool<u32>,
 }
 
 impl fmt::Debug for DecoderPool {
@@ -56,6 +58,9 @@ impl fmt::Debug for DecoderPool {
 
 impl ColumnDecoder for DecoderPool {
     fn decode(&self, batch: &mut Batch, context: &DecodeContext<'_>) -> Result<Vec<(usize, Error)>> {
+        if context.pictures.is_empty() {
+            return Ok(Vec::new());
+        }
         let free = || self.free.lock().unwrap_or_else(PoisonError::into_inner);
         let mut decoder = free().pop().unwrap_or_default();
         decoder.cancelled = Some(Arc::clone(context.cancelled));
@@ -87,6 +92,10 @@ impl DecoderPool {
                 let limit = context.limit;
                 return Err(Error::from(ErrorKind::TooLarge { len, limit }).feature(name.as_bytes()));
             }
+            if spec.geometry.is_some() {
+                pictures.geometry = self.geometries.take();
+                pictures.geometry.try_reserve_exact(5 * pictures.sizes.len())?;
+            }
             let work = PictureWork { name, decoder, context };
             let bits = match spec.dtype {
                 TensorDType::UInt8 => {
@@ -97,18 +106,26 @@ impl DecoderPool {
                 }
                 _ => ArrayBits::Bits16(pictures.decode(work, &self.bits16, |pixels| PixelsMut::U16(pixels))?),
             };
-            let Pictures { sizes, refused: bad, .. } = pictures;
+            let Pictures { sizes, refused: bad, geometry, .. } = pictures;
             refused.extend(bad.into_iter().map(|(row, e)| (row, Error::from(e).feature(name.as_bytes()))));
             let values = Values::Array(ArrayValues::new(spec.dtype, bits));
             let channels = usize::from(spec.channels);
-            match spec.size {
-                Some([h, w]) => {
-                    let [h, w] = [h as usize, w as usize];
-                    let [a, b, c] = if spec.channels_first { [channels, h, w] } else { [h, w, channels] };
-                    let shape = vec![sizes.len(), a, b, c];
-                    batch.set(name, Dense::new(values, shape));
+            let rows = if context.single { None } else { Some(sizes.len()) };
+            let shape_of = |[h, w]: [usize; 2]| {
+                let shape = if spec.channels_first { [channels, h, w] } else { [h, w, channels] };
+                rows.into_iter().chain(shape).collect()
+            };
+            match (spec.size, &*sizes) {
+                (Some(size), _) => {
+                    batch.set(name, Dense::new(values, shape_of(size.map(|side| side as usize))));
                 }
-                None => batch.set(name, ragged(values, &sizes, channels)),
+                (None, &[size]) if context.single => batch.set(name, Dense::new(values, shape_of(size))),
+                (None, _) => batch.set(name, ragged(values, &sizes, channels)),
+            }
+            if let Some(name) = &spec.geometry {
+                let bits = ArrayBits::Bits32(self.geometries.freeze(geometry));
+                let values = Values::Array(ArrayValues::new(TensorDType::Int32, bits));
+                batch.set(name, Dense::new(values, rows.into_iter().chain([5]).collect()));
             }
         }
         Ok(refused)
@@ -129,6 +146,8 @@ struct Pictures<'a> {
     /// Height and width. A refused picture has none.
     sizes: Vec<[usize; 2]>,
     refused: Vec<(usize, ImageError)>,
+    /// The geometry of each picture, if the spec asks for it.
+    geometry: Vec<u32>,
 }
 
 impl<'a> Pictures<'a> {
@@ -137,13 +156,13 @@ impl<'a> Pictures<'a> {
         let mut refused = Vec::new();
         let size_of = |(row, file)| {
             let of_all = spec.size.map(|size| size.map(|side| side as usize));
-            of_all.map_or_else(|| size(file, spec), Ok).unwrap_or_else(|e| {
+            of_all.map_or_else(|| picture_size(file, spec), Ok).unwrap_or_else(|e| {
                 refused.push((row, e));
                 [0, 0]
             })
         };
         let sizes = files.iter().enumerate().map(size_of).collect();
-        Pictures { files, spec, sizes, refused }
+        Pictures { files, spec, sizes, refused, geometry: Vec::new() }
     }
 
     /// Returns the number of values of all pictures. Each has at most 100 million pixels.
@@ -162,6 +181,7 @@ impl<'a> Pictures<'a> {
         let PictureWork { name, decoder, context } = work;
         let drawn = self.spec.crop_with.as_deref().unwrap_or(name);
         let channels = usize::from(self.spec.channels);
+        let has_geometry = self.spec.geometry.is_some();
         let mut all = pool.take();
         let values = usize::try_from(self.values()).map_err(|_| ImageError::Memory)?;
         all.try_reserve_exact(values)?;
@@ -173,6 +193,7 @@ impl<'a> Pictures<'a> {
             let (_, out) = all.split_at_mut(start);
             if out.is_empty() {
                 // Refused before.
+                self.geometry.extend(Geometry::default().iter().filter(|_| has_geometry));
                 continue;
             }
             let spec = match &mut of_file {
@@ -189,9 +210,11 @@ impl<'a> Pictures<'a> {
             } else {
                 decoder.decode_drawn(file, spec, draws, pixels(out))
             };
-            if let Err(e) = decoded {
+            let geometry = decoded.unwrap_or_else(|e| {
                 self.refused.push((row, e));
-            }
+                Geometry::default()
+            });
+            self.geometry.extend(geometry.iter().filter(|_| has_geometry));
         }
         Ok(pool.freeze(all))
     }

@@ -3,6 +3,7 @@
 //! Pixels are rounded once, at the end, so that they are within 0.52 of exact weights. Sums are added in one
 //! order, without fused operations, so that all machines agree.
 
+use crate::crop::Span;
 use crate::error::PictureFault;
 use crate::memory;
 use crate::sample::Sample;
@@ -23,7 +24,7 @@ pub(crate) struct Resizer {
 #[derive(Default)]
 struct Axis {
     /// The source, the result and the filter that they belong to.
-    of: Option<(usize, usize, Resize)>,
+    of: Option<(Span, usize, Resize)>,
     /// For each result: the first value of the source, and the weights of this one and those behind it.
     starts: Vec<(usize, std::ops::Range<usize>)>,
     weights: Vec<f32>,
@@ -31,7 +32,7 @@ struct Axis {
 
 impl Axis {
     /// Computes the weights, unless they are there.
-    fn prepare(&mut self, source: usize, result: usize, filter: Resize) {
+    fn prepare(&mut self, source: Span, result: usize, filter: Resize) {
         let of = Some((source, result, filter));
         if self.of == of {
             return;
@@ -39,41 +40,48 @@ impl Axis {
         self.of = of;
         self.starts.clear();
         self.weights.clear();
-        let scale = source as f64 / result as f64;
+        let Span { len, from, to } = source;
+        let scale = (to - from) / result as f64;
         // A filter reaches over the values that a result covers, and at least over its neighbours.
         let reach = match filter {
             Resize::Bilinear => scale.max(1.0),
             Resize::Area => scale / 2.0,
         };
         for i in 0..result {
-            let center = (i as f64 + 0.5) * scale;
+            let center = from + (i as f64 + 0.5) * scale;
             let first = (center - reach).floor().max(0.0) as usize;
-            let end = ((center + reach).ceil() as usize).min(source);
-            let weight = |k: usize| match filter {
-                Resize::Bilinear => (1.0 - ((k as f64 + 0.5 - center) / reach).abs()).max(0.0),
-                Resize::Area => {
-                    ((k as f64 + 1.0).min(center + reach) - (k as f64).max(center - reach)).max(0.0)
+            let end = ((center + reach).ceil() as usize).min(len);
+            let weight = |k: usize| {
+                // The part of the pixel in the span.
+                let start = (k as f64).max(from);
+                let end = (k as f64 + 1.0).min(to);
+                match filter {
+                    Resize::Bilinear => {
+                        let near = 1.0 - (((start + end) / 2.0 - center) / reach).abs();
+                        near.max(0.0) * (end - start)
+                    }
+                    Resize::Area => (end.min(center + reach) - start.max(center - reach)).max(0.0),
                 }
             };
             let sum: f64 = (first..end).map(weight).sum();
-            let from = self.weights.len();
+            let begin = self.weights.len();
             self.weights.extend((first..end).map(|k| (weight(k) / sum) as f32));
             // Weights of 0 at the ends cost time only.
-            while self.weights.len() > from + 1 && self.weights.last() == Some(&0.0) {
+            while self.weights.len() > begin + 1 && self.weights.last() == Some(&0.0) {
                 self.weights.pop();
             }
-            let zeros = self.weights[from..].iter().take_while(|&&weight| weight == 0.0).count();
-            self.starts.push((first + zeros, from + zeros..self.weights.len()));
+            let zeros = self.weights[begin..].iter().take_while(|&&weight| weight == 0.0).count();
+            self.starts.push((first + zeros, begin + zeros..self.weights.len()));
         }
     }
 }
 
 impl Resizer {
-    /// Resizes a picture of `from` (height and width) to `to`. Both have pixels of `channels` values.
+    /// Resizes the spans `from` of a picture (height and width) to `to`. Both have pixels of `channels` values.
     pub(crate) fn resize<T: Sample>(
         &mut self,
         source: &[T],
-        from: [usize; 2],
+        from: [Span; 2],
         out: &mut [T],
         to: [usize; 2],
         channels: usize,
@@ -81,7 +89,7 @@ impl Resizer {
     ) -> Result<(), PictureFault> {
         self.down.prepare(from[0], to[0], filter);
         self.across.prepare(from[1], to[1], filter);
-        let row = from[1] * channels;
+        let row = from[1].len * channels;
         // Four values are read at each pixel.
         memory::resize(&mut self.sums, row + 4)?;
         match channels {
@@ -226,19 +234,24 @@ fn sum_pixels<R: Real, const C: usize>(values: &[f32], weights: &[f32]) -> [f32;
 mod tests {
     use super::*;
 
+    fn whole([height, width]: [usize; 2]) -> [Span; 2] {
+        [height, width].map(|len| Span { len, from: 0.0, to: len as f64 })
+    }
+
     /// One dimension by its definition, in `f64`: sums of weights over all values.
-    fn exact(values: &[f64], result: usize, filter: Resize) -> Vec<f64> {
-        let scale = values.len() as f64 / result as f64;
+    fn exact(values: &[f64], Span { from, to, .. }: Span, result: usize, filter: Resize) -> Vec<f64> {
+        let scale = (to - from) / result as f64;
         let mean = |i: usize| {
-            let weight = |k: usize| match filter {
-                Resize::Bilinear => {
-                    let away = (k as f64 + 0.5) - (i as f64 + 0.5) * scale;
-                    (1.0 - away.abs() / scale.max(1.0)).max(0.0)
-                }
-                Resize::Area => {
-                    let from = i as f64 * scale;
-                    let to = (i as f64 + 1.0) * scale;
-                    (to.min(k as f64 + 1.0) - from.max(k as f64)).max(0.0)
+            let begin = from + i as f64 * scale;
+            let weight = |k: usize| {
+                // What the span has of a value.
+                let [first, last] = [k as f64, k as f64 + 1.0].map(|end| end.clamp(from, to));
+                match filter {
+                    Resize::Bilinear => {
+                        let away = first.midpoint(last) - (begin + scale / 2.0);
+                        (last - first) * (1.0 - away.abs() / scale.max(1.0)).max(0.0)
+                    }
+                    Resize::Area => (last.min(begin + scale) - first.max(begin)).max(0.0),
                 }
             };
             let sum: f64 = values.iter().enumerate().map(|(k, value)| weight(k) * value).sum();
@@ -248,19 +261,20 @@ mod tests {
     }
 
     /// Both dimensions, first the columns.
-    fn exact_picture(values: &[f64], from: [usize; 2], to: [usize; 2], c: usize, filter: Resize) -> Vec<f64> {
+    fn exact_picture(values: &[f64], spans: [Span; 2], to: [usize; 2], c: usize, filter: Resize) -> Vec<f64> {
+        let from = spans.map(|span| span.len);
         let mut out = vec![0.0; to[0] * to[1] * c];
         let mut rows = vec![0.0; to[0] * from[1] * c];
         for x in 0..from[1] * c {
             let column: Vec<f64> = (0..from[0]).map(|y| values[y * from[1] * c + x]).collect();
-            for (y, value) in exact(&column, to[0], filter).into_iter().enumerate() {
+            for (y, value) in exact(&column, spans[0], to[0], filter).into_iter().enumerate() {
                 rows[y * from[1] * c + x] = value;
             }
         }
         for y in 0..to[0] {
             for k in 0..c {
                 let row: Vec<f64> = (0..from[1]).map(|x| rows[(y * from[1] + x) * c + k]).collect();
-                for (x, value) in exact(&row, to[1], filter).into_iter().enumerate() {
+                for (x, value) in exact(&row, spans[1], to[1], filter).into_iter().enumerate() {
                     out[(y * to[1] + x) * c + k] = value;
                 }
             }
@@ -270,11 +284,11 @@ mod tests {
 
     fn compare<T: Sample + Into<f64>>(
         next: &mut impl FnMut() -> T,
-        from: [usize; 2],
+        from: [Span; 2],
         to: [usize; 2],
         c: usize,
     ) {
-        let source: Vec<T> = (0..from[0] * from[1] * c).map(|_| next()).collect();
+        let source: Vec<T> = (0..from[0].len * from[1].len * c).map(|_| next()).collect();
         let values: Vec<f64> = source.iter().map(|&value| value.into()).collect();
         for filter in [Resize::Bilinear, Resize::Area] {
             let mut found = vec![T::default(); to[0] * to[1] * c];
@@ -306,11 +320,16 @@ mod tests {
         ];
         for (from, to) in sizes {
             for c in [1, 3, 4] {
-                compare(&mut next, from, to, c);
-                compare(&mut || next() as u8, from, to, c);
-                // Extremes stay in range.
-                compare(&mut || u8::MAX, from, to, c);
-                compare(&mut || u16::MAX, from, to, c);
+                let spans = whole(from);
+                // As of pictures that are reduced to an eighth.
+                let parts = spans.map(|span| Span { from: 0.125, to: span.to - 0.625, ..span });
+                for spans in [spans, [spans[0], parts[1]], parts] {
+                    compare(&mut next, spans, to, c);
+                    compare(&mut || next() as u8, spans, to, c);
+                    // Extremes stay in range.
+                    compare(&mut || u8::MAX, spans, to, c);
+                    compare(&mut || u16::MAX, spans, to, c);
+                }
             }
         }
     }
@@ -318,7 +337,7 @@ mod tests {
     /// Long sums stay within 1 of exact weights, too.
     #[test]
     fn rows_of_65500_pixels_are_resized() {
-        compare(&mut || u16::MAX - 3, [1, 65_500], [1, 2], 1);
-        compare(&mut || u8::MAX, [65_500, 1], [3, 1], 3);
+        compare(&mut || u16::MAX - 3, whole([1, 65_500]), [1, 2], 1);
+        compare(&mut || u8::MAX, whole([65_500, 1]), [3, 1], 3);
     }
 }

@@ -236,27 +236,27 @@ fn random_spec(rng: &mut Rng, channels: &[u8], mut k: usize) -> ImageSpec {
 fn all_specs_have_the_bits_of_the_definition() {
     let pictures = pictures();
     let mut rng = Rng::new(1);
-    let mut decoder = Decoder::new();
+    let mut decoder = Decoder::default();
     let mut decoded = 0;
     for k in 0..1_600 {
         let (name, file) = &pictures[rng.below(pictures.len())];
         // A JPEG does not have 4 channels, which is an error here as there.
-        let spec = random_spec(&mut rng, &[1, 3, 4], k);
+        let spec = ImageSpec { scaled: rng.chance(128), ..random_spec(&mut rng, &[1, 3, 4], k) };
         let g = rng.u64();
         let found = decode_bits(&mut decoder, file, &spec, g);
-        assert_same(&found, &twin(&mut Decoder::new(), file, &spec, g), (name, &spec, g));
+        assert_same(&found, &twin(&mut Decoder::default(), file, &spec, g), (name, &spec, g));
         decoded += usize::from(found.is_ok());
     }
     assert!(decoded > 1_000, "{decoded}");
 }
 
 fn whole(file: &[u8], channels: u8, exif: bool) -> Image<u8> {
-    Decoder::new().decode(file, &ImageSpec { channels, exif, ..ImageSpec::default() }, 0).unwrap()
+    Decoder::default().decode(file, &ImageSpec { channels, exif, ..ImageSpec::default() }, 0).unwrap()
 }
 
 #[test]
 fn neutral_operations_and_two_mirrors_leave_the_bits() {
-    let mut decoder = Decoder::new();
+    let mut decoder = Decoder::default();
     for (name, file) in pictures() {
         for channels in [1, 3, 4] {
             let plain = ImageSpec { channels, flip: 0.0, ..ImageSpec::default() };
@@ -289,7 +289,7 @@ fn contradictions_and_memory_of_another_type_or_length_are_refused() {
         ImageSpec { dtype: UInt16, ..jitter("contrast", [0.5, 1.0]) },
         ImageSpec { normalize: Some([vec![0.5; 3], vec![0.0; 3]]), dtype: Float16, ..all.clone() },
     ] {
-        let found = decode_bits(&mut Decoder::new(), &file, &spec, 0);
+        let found = decode_bits(&mut Decoder::default(), &file, &spec, 0);
         assert!(matches!(found, Err(ImageError::Spec(_))), "{spec:?}: {found:?}");
     }
     let mut bytes = [0_u8; 19];
@@ -301,7 +301,7 @@ fn contradictions_and_memory_of_another_type_or_length_are_refused() {
             let bytes = PixelsMut::U8(&mut bytes[..n]);
             let words = PixelsMut::U16(&mut words[..n]);
             for (given, out) in [(8, bytes), (16, words), (32, PixelsMut::F32(&mut floats[..n]))] {
-                let found = Decoder::new().decode_into(&file, &spec, 0, out);
+                let found = Decoder::default().decode_into(&file, &spec, 0, out);
                 let is_right = given == bits && n == 18;
                 assert!(found.is_ok() == is_right, "{dtype:?}: {n} values of {given} bits");
                 assert!(is_right || matches!(found, Err(ImageError::Spec(_))), "{found:?}");
@@ -310,14 +310,48 @@ fn contradictions_and_memory_of_another_type_or_length_are_refused() {
     }
 }
 
+/// It is a picture of this value in all channels, without a mirror and changes of colours.
+#[test]
+fn a_value_takes_the_place_of_a_missing_picture() {
+    let pictures = pictures();
+    let mut rng = Rng::new(4);
+    let mut decoder = Decoder::default();
+    for k in 0..400 {
+        let spec = random_spec(&mut rng, &[1, 3, 4], k);
+        let value = rng.pick(&[0, 1, 114, 128, 255]);
+        let filled = ImageSpec { missing: Some(value), ..spec.clone() };
+        let [height, width] = spec.size.unwrap().map(|side| side as usize);
+        let channels = usize::from(spec.channels);
+        let pixels = vec![value; height * width * channels];
+        let one = png_of(&Image { height, width, channels, pixels });
+        let ImageSpec { size, channels, ref normalize, dtype, channels_first, .. } = spec;
+        let normalize = normalize.clone();
+        let plain = ImageSpec { size, channels, normalize, dtype, channels_first, ..ImageSpec::default() };
+        let g = rng.u64();
+        let found = decode_bits(&mut decoder, b"", &filled, g);
+        assert_same(&found, &twin(&mut Decoder::default(), &one, &plain, g), (&filled, g));
+        assert!(found.is_ok() && decode_bits(&mut decoder, b"", &spec, g).is_err());
+        // Any other file is what it was.
+        let (name, file) = &pictures[rng.below(pictures.len())];
+        let want = decode_bits(&mut decoder, file, &spec, g);
+        assert_same(&decode_bits(&mut decoder, file, &filled, g), &want, (name, &filled, g));
+        for damaged in [&b"\0"[..], &file[..file.len() / 2]] {
+            assert!(decode_bits(&mut decoder, damaged, &filled, g).is_err(), "{name}");
+        }
+    }
+    let filled = ImageSpec { size: Some([2, 3]), missing: Some(9), ..ImageSpec::default() };
+    let image = decoder.decode::<u16>(b"", &filled, 0).unwrap();
+    assert_eq!(image, Image { height: 2, width: 3, channels: 3, pixels: vec![9 * 257; 18] });
+}
+
 /// Compares a crop with a resized PNG of its rectangle: top, left, height and width.
 fn assert_cut(file: &[u8], spec: &ImageSpec, g: u64, [top, left, height, width]: [usize; 4]) {
     let image = whole(file, 3, false);
     let rows = (top..top + height).flat_map(|y| &image.pixels[(y * image.width + left) * 3..][..width * 3]);
     let cut = Image { height, width, channels: 3, pixels: rows.copied().collect() };
     let plain = ImageSpec { size: spec.size, resize: spec.resize, ..ImageSpec::default() };
-    let want = decode_bits(&mut Decoder::new(), &png_of(&cut), &plain, g);
-    assert_same(&decode_bits(&mut Decoder::new(), file, spec, g), &want, (spec, g));
+    let want = decode_bits(&mut Decoder::default(), &png_of(&cut), &plain, g);
+    assert_same(&decode_bits(&mut Decoder::default(), file, spec, g), &want, (spec, g));
 }
 
 fn centred([height, width]: [usize; 2], h: usize, w: usize) -> [usize; 4] {
@@ -452,8 +486,8 @@ fn an_orientation_turns_the_picture_before_all_else() {
             spec.exif = true;
             // The factor of words is 256 for a JPEG, and 257 for a PNG.
             spec.dtype = if spec.dtype == UInt16 { UInt8 } else { spec.dtype };
-            let found = decode_bits(&mut Decoder::new(), &file, &spec, order as u64);
-            let want = decode_bits(&mut Decoder::new(), &png_of(&image), &spec, order as u64);
+            let found = decode_bits(&mut Decoder::default(), &file, &spec, order as u64);
+            let want = decode_bits(&mut Decoder::default(), &png_of(&image), &spec, order as u64);
             assert_same(&found, &want, (name, orientation, &spec));
         }
     }

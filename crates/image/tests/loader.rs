@@ -5,14 +5,15 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
-use tfseek::batch::{Batch, BatchParser, Column, ColumnDecoder, DecodeContext, RowSplits, Values};
+use tfseek::batch::{Batch, BatchParser, Column, ColumnDecoder, DecodeContext, Row, RowSplits, Values};
 use tfseek::loader::{NextStep, Shuffle};
+use tfseek::order::augmentation_seed;
 use tfseek::schema::{Crop, ImageSpec, Resize};
 use tfseek::{
     Damage, Dataset, DatasetOptions, ErrorKind, ExampleBuilder, FeatureSpec, IndexMode, Schema, TensorDType,
     Writer,
 };
-use tfseek_image::{Decoder, DecoderPool, Sample};
+use tfseek_image::{Decoder, DecoderPool, Image};
 use tfseek_testkit::alloc::{Counting, most_held};
 
 #[global_allocator]
@@ -51,12 +52,17 @@ fn schema(image: &ImageSpec, mask: Option<&ImageSpec>) -> Schema {
     .unwrap()
 }
 
+/// Returns a parser that decodes pictures.
+fn decoding(schema: &Schema) -> BatchParser {
+    BatchParser::new(schema).decoder(Arc::new(DecoderPool::default()))
+}
+
 fn random(size: [u32; 2]) -> ImageSpec {
     ImageSpec { size: Some(size), crop: Some(Crop::RandomResized), ..ImageSpec::default() }
 }
 
 /// Returns shape and values of a column.
-fn array<T: Sample + tfseek::tensor::Element>(column: Option<&Column>) -> (Vec<usize>, Vec<T>) {
+fn array<T: tfseek::tensor::Element>(column: Option<&Column>) -> (Vec<usize>, Vec<T>) {
     let Some(Column::Dense(dense)) = column else { panic!("{column:?}") };
     let Values::Array(values) = &dense.values else { panic!("{dense:?}") };
     (dense.shape.clone(), values.as_slice::<T>().unwrap().to_vec())
@@ -88,9 +94,9 @@ fn batches_have_the_pixels_of_the_decoder_whatever_the_threads() {
     for threads in [0, 1, 3] {
         let loader =
             ds.loader(&schema).batch_size(4).seed(5).shuffle(Shuffle::Global).threads(threads).repeat(true);
-        let loader = loader.pictures(Arc::new(DecoderPool::default())).build().unwrap();
+        let loader = loader.parser(decoding(&schema)).build().unwrap();
         let mut all = Vec::new();
-        let mut decoder = Decoder::new();
+        let mut decoder = Decoder::default();
         for step in loader.take(12) {
             let step = step.unwrap();
             let batch = step.batch().unwrap();
@@ -118,7 +124,7 @@ fn bad_pictures_are_errors_or_left_out() {
     let bad = [3, 4, 9];
     let (path, ds) = dataset(dir.path(), 12, &bad);
     let schema = schema(&random([4, 4]), None);
-    let loader = || ds.loader(&schema).batch_size(4).pictures(Arc::new(DecoderPool::default()));
+    let loader = || ds.loader(&schema).batch_size(4).parser(decoding(&schema));
     let errors: Vec<_> = loader().build().unwrap().filter_map(Result::err).collect();
     assert_eq!(errors.len(), 3);
     let e = &errors[0];
@@ -143,7 +149,7 @@ fn bad_pictures_are_errors_or_left_out() {
         for ((sample, pixels), &k) in step.samples().zip(pixels.chunks(48)).zip(k) {
             let g = draw(0, sample.epoch, sample.position, "image");
             let file = picture(NAMES[k as usize % NAMES.len()]);
-            assert_eq!(Decoder::new().decode::<u8>(&file, &random([4, 4]), g).unwrap().pixels, pixels);
+            assert_eq!(Decoder::default().decode::<u8>(&file, &random([4, 4]), g).unwrap().pixels, pixels);
         }
         ks.extend_from_slice(k);
         skipped.extend(step.skipped.iter().map(|(id, _)| *id as usize));
@@ -173,7 +179,7 @@ fn a_lack_of_memory_is_no_damage() {
         let schema = schema(&spec, None);
         let loader = || {
             let loader = ds.loader(&schema).batch_size(3).threads(0).damage(Damage::Skip);
-            loader.pictures(Arc::new(DecoderPool::default())).build().unwrap().next().unwrap()
+            loader.parser(decoding(&schema)).build().unwrap().next().unwrap()
         };
         let step = loader().unwrap();
         assert_eq!((step.batch().unwrap().rows(), step.skipped.len()), (2, 1));
@@ -214,11 +220,8 @@ fn a_loader_that_is_dropped_cancels_its_decoders() {
     for of_columns in [false, true] {
         let (begun, begins) = mpsc::channel();
         let waiting = Arc::new(Waiting(Mutex::new(begun)));
-        let loader = if of_columns {
-            ds.loader(&numbers).parser(BatchParser::new(&numbers).decoder(waiting))
-        } else {
-            ds.loader(&schema(&random([4, 4]), None)).pictures(waiting)
-        };
+        let schema = if of_columns { numbers.clone() } else { schema(&random([4, 4]), None) };
+        let loader = ds.loader(&schema).parser(BatchParser::new(&schema).decoder(waiting));
         let mut loader = loader.batch_size(2).threads(2).build().unwrap();
         assert!(matches!(loader.next_within(Duration::ZERO), NextStep::Timeout));
         begins.recv().unwrap();
@@ -227,12 +230,55 @@ fn a_loader_that_is_dropped_cancels_its_decoders() {
     }
 }
 
+/// A row with a seed of its own.
+struct Seeded(Vec<u8>, u64);
+
+impl Row for Seeded {
+    fn payload(&self) -> &[u8] {
+        &self.0
+    }
+
+    fn augmentation_seed(&self) -> Option<u64> {
+        Some(self.1)
+    }
+}
+
+/// A parser draws with the places of rows, or with their seeds, and a single record has no dimension of rows.
+#[test]
+fn a_parser_decodes_pictures() {
+    let schema = schema(&random([9, 7]), None);
+    let parser = decoding(&schema);
+    let file = picture("yuv420.jpg");
+    let payload = ExampleBuilder::new().bytes("image", [&file]).int64("k", [1]).encode().unwrap();
+    let made = |draw| Decoder::default().decode::<u8>(&file, &random([9, 7]), draw).unwrap().pixels;
+    let places: Vec<u8> = (0..3).flat_map(|row| made(draw(0, 0, row, "image"))).collect();
+    let batch = parser.parse(&vec![payload.clone(); 3]).unwrap();
+    assert_eq!(array(batch.get("image")), (vec![3, 9, 7, 3], places));
+    let seeded = [7, 4].map(|position| Seeded(payload.clone(), augmentation_seed(5, 2, position)));
+    let drawn: Vec<u8> = [7, 4].into_iter().flat_map(|row| made(draw(5, 2, row, "image"))).collect();
+    assert_eq!(array(parser.parse(&seeded).unwrap().get("image")), (vec![2, 9, 7, 3], drawn));
+    let single = parser.parse_single(&seeded[1]).unwrap();
+    assert_eq!(array(single.get("image")), (vec![9, 7, 3], made(draw(5, 2, 4, "image"))));
+
+    let bad = ExampleBuilder::new().bytes("image", [b"none"]).int64("k", [1]).encode().unwrap();
+    let e = parser.parse(&[payload.clone(), bad.clone()]).unwrap_err().to_string();
+    assert!(e.starts_with("row 1 of the batch: feature \"image\": "), "{e}");
+    assert!(parser.parse_single(&bad).unwrap_err().to_string().starts_with("feature \"image\": "));
+
+    // Without a size, a single picture has the file's, and several are ragged.
+    let open = ImageSpec::default();
+    let schema = Schema::example().feature("image", FeatureSpec::Image(open.clone())).build().unwrap();
+    let found = Decoder::default().decode::<u8>(&file, &open, 0).unwrap();
+    let single = decoding(&schema).parse_single(&payload).unwrap();
+    assert_eq!(array(single.get("image")), (vec![found.height, found.width, 3], found.pixels));
+}
+
 #[test]
 fn a_schema_with_pictures_needs_a_decoder() {
     let dir = tempfile::tempdir().unwrap();
     let (_, ds) = dataset(dir.path(), 2, &[]);
     let schema = schema(&random([4, 4]), None);
-    let refused = "feature \"image\": invalid schema: pictures are decoded by Loader";
+    let refused = "feature \"image\": invalid schema: pictures are decoded by loaders and by parsers with a decoder, and this one has none";
     let row = ExampleBuilder::new().bytes("image", [b"x"]).int64("k", [1]).encode().unwrap();
     assert_eq!(BatchParser::new(&schema).parse(&[row]).unwrap_err().to_string(), refused);
     let mut loader = ds.loader(&schema).batch_size(1).build().unwrap();
@@ -249,9 +295,10 @@ fn pictures_without_a_size_are_those_of_the_files() {
     for (dtype, channels) in [(TensorDType::UInt8, 3), (TensorDType::UInt16, 1)] {
         let spec = ImageSpec { dtype, channels, ..ImageSpec::default() };
         for threads in [0, 2] {
-            let options = ds.loader(&schema(&spec, None)).batch_size(4).damage(Damage::Skip).threads(threads);
+            let schema = schema(&spec, None);
+            let options = ds.loader(&schema).batch_size(4).damage(Damage::Skip).threads(threads);
             let mut rows = 0;
-            for step in options.pictures(Arc::new(DecoderPool::default())).build().unwrap() {
+            for step in options.parser(decoding(&schema)).build().unwrap() {
                 let step = step.unwrap();
                 let batch = step.batch().unwrap();
                 let Some(Column::Ragged(ragged)) = batch.get("image") else { panic!("{batch:?}") };
@@ -266,12 +313,12 @@ fn pictures_without_a_size_are_those_of_the_files() {
                     let of = |values: usize| values * channels as usize;
                     let (height, width) = match dtype {
                         TensorDType::UInt8 => {
-                            let want = Decoder::new().decode::<u8>(&file, &spec, 0).unwrap();
+                            let want = Decoder::default().decode::<u8>(&file, &spec, 0).unwrap();
                             assert_eq!(values.as_slice::<u8>().unwrap()[of(from)..of(to)], want.pixels);
                             (want.height, want.width)
                         }
                         _ => {
-                            let want = Decoder::new().decode::<u16>(&file, &spec, 0).unwrap();
+                            let want = Decoder::default().decode::<u16>(&file, &spec, 0).unwrap();
                             assert_eq!(values.as_slice::<u16>().unwrap()[of(from)..of(to)], want.pixels);
                             (want.height, want.width)
                         }
@@ -287,8 +334,112 @@ fn pictures_without_a_size_are_those_of_the_files() {
     }
     // The parser's limit holds for them.
     let schema = schema(&ImageSpec::default(), None);
-    let limited = ds.loader(&schema).parser(BatchParser::new(&schema).limit(1000)).batch_size(2);
-    let mut loader = limited.pictures(Arc::new(DecoderPool::default())).build().unwrap();
+    let mut loader = ds.loader(&schema).parser(decoding(&schema).limit(1000)).batch_size(2).build().unwrap();
     let e = loader.next().unwrap().unwrap_err().to_string();
     assert!(e.contains("image") && e.contains("1000"), "{e}");
+}
+
+/// Returns a part of a picture as a PNG: top, left, height and width.
+fn cut(image: &Image<u8>, [top, left, height, width]: [usize; 4]) -> Vec<u8> {
+    let rows = (top..top + height).flat_map(|y| &image.pixels[(y * image.width + left) * 3..][..width * 3]);
+    let mut file = Vec::new();
+    let mut encoder = png::Encoder::new(&mut file, width as u32, height as u32);
+    encoder.set_color(png::ColorType::Rgb);
+    encoder.write_header().unwrap().write_image_data(&rows.copied().collect::<Vec<u8>>()).unwrap();
+    file
+}
+
+/// Records of pictures, of which one is turned; of no picture in three ways; and of bad ones.
+fn incomplete(dir: &Path, n: usize) -> (Vec<Option<Vec<u8>>>, Dataset) {
+    let path = dir.join("incomplete.tfrecord");
+    let mut writer = Writer::create(&path).unwrap();
+    let mut files = Vec::new();
+    for k in 0..n {
+        let file = picture(["exif.jpg", "yuv420.jpg", "rgb8.png", "restart-rows.jpg"][k % 4]);
+        let record = ExampleBuilder::new().int64("k", [k as i64]);
+        let (record, file) = match k % 11 {
+            3 => (record, None),
+            5 => (record.bytes("image", [b""; 0]), None),
+            7 => (record.bytes("image", [b""]), None),
+            9 => (record.bytes("image", [b"\0"]), Some(b"\0".to_vec())),
+            _ => (record.bytes("image", [&file]), Some(file)),
+        };
+        writer.write(&record.encode().unwrap()).unwrap();
+        files.push(file);
+    }
+    writer.close().unwrap();
+    (files, DatasetOptions::new().index(IndexMode::Memory).open(&path).unwrap())
+}
+
+/// The part of the whole picture, resized and mirrored as the column says, has the pixels of the row.
+#[test]
+fn a_geometry_is_the_part_that_is_used() {
+    let dir = tempfile::tempdir().unwrap();
+    let (files, ds) = incomplete(dir.path(), 66);
+    let size = Some([9, 7]);
+    let plain = ImageSpec { size, exif: true, ..ImageSpec::default() };
+    let base = ImageSpec { flip: 0.5, missing: Some(77), geometry: Some("a part".into()), ..plain.clone() };
+    for (crop, fraction, threads) in
+        [(None, 1.0, 0), (Some(Crop::Center), 0.5, 2), (Some(Crop::RandomResized), 1.0, 3)]
+    {
+        let spec = ImageSpec { crop, fraction, ..base.clone() };
+        let schema = schema(&spec, None);
+        let loader = ds.loader(&schema).batch_size(8).seed(3).shuffle(Shuffle::Global);
+        let loader = loader.threads(threads).damage(Damage::Skip).parser(decoding(&schema));
+        let mut seen = [0; 3];
+        for step in loader.build().unwrap() {
+            let step = step.unwrap();
+            let batch = step.batch().unwrap();
+            let names: Vec<_> = batch.columns().map(|(name, _)| name).collect();
+            assert_eq!(names, ["a part", "image", "k"]);
+            let (_, pixels) = array::<u8>(batch.get("image"));
+            let (shape, parts) = array::<i32>(batch.get("a part"));
+            assert_eq!(shape, [batch.rows(), 5]);
+            for ((pixels, part), &k) in pixels.chunks(189).zip(parts.chunks(5)).zip(batch.int64("k").unwrap())
+            {
+                let Some(file) = &files[k as usize] else {
+                    assert!(part == [0; 5] && pixels == [77; 189], "record {k}: {part:?}");
+                    seen[2] += 1;
+                    continue;
+                };
+                let all = ImageSpec { exif: true, ..ImageSpec::default() };
+                let whole = Decoder::default().decode::<u8>(file, &all, 0).unwrap();
+                let [top, left, height, width, mirrored] = <[i32; 5]>::try_from(part).unwrap();
+                let part = cut(&whole, [top, left, height, width].map(|side| side as usize));
+                let flip = f64::from(mirrored);
+                let want =
+                    Decoder::default().decode::<u8>(&part, &ImageSpec { flip, ..plain.clone() }, 0).unwrap();
+                assert_eq!(want.pixels, pixels, "record {k}");
+                seen[mirrored as usize] += 1;
+            }
+        }
+        assert_eq!(seen[2], 18);
+        assert!(seen[0] + seen[1] == 42 && seen[0].min(seen[1]) > 10, "{seen:?}");
+    }
+}
+
+#[test]
+fn a_geometry_is_a_column_of_any_batch_with_the_picture() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_, ds) = dataset(dir.path(), 5, &[]);
+    // Without a size it is that of the file.
+    let spec = ImageSpec { geometry: Some("part".into()), ..ImageSpec::default() };
+    let schema = schema(&spec, None);
+    let parser = decoding(&schema).presence(true).rename([("image", "picture")]).unwrap();
+    let loader = ds.loader(&schema).parser(parser).batch_size(5);
+    let step = loader.build().unwrap().next().unwrap().unwrap();
+    let batch = step.batch().unwrap();
+    assert_eq!(batch.columns().map(|(name, _)| name).collect::<Vec<_>>(), ["k", "part", "picture"]);
+    let want = NAMES.iter().flat_map(|name| {
+        let image = Decoder::default().decode::<u8>(&picture(name), &spec, 0).unwrap();
+        [0, 0, image.height as i32, image.width as i32, 0]
+    });
+    assert_eq!(array::<i32>(batch.get("part")), (vec![5, 5], want.collect()));
+    assert_eq!(batch.presence("part"), batch.presence("picture"));
+    // The spec has its name.
+    let rename = |from, to| BatchParser::new(&schema).rename([(from, to)]).unwrap_err().to_string();
+    assert!(rename("part", "place").contains("is renamed and is not in the schema"));
+    assert!(rename("image", "part").contains("is the name of two columns"));
+    // A file that is not decoded has none.
+    assert!(ds.loader(&schema).batch_size(1).build().unwrap().next().unwrap().is_err());
 }

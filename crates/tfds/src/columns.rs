@@ -35,10 +35,10 @@ impl fmt::Debug for Columns {
 /// Returns what decides about the columns of a plan.
 fn signature(plan: &DecodePlan) -> String {
     let leaf = |leaf: &Leaf| {
-        let Leaf { path, feature, levels, item, resized, .. } = leaf;
+        let Leaf { path, feature, levels, item, image, .. } = leaf;
         let lengths: Vec<Option<u64>> = levels.iter().map(|level| level.length).collect();
         format!(
-            "{path:?} {:?} {:?} {lengths:?} {item:?} {} {resized}\n",
+            "{path:?} {:?} {:?} {lengths:?} {item:?} {} {image:?}\n",
             feature.dtype, feature.shape, feature.optional
         )
     };
@@ -64,8 +64,17 @@ struct Arrangement {
 
 impl ColumnDecoder for Columns {
     fn decode(&self, batch: &mut Batch, context: &DecodeContext<'_>) -> tfseek::Result<Vec<(usize, Error)>> {
+        if context.single {
+            let reason = "expected a batch: single records of a data set are read by Decoder::record";
+            return Err(Error::from(ErrorKind::Spec(reason.into())));
+        }
         let DecoderParts { plan, pools, pictures, .. } = &*self.parts;
-        let pictures = PictureWork { decoders: pictures, cancelled: Some(context.cancelled) };
+        let pictures = PictureWork {
+            decoders: pictures,
+            cancelled: Some(context.cancelled),
+            row: 0,
+            draw: context.draw,
+        };
         let mut refused = Vec::new();
         let mut of_batch: Option<Error> = None;
         let mut refuse = |(row, e): Refused| match row {
@@ -76,13 +85,15 @@ impl ColumnDecoder for Columns {
         };
         for leaf in &plan.leaves {
             let Some(column) = batch.get(&leaf.path).cloned() else { continue };
-            match decoded(leaf, column, batch, pools, pictures) {
+            let mut items = Vec::new();
+            match decoded(leaf, column, batch, pools, pictures, &mut items) {
                 Ok(column) => {
                     let column = with_presence(leaf, column, batch, plan);
                     batch.set(&leaf.path, column);
                 }
                 Err((row, e)) => refuse((row, e.feature(leaf.path.as_bytes()))),
             }
+            items.into_iter().for_each(|(row, e)| refuse((Some(row), e.feature(leaf.path.as_bytes()))));
         }
         check_steps(plan, &plan.root, 0, batch, &mut refuse);
         match of_batch {
@@ -160,16 +171,17 @@ fn with_presence(leaf: &Leaf, column: Column, batch: &Batch, plan: &DecodePlan) 
     }
 }
 
-/// Returns the decoded column of a leaf.
+/// Returns the decoded column of a leaf, unless items are refused, whose rows are added to `refused`.
 fn decoded(
     leaf: &Leaf,
     column: Column,
     batch: &Batch,
     pools: &NumberPools,
     pictures: PictureWork<'_>,
+    refused: &mut Vec<(usize, Error)>,
 ) -> Result<Column, Refused> {
     if leaf.is_decoded() {
-        return items(leaf, &column, batch, pools, pictures);
+        return items(leaf, &column, batch, pools, pictures, refused);
     }
     let stored = column.values();
     let cast = pools.cast(leaf.feature.dtype, stored, 0..stored.len()).map_err(of_all)?;
@@ -310,13 +322,14 @@ fn column(values: Values, splits: Vec<RowSplits>, shape: Vec<usize>) -> Column {
     Ragged::new(values, shape, splits).into()
 }
 
-/// Returns a column of items that are made of one byte string each.
+/// Returns a column of items that are made of one byte string each. If some are refused, it is the stored one.
 fn items(
     leaf: &Leaf,
     stored: &Column,
     batch: &Batch,
     pools: &NumberPools,
     pictures: PictureWork<'_>,
+    refused: &mut Vec<(usize, Error)>,
 ) -> Result<Column, Refused> {
     let Values::Bytes(strings) = stored.values() else { return Ok(stored.clone()) };
     let arrangement = Arrangement::new(stored, batch.rows());
@@ -334,12 +347,22 @@ fn items(
             let start = k * rank;
             all.get(start..start + rank).unwrap_or_default()
         });
-        let row = || Some(arrangement.row(k));
-        let shape = item::decode(leaf, string, shape, pictures, &mut numbers).map_err(|e| (row(), e))?;
+        let pictures =
+            if leaf.image.is_some() { PictureWork { row: arrangement.row(k), ..pictures } } else { pictures };
+        let shape = match item::decode(leaf, string, shape, pictures, &mut numbers) {
+            Ok(shape) => shape,
+            Err(e) => {
+                refused.push((arrangement.row(k), e));
+                continue;
+            }
+        };
         if last_open.is_some() {
             found.try_reserve(1).map_err(|e| of_all(e.into()))?;
             found.push(shape);
         }
+    }
+    if !refused.is_empty() {
+        return Ok(stored.clone());
     }
     let values = pools.freeze(numbers);
     let Arrangement { rows, dense, mut splits } = arrangement;

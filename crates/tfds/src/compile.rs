@@ -16,8 +16,12 @@ pub struct DecodeOptions {
     /// The features to read, by their paths. A path of a dict selects all features below it. `None`: all
     /// features.
     pub select: Option<Vec<String>>,
-    /// The pictures and videos that are left as the bytes of their files.
-    pub encoded: EncodedPictures,
+    /// True if pictures and videos that [`pictures`](Self::pictures) does not name are left as the bytes of
+    /// their files.
+    pub encoded: bool,
+    /// Pictures and videos by their paths: left as the bytes of their files (`None`), or made by a spec, for
+    /// pictures of 8 or 16 bits.
+    pub pictures: Vec<(String, Option<ImageSpec>)>,
     /// If true, an optional feature that a record lacks has no value. If false it has the value that TFDS
     /// uses: the lowest of the type, `False` or `b""`. Tables have nulls, because such a number would count
     /// in their sums.
@@ -25,21 +29,6 @@ pub struct DecodeOptions {
     /// If true, batches have the features of steps as features of a sequence, with an item for each step. If
     /// false, batches refuse them. An episode is not a sample of a training run; its windows are.
     pub batch_steps: bool,
-    /// Height and width of pictures that are resized with linear weights, by their paths. They have 1 to
-    /// [`MOST_PIXELS`](tfseek::schema::MOST_PIXELS) pixels.
-    pub resized: Vec<(String, [u32; 2])>,
-}
-
-/// The pictures and videos that are left as the bytes of their files.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum EncodedPictures {
-    /// None of them.
-    #[default]
-    None,
-    /// All of them.
-    All,
-    /// The ones with these paths.
-    These(Vec<String>),
 }
 
 /// Compiled features.
@@ -93,8 +82,8 @@ pub(crate) struct Leaf {
     pub(crate) item: Item,
     /// True if the column has rows of different lengths.
     pub(crate) ragged: bool,
-    /// True if pictures are resized to the shape.
-    pub(crate) resized: bool,
+    /// What is made of a picture, if it is not as its feature says.
+    pub(crate) image: Option<Box<ImageSpec>>,
 }
 
 /// A sequence around a leaf.
@@ -184,7 +173,7 @@ struct Compiler<'a> {
     columns: BTreeMap<String, FeatureSpec>,
     /// The paths of all leaves.
     paths: BTreeSet<String>,
-    /// The paths of the selection and of the encoded pictures that were found.
+    /// The paths of the selection and of the pictures that were found.
     found: Vec<&'a str>,
 }
 
@@ -203,19 +192,14 @@ impl DecodePlan {
         let mut compiler =
             Compiler { options, plan, columns: BTreeMap::new(), paths: BTreeSet::new(), found: Vec::new() };
         let root = compiler.node(&features.root, "", &[], options.select.is_none())?;
-        let encoded = match &options.encoded {
-            EncodedPictures::These(paths) => paths.as_slice(),
-            _ => &[],
-        };
-        let resized = options.resized.iter().map(|(path, _)| path);
-        for path in options.select.iter().flatten().chain(encoded).chain(resized) {
+        let selected = options.select.iter().flatten().map(|path| (path, "a feature"));
+        let pictures = options.pictures.iter().map(|(path, _)| (path, "the feature of a picture"));
+        for (path, what) in pictures.chain(selected) {
             if !compiler.found.contains(&path.as_str()) {
-                let is_picture =
-                    encoded.contains(path) || options.resized.iter().any(|(known, _)| known == path);
-                let what = if is_picture { "the feature of a picture" } else { "a feature" };
                 return Err(refused_option(format!("expected {what} of the data set, found {path:?}")));
             }
         }
+        check_together(&options.pictures)?;
         let Compiler { mut plan, columns, .. } = compiler;
         plan.root = root.unwrap_or(Node::Dict(Vec::new()));
         let schema =
@@ -265,19 +249,13 @@ impl<'a> Compiler<'a> {
                 })
             }
             FeatureTree::Leaf(leaf) => {
+                let pictures: &'a [(String, Option<ImageSpec>)] = &self.options.pictures;
                 let is_picture = matches!(leaf.class, LeafClass::Image(_) | LeafClass::Video);
-                let encoded = match &self.options.encoded {
-                    EncodedPictures::None => false,
-                    EncodedPictures::All => is_picture,
-                    EncodedPictures::These(paths) => match paths.iter().find(|known| *known == path) {
-                        Some(known) if is_picture => {
-                            self.found.push(known);
-                            true
-                        }
-                        _ => false,
-                    },
-                };
-                if selected { self.leaf(leaf, path, levels, encoded).map(Some) } else { Ok(None) }
+                let named = pictures.iter().find(|(known, _)| is_picture && known == path);
+                self.found.extend(named.map(|(known, _)| known.as_str()));
+                let image = named.and_then(|(_, image)| image.as_ref());
+                let encoded = named.map_or(is_picture && self.options.encoded, |_| image.is_none());
+                if selected { self.leaf(leaf, path, levels, encoded, image).map(Some) } else { Ok(None) }
             }
         }
     }
@@ -288,6 +266,7 @@ impl<'a> Compiler<'a> {
         path: &str,
         levels: &[SequenceLevel],
         encoded: bool,
+        image: Option<&ImageSpec>,
     ) -> Result<Node> {
         let mut feature = feature.clone();
         let mut levels = levels.to_vec();
@@ -328,39 +307,20 @@ impl<'a> Compiler<'a> {
             }
             item => item,
         };
-        let resized = self.resize(&mut feature, &item, path)?;
+        if let Some(image) = image {
+            made_by(image, &mut feature)
+                .map_err(|reason| refused_option(format!("feature {path:?}: {reason}")))?;
+        }
+        let image = image.cloned().map(Box::new);
         if !self.paths.insert(path.to_owned()) {
             return Err(refused(path, "expected one feature of this path, found two"));
         }
-        let mut leaf = Leaf { path: path.into(), feature, levels, item, ragged: false, resized };
+        let mut leaf = Leaf { path: path.into(), feature, levels, item, ragged: false, image };
         if !matches!(leaf.item, Item::Unknown) {
             leaf.ragged = self.columns_of(&leaf)?;
         }
         self.plan.leaves.push(leaf);
         Ok(Node::Leaf(self.plan.leaves.len() - 1))
-    }
-
-    /// Sets the shape of a picture that is resized. Returns false for one that is not.
-    fn resize(&mut self, feature: &mut LeafFeature, item: &Item, path: &str) -> Result<bool> {
-        let Some((known, size)) = self.options.resized.iter().find(|(known, _)| known == path) else {
-            return Ok(false);
-        };
-        self.found.push(known);
-        match (item, feature.class.clone(), &mut *feature.shape) {
-            (Item::Picture, LeafClass::Image(_), [height, width, Some(1 | 3 | 4)])
-                if matches!(feature.dtype, TensorDType::UInt8 | TensorDType::UInt16) =>
-            {
-                let spec = ImageSpec { size: Some(*size), ..ImageSpec::default() };
-                spec.check().map_err(|e| refused_option(format!("feature {path:?}: {e}")))?;
-                let [h, w] = size.map(|side| side as usize);
-                (*height, *width) = (Some(h), Some(w));
-                Ok(true)
-            }
-            _ => {
-                let reason = format!("expected a picture of 1, 3 or 4 channels to resize, found {feature}");
-                Err(refused_option(format!("feature {path:?}: {reason}")))
-            }
-        }
     }
 
     fn warn(&mut self, path: &str, text: String) {
@@ -390,6 +350,11 @@ impl<'a> Compiler<'a> {
         } else {
             path.to_owned()
         };
+        if leaf.levels.is_empty() && leaf.image.as_ref().is_some_and(|image| image.missing.is_some()) {
+            let default = Some(FeatureBuf::Bytes(vec![Vec::new()]));
+            self.column(path, &column, FeatureSpec::Optional { dtype, default })?;
+            return Ok(false);
+        }
         let (spec, ragged) = spec(&column, shape, &leaf.levels, dtype, default)?;
         self.column(path, &column, spec)?;
         Ok(ragged)
@@ -401,6 +366,41 @@ impl<'a> Compiler<'a> {
             Some(_) => Err(refused(path, format!("expected one feature stored as {name:?}, found two"))),
         }
     }
+}
+
+/// Gives a feature the type and the shape of the pictures that a spec makes.
+fn made_by(image: &ImageSpec, feature: &mut LeafFeature) -> std::result::Result<(), String> {
+    image.check().map_err(|e| e.to_string())?;
+    if image.geometry.is_some() {
+        return Err(
+            "geometry: expected none: data sets of TFDS, windows and LeRobot do not have it".to_owned()
+        );
+    }
+    let is_integer = matches!(feature.dtype, TensorDType::UInt8 | TensorDType::UInt16);
+    let [height, width, _] = *feature.shape else {
+        return Err(format!("expected a picture, found {feature}"));
+    };
+    if !is_integer {
+        return Err(format!("expected a picture of uint8 or uint16 for a spec of its own, found {feature}"));
+    }
+    let channels = Some(usize::from(image.channels));
+    let [height, width] = match image.size {
+        Some(size) => size.map(|side| Some(side as usize)),
+        None if image.exif => [None; 2],
+        None => [height, width],
+    };
+    feature.dtype = image.dtype;
+    feature.shape =
+        if image.channels_first { vec![channels, height, width] } else { vec![height, width, channels] };
+    Ok(())
+}
+
+/// Checks what specs say about each other, as in a schema.
+fn check_together(pictures: &[(String, Option<ImageSpec>)]) -> Result<()> {
+    let specs = pictures.iter().filter_map(|(path, image)| Some((path, image.clone()?)));
+    let schema = specs
+        .fold(Schema::example(), |schema, (path, image)| schema.feature(path, FeatureSpec::Image(image)));
+    schema.build().map(|_| ()).map_err(|e| refused_option(e.to_string()))
 }
 
 /// Returns the stored form of an array.

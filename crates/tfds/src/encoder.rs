@@ -1,6 +1,6 @@
 //! `Encoder`: nested values as records, stored as TensorFlow Datasets stores them.
 
-use crate::compile::{DecodeOptions, DecodePlan, EncodedPictures, Item, Leaf};
+use crate::compile::{DecodeOptions, DecodePlan, Item, Leaf};
 use crate::error::{Result, TfdsErrorKind, wrong};
 use crate::feature::{Features, LeafClass, StoredNames};
 use std::collections::HashMap;
@@ -78,7 +78,7 @@ impl Encoder {
     /// The errors of [`Decoder::new`](crate::Decoder::new), and [`TfdsErrorKind::Options`] for a feature of
     /// an unknown class.
     pub fn new(features: &Features) -> Result<Encoder> {
-        let options = DecodeOptions { encoded: EncodedPictures::All, ..DecodeOptions::default() };
+        let options = DecodeOptions { encoded: true, ..DecodeOptions::default() };
         let plan = DecodePlan::new(features, &options)?;
         if let Some(leaf) = plan.leaves.iter().find(|leaf| matches!(leaf.item, Item::Unknown)) {
             let reason = format!("feature {:?} is of an unknown class, which cannot be written", leaf.path);

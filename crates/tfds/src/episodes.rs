@@ -1,6 +1,6 @@
 //! `Episodes`: the steps of a data set whose records are episodes (RLDS).
 
-use crate::compile::{DecodeOptions, DecodePlan, EncodedPictures, Item, Leaf};
+use crate::compile::{DecodeOptions, DecodePlan, Item, Leaf};
 use crate::error::{Result, refused_option};
 use crate::feature::{FeatureTree, Features, LeafFeature, SequenceFeature, StoredNames, joined};
 use crate::found::StoredFeature;
@@ -165,8 +165,7 @@ impl EpisodeParts {
                 refused_option(format!("expected a Dataset feature ({}), found {path:?}", names()))
             })?,
         };
-        let options =
-            DecodeOptions { encoded: EncodedPictures::All, batch_steps: true, ..DecodeOptions::default() };
+        let options = DecodeOptions { encoded: true, batch_steps: true, ..DecodeOptions::default() };
         let plan = DecodePlan::new(features, &options)?;
         let leaf = |stored: StoredFeature<'_>| {
             let StoredFeature { path, leaf, sequences, .. } = stored;

@@ -228,7 +228,7 @@ fn features_in(folder: &SetFolder) -> Result<Option<(Features, Vec<String>)>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compile::{DecodeOptions, EncodedPictures};
+    use crate::compile::DecodeOptions;
     use crate::decoder::Decoder;
 
     const FEATURES: &str = r#"{"type": "tensorflow_datasets.core.features.features_dict.FeaturesDict", "content": {
@@ -276,7 +276,7 @@ mod tests {
             features.stored().iter().map(|stored| format!("{} {stored}", stored.path)).collect::<Vec<_>>();
         let shown_objects = "objects Sequence(Sequence(ClassLabel(3), 3))".to_owned();
         assert!(shown.contains(&shown_objects), "{shown:?}");
-        let options = DecodeOptions { encoded: EncodedPictures::All, ..DecodeOptions::default() };
+        let options = DecodeOptions { encoded: true, ..DecodeOptions::default() };
         let decoder = Decoder::new(&features, &options).unwrap();
         let schema = decoder.schema().to_json();
         for name in stored {

@@ -66,7 +66,7 @@ mod windows;
 pub use array::Array;
 pub use builder::{Builder, BuilderOptions, Opener, Split, SplitSelection};
 pub use check::{CheckedInfo, CheckedSplit, FileSplit, SplitCheck};
-pub use compile::{DecodeOptions, EncodedPictures, LeafColumn, Node};
+pub use compile::{DecodeOptions, LeafColumn, Node};
 pub use copy::CopySource;
 pub use decoder::Decoder;
 pub use encoder::{Encoder, Scalars};

@@ -13,7 +13,7 @@ use std::sync::{Mutex, PoisonError};
 #[cfg(feature = "image")]
 use tfseek::schema::ImageSpec;
 #[cfg(feature = "image")]
-use tfseek_image::{Decoder, PictureForm, PixelsMut};
+use tfseek_image::{Decoder, Draws, PictureForm, PixelsMut, picture_size};
 
 /// Decoders of pictures, for the threads that read. Each call takes one that is free, or makes one.
 #[derive(Default)]
@@ -28,6 +28,9 @@ pub(crate) struct PictureWork<'a> {
     #[cfg_attr(not(feature = "image"), expect(dead_code, reason = "nothing is decoded"))]
     pub(crate) decoders: &'a PictureDecoders,
     pub(crate) cancelled: Option<&'a Arc<AtomicBool>>,
+    /// The row of the picture, and the random word of a row and a name.
+    pub(crate) row: usize,
+    pub(crate) draw: &'a dyn Fn(usize, &str) -> u64,
 }
 
 impl PictureWork<'_> {
@@ -48,10 +51,10 @@ impl PictureWork<'_> {
 impl PictureWork<'_> {
     /// Decodes a picture to the end of `out`, and returns its shape.
     pub(crate) fn decode(self, leaf: &Leaf, file: &[u8], out: &mut Numbers) -> Result<Vec<usize>> {
-        let form = form(leaf)?;
-        if leaf.resized {
-            return self.resized(leaf, &form, file, out);
+        if let Some(image) = &leaf.image {
+            return self.made(leaf, image, file, out);
         }
+        let form = form(leaf)?;
         let shape = form.shape(file)?;
         let values = shape.values();
         self.with_decoder(|decoder| match &mut out.bits {
@@ -70,25 +73,43 @@ impl PictureWork<'_> {
         Ok(shape.frames.into_iter().chain(sizes).collect())
     }
 
-    /// Decodes a picture and resizes it to the shape of the leaf, to the end of `out`.
-    fn resized(self, leaf: &Leaf, form: &PictureForm, file: &[u8], out: &mut Numbers) -> Result<Vec<usize>> {
-        let (Some(height), Some(width), Some(channels)) = (form.height, form.width, form.channels) else {
-            return Err(wrong(format!("expected a picture of a known size, found {}", leaf.feature)));
+    /// Makes a picture as a spec says, to the end of `out`, and returns its shape.
+    fn made(self, leaf: &Leaf, image: &ImageSpec, file: &[u8], out: &mut Numbers) -> Result<Vec<usize>> {
+        let of_file;
+        let (image, [h, w]) = match image.size {
+            Some(size) => (image, size),
+            None => {
+                let [h, w] = picture_size(file, image)?;
+                let found = [h, w].map(Some);
+                if leaf.shape().iter().zip(found).any(|(stated, found)| stated.is_some() && *stated != found)
+                {
+                    let feature = &leaf.feature;
+                    return Err(wrong(format!("expected {feature}, found a picture of {h} x {w}")));
+                }
+                let size = [h, w].map(|side| side as u32);
+                of_file = ImageSpec { size: Some(size), resize: None, ..image.clone() };
+                (&of_file, size)
+            }
         };
-        let spec =
-            ImageSpec { size: Some([height, width]), channels, dtype: form.dtype, ..ImageSpec::default() };
-        let shape = [height as usize, width as usize, usize::from(channels)];
-        let values = shape.iter().product();
-        self.with_decoder(|decoder| match &mut out.bits {
-            NumberBits::Bits8(pixels) => {
-                grown(pixels, values, |to| decoder.decode_into(file, &spec, 0, PixelsMut::U8(to)))
+        let [h, w] = [h, w].map(|side| side as usize);
+        let channels = usize::from(image.channels);
+        let colours = (self.draw)(self.row, &leaf.path);
+        let place = image.crop_with.as_deref().map_or(colours, |name| (self.draw)(self.row, name));
+        let draws = Draws { place, colours };
+        let values = h * w * channels;
+        self.with_decoder(|decoder| {
+            let mut decode = |to: PixelsMut<'_>| decoder.decode_into(file, image, draws, to);
+            match &mut out.bits {
+                NumberBits::Bits8(pixels) => grown(pixels, values, |to| decode(PixelsMut::U8(to))),
+                NumberBits::Bits16(pixels) => grown(pixels, values, |to| decode(PixelsMut::U16(to))),
+                NumberBits::Float32(pixels) => {
+                    grown(pixels, values, |to| decode(PixelsMut::F32(bytemuck::cast_slice_mut(to))))
+                }
+                _ => Err(wrong("expected a picture of 8, 16 or 32 bits")),
             }
-            NumberBits::Bits16(pixels) => {
-                grown(pixels, values, |to| decoder.decode_into(file, &spec, 0, PixelsMut::U16(to)))
-            }
-            _ => Err(wrong("expected a picture of uint8 or uint16")),
         })?;
-        Ok(shape.to_vec())
+        let [a, b, c] = if image.channels_first { [channels, h, w] } else { [h, w, channels] };
+        Ok(vec![a, b, c])
     }
 
     /// Calls `decode` with a decoder that no other thread uses.

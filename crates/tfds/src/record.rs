@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tfseek::batch::{Batch, BytesColumn, Column, Row, Values};
 use tfseek::error::At;
+use tfseek::order::{augmentation_seed, named_draw};
 use tfseek::{Error, Example, FeatureBuf, Result, TensorDType};
 
 /// A record of a data set. A clone shares its memory.
@@ -25,6 +26,8 @@ struct RecordParts {
     /// Stored values of features of unknown classes, by the number of their leaf.
     unknown: Vec<(usize, FeatureBuf)>,
     at: (Option<PathBuf>, Option<u64>, Option<u64>),
+    /// The seed of all that is random in the record.
+    seed: u64,
 }
 
 /// A value of a record.
@@ -95,7 +98,8 @@ impl Record {
         }
         let at = row.at();
         let at = (at.path.map(PathBuf::from), at.record, at.offset);
-        Ok(Record(Arc::new(RecordParts { parts: Arc::clone(parts), batch, unknown, at })))
+        let seed = row.augmentation_seed().unwrap_or_else(|| augmentation_seed(0, 0, 0));
+        Ok(Record(Arc::new(RecordParts { parts: Arc::clone(parts), batch, unknown, at, seed })))
     }
 
     /// Returns all values.
@@ -230,7 +234,8 @@ impl Record {
             _ => None,
         };
         let pools = &self.0.parts.pools;
-        let pictures = PictureWork { decoders: &self.0.parts.pictures, cancelled: None };
+        let draw = |_, name: &str| named_draw(self.0.seed, name);
+        let pictures = PictureWork { decoders: &self.0.parts.pictures, cancelled: None, row: 0, draw: &draw };
         let mut numbers = pools.take(leaf.feature.dtype);
         let mut shapes = Vec::new();
         shapes.try_reserve(items.len())?;

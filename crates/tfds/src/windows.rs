@@ -1,14 +1,14 @@
 //! `EpisodeWindows`: windows over the steps of episodes, with the features of their values.
 
 use crate::blank::{black_png, zeros, zlib_zeros};
-use crate::compile::{DecodeOptions, EncodedPictures, Item};
+use crate::compile::{DecodeOptions, Item};
 use crate::episodes::{EpisodeLeaf, Episodes, StoredColumn};
 use crate::error::{Result, refused_option};
 use crate::feature::{FeatureTree, Features, LeafClass, LeafFeature, SequenceFeature, StoredNames};
 use std::ops::Range;
 use tfseek::column::ColumnOptions;
 use tfseek::example::MessageKind;
-use tfseek::schema::DType;
+use tfseek::schema::{DType, ImageSpec};
 use tfseek::{Filter, TensorDType};
 use tfseek_rlds::{Pad, PadRow, Windows, WindowsBuilder};
 
@@ -29,10 +29,10 @@ pub struct WindowOptions {
     pub pad: Pad,
     /// Ranges of steps of episodes, which are the anchors. `None`: all steps.
     pub anchors: Option<Vec<(u64, Range<u64>)>>,
-    /// The pictures that are left as the bytes of their files, by the keys of the window.
-    pub encoded: EncodedPictures,
-    /// Height and width of pictures that are resized, by the keys of the window.
-    pub resized: Vec<(String, [u32; 2])>,
+    /// True if pictures that [`pictures`](Self::pictures) does not name are left as the bytes of their files.
+    pub encoded: bool,
+    /// Pictures by the keys of the window, as in [`DecodeOptions::pictures`].
+    pub pictures: Vec<(String, Option<ImageSpec>)>,
     /// Names of keys in the window, where they differ.
     pub names: Vec<(String, String)>,
 }
@@ -145,14 +145,18 @@ impl Episodes {
             builder = builder.anchors(anchors.iter().cloned());
         }
         let features = Features { root: FeatureTree::Dict(root) };
-        let encoded = match &options.encoded {
-            EncodedPictures::These(keys) => {
-                EncodedPictures::These(keys.iter().map(|key| options.name(key).to_owned()).collect())
-            }
-            encoded => encoded.clone(),
+        let pictures = options.pictures.iter().map(|(key, image)| {
+            let image = image.clone().map(|image| ImageSpec {
+                crop_with: image.crop_with.map(|key| options.name(&key).to_owned()),
+                ..image
+            });
+            (options.name(key).to_owned(), image)
+        });
+        let decode = DecodeOptions {
+            encoded: options.encoded,
+            pictures: pictures.collect(),
+            ..DecodeOptions::default()
         };
-        let resized = options.resized.iter().map(|(key, size)| (options.name(key).to_owned(), *size));
-        let decode = DecodeOptions { encoded, resized: resized.collect(), ..DecodeOptions::default() };
         Ok(EpisodeWindows { windows: builder.build()?, features, decode })
     }
 
@@ -162,7 +166,7 @@ impl Episodes {
     /// Features of unknown classes.
     pub fn step_records(&self) -> Result<EpisodeWindows> {
         let mut builder = self.steps().windows();
-        let options = WindowOptions { encoded: EncodedPictures::All, ..WindowOptions::default() };
+        let options = WindowOptions { encoded: true, ..WindowOptions::default() };
         for leaf in self.parts.leaves.iter().filter(|leaf| leaf.of_steps) {
             builder = of_steps(builder, leaf, self.parts.name(leaf), &[0], true, &options)?;
         }
@@ -191,11 +195,7 @@ impl Episodes {
             return Ok(selected.iter().filter(has_steps).collect());
         }
         let anchors = (0..dataset.len()).map(|episode| (episode, 0..1)).collect();
-        let options = WindowOptions {
-            anchors: Some(anchors),
-            encoded: EncodedPictures::All,
-            ..WindowOptions::default()
-        };
+        let options = WindowOptions { anchors: Some(anchors), encoded: true, ..WindowOptions::default() };
         let windows = self.windows(names.iter().map(|name| (*name, Offsets::One(0))), &options)?;
         let windows = windows.windows();
         let mut filter = condition.for_records();
@@ -301,15 +301,15 @@ fn zero_row(leaf: &EpisodeLeaf, key: &str, column: &StoredColumn, options: &Wind
         Item::Shaped { .. } => return Err(open()),
         _ if !matches!(leaf.feature.class, LeafClass::Image(_) | LeafClass::Video) => PadRow::Zeros,
         _ => {
-            let encoded = match &options.encoded {
-                EncodedPictures::None => false,
-                EncodedPictures::All => true,
-                EncodedPictures::These(paths) => paths.iter().any(|path| path == key),
-            };
-            let resized = options.resized.iter().find(|(path, _)| path == key).map(|(_, size)| *size);
+            let named = options.pictures.iter().find(|(path, _)| path == key);
+            let image = named.and_then(|(_, image)| image.as_ref());
+            let encoded = named.map_or(options.encoded, |_| image.is_none());
+            let resized = image.and_then(|image| image.size);
             match (&leaf.feature.class, &*leaf.feature.shape) {
                 _ if encoded => PadRow::Zeros,
-                (LeafClass::Image(_), &[height, width, Some(channels)]) => {
+                (LeafClass::Image(_), &[height, width, channels]) => {
+                    let made = image.map(|image| usize::from(image.channels));
+                    let channels = channels.or(made).ok_or_else(open)?;
                     let side = |of: usize, stated: Option<usize>| {
                         resized
                             .and_then(|size| size.get(of).map(|side| *side as usize))

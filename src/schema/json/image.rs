@@ -7,7 +7,7 @@ use super::value::Json;
 use crate::error::{Error, Result};
 
 /// The fields of an image.
-pub(super) const IMAGE_FIELDS: [&str; 15] = [
+pub(super) const IMAGE_FIELDS: [&str; 18] = [
     "size",
     "channels",
     "resize",
@@ -23,6 +23,9 @@ pub(super) const IMAGE_FIELDS: [&str; 15] = [
     "std",
     "layout",
     "exif",
+    "missing",
+    "geometry",
+    "scaled",
 ];
 
 pub(super) fn image(fields: &mut JsonFields) -> Result<ImageSpec> {
@@ -51,12 +54,22 @@ pub(super) fn image(fields: &mut JsonFields) -> Result<ImageSpec> {
         normalize,
         channels_first: fields.optional("layout", channels_first)?.unwrap_or(default.channels_first),
         exif: fields.optional("exif", boolean)?.unwrap_or(default.exif),
+        missing: fields.optional("missing", byte)?,
+        geometry: fields.optional("geometry", text)?,
+        scaled: fields.optional("scaled", boolean)?.unwrap_or(default.scaled),
     })
 }
 
 fn size(json: Json) -> Result<[u32; 2], String> {
     let sides = list(json, integer)?;
     sides.try_into().map_err(|sides: Vec<u32>| format!("expected height and width, found {sides:?}"))
+}
+
+fn byte(json: Json) -> Result<u8, String> {
+    match json {
+        Json::Integer(value @ 0..=255) => Ok(value as u8),
+        other => expected("an integer of 0 to 255", &other),
+    }
 }
 
 fn range(json: Json) -> Result<[f64; 2], String> {

@@ -17,7 +17,7 @@
 //!    {"type": "image", "size": [h, w]?, "channels": 3?, "resize": "bilinear"? or "area" or null, "crop": null? or "center" or "random_resized",
 //!     "crop_with": null?, "dtype": "uint8"? or "uint16", "float32", "float16", "bfloat16", "fraction": 1.0?,
 //!     "scale": [0.08, 1.0]?, "ratio": [0.75, 1.333..]?, "flip": 0.0?, "jitter": [[NAME, J], ..]?, "mean": [..]?, "std": [..]?,
-//!     "layout": "hwc"? or "chw", "exif": false?}
+//!     "layout": "hwc"? or "chw", "exif": false?, "missing": null? or 0 to 255, "geometry": null? or NAME, "scaled": false?}
 //! D  "float32" | "int64" | "string" (or "bytes")
 //! A  "bool" | "int8" | .. "uint64" | "float16" | "bfloat16" | "float32" | "float64" | "complex64" | "complex128"
 //! P  an element of `partitions`:

@@ -109,6 +109,9 @@ fn write_image(f: &mut Formatter<'_>, image: &ImageSpec) -> fmt::Result {
     if *fraction != default.fraction {
         write!(f, ", \"fraction\": {fraction:?}")?;
     }
+    if let Some(name) = &image.geometry {
+        write!(f, ", \"geometry\": {}", JsonStr(name))?;
+    }
     if !image.jitter.is_empty() {
         f.write_str(", \"jitter\": ")?;
         list(f, &image.jitter, |(name, factors), f| write!(f, "[{}, {factors:?}]", JsonStr(name)))?;
@@ -119,6 +122,9 @@ fn write_image(f: &mut Formatter<'_>, image: &ImageSpec) -> fmt::Result {
     if let Some([mean, _]) = &image.normalize {
         write!(f, ", \"mean\": {mean:?}")?;
     }
+    if let Some(value) = image.missing {
+        write!(f, ", \"missing\": {value}")?;
+    }
     if *ratio != default.ratio {
         write!(f, ", \"ratio\": {ratio:?}")?;
     }
@@ -126,6 +132,9 @@ fn write_image(f: &mut Formatter<'_>, image: &ImageSpec) -> fmt::Result {
     text_or_null(f, image.resize.map(Resize::name))?;
     if *scale != default.scale {
         write!(f, ", \"scale\": {scale:?}")?;
+    }
+    if image.scaled {
+        f.write_str(", \"scaled\": true")?;
     }
     match image.size {
         Some(size) => write!(f, ", \"size\": {size:?}")?,

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tfseek::{Dataset, DatasetOptions, IndexMode};
 use tfseek_arrow::{ByteStrings, ClassLabels, Converter, Encoder, EncoderOptions, Options, Scan, Tensors};
-use tfseek_tfds::{DatasetInfo, DecodeOptions, Decoder, EncodedPictures, Features};
+use tfseek_tfds::{DatasetInfo, DecodeOptions, Decoder, Features};
 
 #[derive(Default)]
 struct Compared {
@@ -57,12 +57,8 @@ fn record_batches_have_the_values_of_records() {
 }
 
 fn compare(name: &str, folder: &Path, options: &Options, compared: &mut Compared) {
-    let mut decode = DecodeOptions {
-        encoded: EncodedPictures::All,
-        missing_none: true,
-        batch_steps: true,
-        ..Default::default()
-    };
+    let mut decode =
+        DecodeOptions { encoded: true, missing_none: true, batch_steps: true, ..Default::default() };
     let Ok(info) = fs::read(folder.join("dataset_info.json")) else { return };
     let Ok(info) = DatasetInfo::parse(&info) else { return };
     let Ok((features, _)) = Features::read(folder, None) else { return };

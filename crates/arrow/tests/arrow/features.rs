@@ -12,7 +12,7 @@ use tfseek::{Dataset, DatasetOptions, ExampleBuilder, IndexMode, Writer};
 use tfseek_arrow::{
     ByteStrings, ClassLabels, Converter, Encoder, EncoderOptions, ErrorKind, Options, Scan, Tensors,
 };
-use tfseek_tfds::{DecodeOptions, EncodedPictures, Features};
+use tfseek_tfds::{DecodeOptions, Features};
 
 const CORE: &str = "tensorflow_datasets.core.features.";
 
@@ -106,12 +106,7 @@ impl Set {
 }
 
 fn decode() -> DecodeOptions {
-    DecodeOptions {
-        encoded: EncodedPictures::All,
-        missing_none: true,
-        batch_steps: true,
-        ..DecodeOptions::default()
-    }
+    DecodeOptions { encoded: true, missing_none: true, batch_steps: true, ..DecodeOptions::default() }
 }
 
 fn write(path: &Path, records: &[ExampleBuilder]) {

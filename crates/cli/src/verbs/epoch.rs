@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tfseek::io::Existing;
 use tfseek::loader::{Loader, LoaderOptions};
-use tfseek::{Damage, Dataset, Schema};
+use tfseek::{BatchParser, Damage, Dataset, FeatureSpec, Schema};
 use tfseek_image::DecoderPool;
 
 /// The help for `-j`, whose default differs from other verbs' default.
@@ -120,7 +120,12 @@ pub(crate) fn run(args: &EpochArgs, console: &mut Console) -> Outcome {
 /// Returns the options of a loader that parses records by a schema, or only reads them.
 fn loader_options(args: &EpochArgs, dataset: &Dataset, schema: Option<&Schema>) -> LoaderOptions {
     let options = match schema {
-        Some(schema) => dataset.loader(schema).pictures(Arc::new(DecoderPool::default())),
+        Some(schema) => {
+            let has_pictures = schema.features().values().any(|spec| matches!(spec, FeatureSpec::Image(_)));
+            let parser = BatchParser::new(schema);
+            let decoding = |parser: BatchParser| parser.decoder(Arc::new(DecoderPool::default()));
+            dataset.loader(schema).parser(if has_pictures { decoding(parser) } else { parser })
+        }
         None => dataset.record_loader(),
     };
     let (first_epoch, later) = args.share.read.verify.of_epochs();

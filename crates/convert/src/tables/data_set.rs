@@ -5,7 +5,7 @@ use crate::options::ExportOptions;
 use std::sync::Arc;
 use tfseek::TensorDType;
 use tfseek_arrow::{ByteStrings, Converter, Options};
-use tfseek_tfds::{DecodeOptions, EncodedPictures, Features, LeafClass, LeafFeature};
+use tfseek_tfds::{DecodeOptions, Features, LeafClass, LeafFeature};
 use tfseek_tools::wildcards::matches;
 
 /// Returns the converter of the features that the options name. Pictures are files, missing values null, and
@@ -25,7 +25,7 @@ pub(super) fn converter(
     });
     let decode = DecodeOptions {
         select,
-        encoded: EncodedPictures::All,
+        encoded: true,
         missing_none: true,
         batch_steps: true,
         ..DecodeOptions::default()

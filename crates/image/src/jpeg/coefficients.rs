@@ -181,8 +181,8 @@ impl VectorWork for CoefficientPicture<'_> {
                         let right = two.get(1).unwrap_or(&[0; 64]);
                         let filled = filled.iter().fold(1, |all, filled| all | filled);
                         let last = (63 - u64::leading_zeros(filled)) as u8;
-                        let out = &mut out[i * 16..];
-                        write_pair([&two[0], right], last, &tables[k], out, stride);
+                        let out = &mut out[i * 2 * component.size..];
+                        write_pair([&two[0], right], last, &tables[k], component.size, out, stride);
                     }
                 }
                 start += component.padded_blocks();

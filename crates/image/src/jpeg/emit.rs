@@ -65,7 +65,7 @@ impl Samples<'_> {
     #[inline(always)]
     fn samples(&self, k: usize, row: usize) -> &[u8] {
         let component = &self.frame.components[k];
-        &self.planes[k][row % (component.v * 16) * component.stride()..][..component.width]
+        &self.planes[k][row % (component.v * component.size * 2) * component.stride()..][..component.width]
     }
 
     /// Returns row `y` of component `k` with a sample for each pixel of the rectangle, which are in `full`
@@ -92,8 +92,9 @@ impl Samples<'_> {
         let (other, bias) = neighbour(component, y);
         let far = || &self.samples(k, other)[first..end];
         full.resize((end - first) * across, 0);
-        // Very narrow planes are repeated, as in libjpeg.
+        // Very narrow planes are repeated, as in libjpeg, and pictures with a sample a block.
         match (across, down) {
+            _ if self.frame.size == 1 => repeat(near, across, full),
             (1, 2) => {
                 for ((out, &a), &b) in full.iter_mut().zip(near).zip(far()) {
                     *out = ((u16::from(a) * 3 + u16::from(b) + bias) >> 2) as u8;
@@ -108,13 +109,17 @@ impl Samples<'_> {
                 sums(two.map(|(&a, &b)| u16::from(a) * 3 + u16::from(b)), scratch);
                 widen(scratch, [8, 7], 4, full);
             }
-            _ => {
-                for (out, &sample) in full.chunks_exact_mut(across).zip(near) {
-                    out.fill(sample);
-                }
-            }
+            _ => repeat(near, across, full),
         }
         &full[left - first * across..][..pixels]
+    }
+}
+
+/// Repeats each sample.
+#[inline(always)]
+fn repeat(row: &[u8], times: usize, out: &mut [u8]) {
+    for (out, &sample) in out.chunks_exact_mut(times).zip(row) {
+        out.fill(sample);
     }
 }
 

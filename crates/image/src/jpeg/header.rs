@@ -21,6 +21,8 @@ pub(super) struct Component {
     pub(super) v: usize,
     /// Number of its quantization table.
     pub(super) table: usize,
+    /// Samples of a block in a row and in a column: 8, and 4, 2 or 1 if it is reduced.
+    pub(super) size: usize,
     /// Samples of the picture in a row and in a column.
     pub(super) width: usize,
     pub(super) height: usize,
@@ -35,7 +37,7 @@ pub(super) struct Component {
 impl Component {
     /// Returns the numbers of blocks in a row and in a column that have samples of the picture.
     pub(super) fn blocks(&self) -> [usize; 2] {
-        [self.width.div_ceil(8), self.height.div_ceil(8)]
+        [self.width.div_ceil(self.size), self.height.div_ceil(self.size)]
     }
 
     /// Returns the number of blocks, with the blocks that fill up the last units.
@@ -46,12 +48,14 @@ impl Component {
     /// Returns the distance between the rows of samples. Blocks are transformed in pairs, so there is place
     /// for one behind the last.
     pub(super) fn stride(&self) -> usize {
-        self.blocks_across * 8 + 8
+        self.blocks_across * self.size + 8
     }
 }
 
 /// The frame header.
 pub(super) struct Frame {
+    /// Pixels of a block of the largest `h` and `v`, in a row and in a column: 8, 4, 2 or 1.
+    pub(super) size: usize,
     pub(super) width: usize,
     pub(super) height: usize,
     pub(super) progressive: bool,
@@ -65,6 +69,28 @@ pub(super) struct Frame {
 }
 
 impl Frame {
+    /// Reduces 1, 2, 4 or 8 pixels in each dimension to one. A component with fewer samples is reduced less, as in
+    /// libjpeg, as long as a sample has a whole number of pixels in both dimensions.
+    pub(super) fn reduce(&mut self, reduction: usize) {
+        self.size = 8 / reduction;
+        let [h, v] = [self.h * self.size, self.v * self.size];
+        for component in &mut self.components[..] {
+            let is_factor =
+                |size: usize| h.is_multiple_of(component.h * size) && v.is_multiple_of(component.v * size);
+            let mut size = self.size;
+            while size < 8 && is_factor(size * 2) {
+                size *= 2;
+            }
+            component.size = size;
+            component.across = h / (component.h * size);
+            component.down = v / (component.v * size);
+            component.width = (self.width * component.h * size).div_ceil(self.h * 8);
+            component.height = (self.height * component.v * size).div_ceil(self.v * 8);
+        }
+        self.width = self.width.div_ceil(reduction);
+        self.height = self.height.div_ceil(reduction);
+    }
+
     /// Returns the number of blocks that have samples of the picture.
     pub(super) fn blocks(&self) -> usize {
         self.components.iter().map(|component| component.blocks().iter().product::<usize>()).sum()
@@ -321,14 +347,13 @@ impl<'a> Body<'a> {
         let units_across = width.div_ceil(8 * h);
         let units_down = height.div_ceil(8 * v);
         for component in &mut components[..] {
-            component.across = h / component.h;
-            component.down = v / component.v;
-            component.width = (width * component.h).div_ceil(h);
-            component.height = (height * component.v).div_ceil(v);
             component.blocks_across = units_across * component.h;
             component.blocks_down = units_down * component.v;
         }
-        Ok(Frame { width, height, progressive, components, h, v, units_across, units_down })
+        let mut frame =
+            Frame { size: 8, width, height, progressive, components, h, v, units_across, units_down };
+        frame.reduce(1);
+        Ok(frame)
     }
 
     fn scan(&mut self, frame: &Frame) -> Result<Scan, PictureFault> {

@@ -3,7 +3,8 @@
 //! then sequential (a picture in one scan), or progressive and coefficients (a picture in several), rows
 //! (samples) and emit (pixels).
 //!
-//! Pixels are the same as from libjpeg-turbo with its accurate transform and smooth upsampling, bit by bit.
+//! Pixels are the same as from libjpeg-turbo with its accurate transforms and smooth upsampling, bit by bit, of valid files, also
+//! where a picture is reduced to a half, a quarter or an eighth.
 //! Unlike there, data that end early are an error, not grey.
 
 mod bits;
@@ -87,8 +88,9 @@ fn read(data: &[u8]) -> Result<PictureHeader, PictureFault> {
         Colour::Cmyk | Colour::Ycck => (3, &[ALPHA, (1, "1 channel of a JPEG in CMYK")]),
     };
     let size = [frame.height, frame.width];
+    let reducible = true;
     let orientation = tables.exif.unwrap_or_default();
-    Ok(PictureHeader { size, orientation, channels, unsupported, ..PictureHeader::default() })
+    Ok(PictureHeader { size, reducible, orientation, channels, unsupported, ..PictureHeader::default() })
 }
 
 fn decode(data: &[u8], job: DecodeJob<'_>, out: &mut [u8]) -> Result<(), ImageError> {
@@ -142,7 +144,8 @@ impl Jpeg {
         job: &DecodeJob<'_>,
         out: &mut [u8],
     ) -> Result<(), PictureFault> {
-        let Header { data, frame, tables, scan, colour, at } = header;
+        let Header { data, mut frame, tables, scan, colour, at } = header;
+        frame.reduce(job.reduction);
         self.tables.forget();
         let progress = frame.components.try_map(|_| Ok::<_, PictureFault>(Progress::NONE))?;
         let inverted = tables.adobe.is_some();

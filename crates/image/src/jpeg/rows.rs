@@ -35,10 +35,11 @@ pub(super) struct PictureRows<'a> {
     next: usize,
 }
 
-/// Returns the units that a range of pixels needs, of `most` units of `blocks` blocks of pixels. Upsampling
-/// also needs the sample on each side of the range, which has at most as many pixels as the unit has blocks.
-fn needed(pixels: Range<usize>, blocks: usize, most: usize) -> Range<usize> {
-    let size = blocks * 8;
+/// Returns the units that a range of pixels needs, of `most` units of `blocks` blocks of `size` pixels.
+/// Upsampling also needs the sample on each side of the range, which has at most as many pixels as the unit has
+/// blocks.
+fn needed(pixels: Range<usize>, blocks: usize, size: usize, most: usize) -> Range<usize> {
+    let size = blocks * size;
     let first = pixels.start.max(blocks) - blocks;
     let last = pixels.end - 1 + blocks;
     first / size..most.min(last / size + 1)
@@ -46,7 +47,7 @@ fn needed(pixels: Range<usize>, blocks: usize, most: usize) -> Range<usize> {
 
 /// Returns the number of samples of two rows of units.
 fn plane_len(component: &Component) -> usize {
-    component.stride() * component.v * 16
+    component.stride() * component.v * component.size * 2
 }
 
 impl<'a> PictureRows<'a> {
@@ -65,8 +66,8 @@ impl<'a> PictureRows<'a> {
             plane
         });
         let Rect { top, left, height, width } = target.rect;
-        let across = needed(left..left + width, frame.h, frame.units_across);
-        let down = needed(top..top + height, frame.v, frame.units_down);
+        let across = needed(left..left + width, frame.h, frame.size, frame.units_across);
+        let down = needed(top..top + height, frame.v, frame.size, frame.units_down);
         let scratch = &mut memory.scratch;
         Ok(PictureRows { frame, across, down, target, out, planes, scratch, next: top })
     }
@@ -77,8 +78,8 @@ impl<'a> PictureRows<'a> {
     pub(super) fn samples_at(&mut self, k: usize, y: usize, v: usize, across: usize) -> (&mut [u8], usize) {
         let component = &self.frame.components[k];
         let stride = component.stride();
-        let row = (y % 2 * component.v + v) * 8;
-        (&mut self.planes[k][row * stride + across * 8..], stride)
+        let row = (y % 2 * component.v + v) * component.size;
+        (&mut self.planes[k][row * stride + across * component.size..], stride)
     }
 
     /// Writes the pixels that are complete with row `y` of units.
@@ -87,7 +88,7 @@ impl<'a> PictureRows<'a> {
         let Rect { top, height, width, .. } = self.target.rect;
         let mut end = top + height;
         if y + 1 < self.down.end {
-            end = end.min((y + 1) * self.frame.v * 8 - self.frame.v / 2);
+            end = end.min((y + 1) * self.frame.v * self.frame.size - self.frame.v / 2);
         }
         let planes = self.planes.each_ref().map(|plane| &**plane);
         let samples = Samples { frame: self.frame, planes: &planes[..self.frame.components.len()] };
@@ -101,23 +102,35 @@ impl<'a> PictureRows<'a> {
 }
 
 /// Writes the samples of two neighbouring blocks to the rows that begin with `out`, `stride` apart. `last` is
-/// the position in the file's order behind which both blocks have no coefficients.
+/// the position in the file's order behind which both blocks have no coefficients, and `size` the component's.
 #[inline(always)]
 pub(super) fn write_pair(
     [left, right]: [&[i16; 64]; 2],
     last: u8,
     table: &[i16; 64],
+    size: usize,
     out: &mut [u8],
     stride: usize,
 ) {
-    if last == 0 {
-        let left = idct::flat(left[0], table);
-        let right = idct::flat(right[0], table);
-        let mut row = [left; 16];
-        row[8..].fill(right);
-        idct::write_rows(&[row; 8], out, stride);
-    } else {
-        // The first ten coefficients are in the first four rows and columns.
-        idct::write_samples(&BlockPair { left, right, table, small: last < 10 }, out, stride);
+    if size == 1 {
+        return idct::write_rows(&[[idct::mean(left[0], table), idct::mean(right[0], table)]], out, stride);
     }
+    if last > 0 {
+        // The first ten coefficients are in the first four rows and columns.
+        return idct::write_samples(&BlockPair { left, right, table, small: last < 10 }, size, out, stride);
+    }
+    let flat = [idct::flat(left[0], table), idct::flat(right[0], table)];
+    match size {
+        8 => idct::write_rows(&[flat_row::<16>(flat); 8], out, stride),
+        4 => idct::write_rows(&[flat_row::<8>(flat); 4], out, stride),
+        _ => idct::write_rows(&[flat_row::<4>(flat); 2], out, stride),
+    }
+}
+
+/// Returns a row of two flat blocks.
+#[inline(always)]
+fn flat_row<const PAIR: usize>([left, right]: [u8; 2]) -> [u8; PAIR] {
+    let mut row = [left; PAIR];
+    row[PAIR / 2..].fill(right);
+    row
 }

@@ -146,20 +146,20 @@ impl Group {
     ) {
         let mut start = 0;
         for part in parts {
-            let h = part.component.h;
+            let &Component { h, size, .. } = part.component;
             for v in 0..part.component.v {
                 let (out, stride) = rows.samples_at(part.number, y, v, x * h);
                 let (pairs, rest) = self.coefficients[start..start + n * h].as_chunks_mut::<2>();
                 let (lasts, last) = self.lasts[start..start + n * h].as_chunks::<2>();
                 for (i, ([left, right], &[a, b])) in pairs.iter_mut().zip(lasts).enumerate() {
-                    let out = &mut out[i * 16..];
-                    write_pair([left, right], a.max(b), part.quantization, out, stride);
+                    let out = &mut out[i * 2 * size..];
+                    write_pair([left, right], a.max(b), part.quantization, size, out, stride);
                     *left = [0; 64];
                     *right = [0; 64];
                 }
                 if let ([block], &[last]) = (rest, last) {
-                    let out = &mut out[pairs.len() * 16..];
-                    write_pair([block, &[0; 64]], last, part.quantization, out, stride);
+                    let out = &mut out[pairs.len() * 2 * size..];
+                    write_pair([block, &[0; 64]], last, part.quantization, size, out, stride);
                     *block = [0; 64];
                 }
                 start += GROUP * h;

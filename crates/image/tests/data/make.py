@@ -4,7 +4,8 @@ Requires Pillow with libjpeg-turbo and libwebp, and the program `cjpeg`. NAME.jp
 give it. NAME.png has those in 8 bits with 1, 3 and 4 channels, then those in 16 bits, little-endian, by the rules of the crate's page.
 NAME.bmp has those with 3 and 4 channels, and NAME.gif those of all frames, as TensorFlow decodes them. NAME.webp has those with 4 channels of its
 first frame, as Pillow decodes them.
-`crops.tsv` has rectangles by the rules of docs/order.md and of torchvision.
+`crops.tsv` has rectangles by the rules of docs/order.md and of torchvision. `reduced.tsv` has the sizes and the CRC32C of the pixels of each
+JPEG that Pillow decodes to a half, a quarter and an eighth.
 """
 
 import io
@@ -127,6 +128,35 @@ def jpegs():
     data = cjpeg(picture(9, 9))
     at = data.index(b"\xff\xdb")
     keep("filled", data[:at] + b"\xff\xff\xff" + data[at:-2] + b"\xff\xff\xfe\x00\x05abc" + data[-2:])
+
+
+def long_jpegs():
+    """Pictures with more than two samples of colours where a block has one."""
+    keep("long-422", cjpeg(picture(9, 70), "-sample", "2x1"))
+    keep("long-440", cjpeg(picture(70, 9), "-sample", "1x2"))
+
+
+def crc32c(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
+
+
+def reduced():
+    lines = ["name\treduction\theight\twidth\tcrc"]
+    for path in sorted(HERE.glob("*.jpg")):
+        for reduction in (2, 4, 8):
+            image = Image.open(path)
+            width, height = (-(-side // reduction) for side in image.size)
+            # As `Image.draft` has it, which takes a size that does not give each reduction of a small picture.
+            image._size, image.decoderconfig = (width, height), (reduction, 0)
+            image.tile = [image.tile[0]._replace(extents=(0, 0, width, height))]
+            pixels = inks(image, b"Adobe" in path.read_bytes()) if image.mode == "CMYK" else image.convert("RGB").tobytes()
+            lines.append(f"{path.name}\t{reduction}\t{height}\t{width}\t{crc32c(pixels)}")
+    (HERE / "reduced.tsv").write_text("\n".join(lines) + "\n")
 
 
 ADAM7 = [(0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2)]
@@ -471,4 +501,6 @@ if __name__ == "__main__":
     crops()
     bmps()
     gifs()
+    long_jpegs()
+    reduced()
     webps()

@@ -7,7 +7,7 @@ use tfseek_image::{Crop, Decoder, ImageError, ImageSpec, PictureForm, PictureSha
 ///
 /// A picture has the pixels of its size or an error. It has the same pixels at a second time, in a used
 /// decoder, in `u16`, and as a training tensor, whose values are 0 to 1. A crop has the pixels of the whole picture. Without its last bytes a picture has
-/// the same pixels or an error.
+/// the same pixels or an error. A scaled picture is refused as the whole one is.
 #[allow(unreachable_pub, reason = "the crate of the fuzz targets exports it")]
 pub fn image(data: &[u8]) {
     let Some((&choice, file)) = data.split_first() else { return };
@@ -34,15 +34,18 @@ pub fn image(data: &[u8]) {
         channels: [1, 3, 4, 3][choose(2, 4)],
         resize: [Some(Resize::Bilinear), Some(Resize::Area)][choose(4, 2)],
         crop: [None, Some(Crop::Center), Some(Crop::RandomResized), None][choose(5, 4)],
+        scaled: choice > 127,
         ..ImageSpec::default()
     };
     if spec.check().is_err() {
         return;
     }
-    let mut decoder = Decoder::new();
+    let mut decoder = Decoder::default();
     let decode = |decoder: &mut Decoder, file: &[u8], spec: &ImageSpec| decoder.decode::<u8>(file, spec, 5);
     let first = decode(&mut decoder, file, &spec);
     assert_eq!(decode(&mut decoder, file, &spec), first);
+    let unscaled = decode(&mut decoder, file, &ImageSpec { scaled: false, ..spec.clone() });
+    assert_eq!(unscaled.err().as_ref(), first.as_ref().err());
     let image = match first {
         Ok(image) => image,
         Err(e) => return assert!(!e.to_string().is_empty()),
@@ -111,7 +114,7 @@ fn tensor(decoder: &mut Decoder, file: &[u8], spec: &ImageSpec) {
 /// Without its last bytes it has the same pixels or an error. Its first frame has the pixels of a spec, unless
 /// only a spec has the colours of a palette.
 fn declared(form: PictureForm, file: &[u8]) {
-    let mut decoder = Decoder::new();
+    let mut decoder = Decoder::default();
     let first = values(&mut decoder, file, &form);
     assert_eq!(values(&mut decoder, file, &form), first);
     let (shape, found) = match first {

@@ -59,7 +59,7 @@ fn all_of(suffixes: &[&str]) -> Vec<Case> {
 /// JPEG and PNG have the pixels of a spec, in every number of channels and both types, or the error.
 #[test]
 fn declared_channels_are_those_of_a_spec() {
-    let mut decoder = Decoder::new();
+    let mut decoder = Decoder::default();
     for case in all_of(&["jpg", "png"]) {
         for channels in [1, 3, 4] {
             let found = values(&mut decoder, &case.file, &bytes(channels)).map(|(_, values)| values);
@@ -83,7 +83,7 @@ fn declared_channels_are_those_of_a_spec() {
 
 #[test]
 fn channels_are_those_of_the_file() {
-    let mut decoder = Decoder::new();
+    let mut decoder = Decoder::default();
     for case in all_of(&["jpg", "png", "bmp"]) {
         let expected = match case.name.as_str() {
             "grey-alpha8" | "grey-alpha16" => 2,
@@ -115,7 +115,7 @@ fn channels_are_those_of_the_file() {
 fn bmps_have_all_channels() {
     let cases = cases("bmp");
     assert_eq!(cases.len(), 6);
-    let mut decoder = Decoder::new();
+    let mut decoder = Decoder::default();
     for Case { name, file, want } in &cases {
         for (channels, want) in [(3, &want[..105]), (4, &want[105..])] {
             let (shape, found) = values(&mut decoder, file, &bytes(channels)).unwrap();
@@ -138,7 +138,7 @@ fn gifs_have_all_frames() {
     let cases = cases("gif");
     let shapes = ["2, 8, 9", "1, 5, 7", "2, 80, 80", "4, 13, 6", "2, 4, 5", "5, 6, 9", "1, 5, 7"];
     assert_eq!(cases.len(), shapes.len());
-    let mut decoder = Decoder::new();
+    let mut decoder = Decoder::default();
     for (Case { name, file, want }, expected) in cases.iter().zip(shapes) {
         let (shape, found) = values(&mut decoder, file, &FRAMES).unwrap();
         assert_eq!(shape.to_string(), format!("({expected}, 3)"), "{name}");
@@ -162,7 +162,7 @@ fn gifs_have_all_frames() {
 #[test]
 fn floats_are_the_bytes_of_four_channels() {
     let floats = form(None, Some(1), TensorDType::Float32);
-    let mut decoder = Decoder::new();
+    let mut decoder = Decoder::default();
     for case in all_of(&["png", "bmp"]) {
         let (shape, found) = values(&mut decoder, &case.file, &floats).unwrap();
         assert_eq!(shape.to_string(), "(5, 7, 1)");
@@ -192,8 +192,10 @@ fn other_forms_are_errors() {
         ] {
             let e = form.shape(file).unwrap_err().to_string();
             assert_eq!(e, format!("expected a picture of the shape {expected}"));
-            let e =
-                Decoder::new().decode_to(file, &form, PixelsMut::U8(&mut [0; 105])).unwrap_err().to_string();
+            let e = Decoder::default()
+                .decode_to(file, &form, PixelsMut::U8(&mut [0; 105]))
+                .unwrap_err()
+                .to_string();
             assert_eq!(e, format!("expected a picture of the shape {expected}"));
         }
     }
@@ -218,7 +220,7 @@ fn other_forms_are_errors() {
         (PixelsMut::U16(&mut [0; 105]), "expected memory for 105 values of uint8, found 105 of uint16"),
         (PixelsMut::F32(&mut []), "expected memory for 105 values of uint8, found 0 of float32"),
     ] {
-        assert_eq!(Decoder::new().decode_to(&png, &bytes(3), memory).unwrap_err().to_string(), expected);
+        assert_eq!(Decoder::default().decode_to(&png, &bytes(3), memory).unwrap_err().to_string(), expected);
     }
     for (file, expected) in [
         (&b""[..], "expected a JPEG, PNG, BMP, GIF or WebP picture, found no bytes"),
@@ -284,7 +286,7 @@ fn gifs_that_are_damaged_are_errors() {
         // The palette has half the colours.
         ([&with(&gif, 10, &[0x82])[..37], &gif[frame..]].concat(), "GIF: invalid number of a colour"),
     ] {
-        let found = values(&mut Decoder::new(), &file, &FRAMES);
+        let found = values(&mut Decoder::default(), &file, &FRAMES);
         assert_eq!(found.map(|(shape, _)| shape).unwrap_err().to_string(), expected);
     }
 }
@@ -292,7 +294,7 @@ fn gifs_that_are_damaged_are_errors() {
 /// A GIF needs its last byte, because frames may precede it. Bytes behind a picture are not read.
 #[test]
 fn every_truncation_of_a_bmp_or_gif_is_an_error() {
-    let mut decoder = Decoder::new();
+    let mut decoder = Decoder::default();
     for Case { name, file, .. } in all_of(&["bmp", "gif"]).iter().filter(|case| case.file.len() < 2_000) {
         let form = if file.starts_with(b"GIF") { FRAMES } else { bytes(None) };
         for n in 0..file.len() {
@@ -348,7 +350,7 @@ fn mutations_have_a_shape_and_pixels_or_an_error() {
         form(None, Some(4), TensorDType::UInt16),
         form(None, Some(1), TensorDType::Float32),
     ];
-    let (mut decoded, mut decoder) = (0, Decoder::new());
+    let (mut decoded, mut decoder) = (0, Decoder::default());
     for seed in 0..mutations {
         let mut rng = Rng::new(seed);
         let mut file = cases[rng.below(cases.len())].file.clone();
@@ -381,7 +383,7 @@ fn scratch_memory_of_declared_pictures_is_kept() {
         {
             let form = form(None, Some(channels), dtype);
             let Ok(shape) = form.shape(&case.file) else { continue };
-            let mut decoder = Decoder::new();
+            let mut decoder = Decoder::default();
             let (mut bytes, mut words, mut floats) =
                 (vec![0; shape.values()], vec![0; shape.values()], vec![0; shape.values()]);
             let mut decode = || {

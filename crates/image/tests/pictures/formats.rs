@@ -22,11 +22,11 @@ fn compare(name: &str, file: &[u8], rgba: &[u8]) {
         let words = decode::<u16>(file, channels).unwrap();
         let wide: Vec<u16> = want.iter().map(|&byte| u16::from_be_bytes([byte, byte])).collect();
         assert!(words == wide, "{name}, {channels} channels of 16 bits");
-        let image = Decoder::new().decode::<u8>(file, &spec(channels), 0).unwrap();
+        let image = Decoder::default().decode::<u8>(file, &spec(channels), 0).unwrap();
         let size = Some([image.height as u32, image.width as u32]);
         let floats = ImageSpec { size, dtype: TensorDType::Float32, ..spec(channels) };
         let mut bits = vec![0; want.len()];
-        Decoder::new().decode_into(file, &floats, 0, PixelsMut::F32(&mut bits)).unwrap();
+        Decoder::default().decode_into(file, &floats, 0, PixelsMut::F32(&mut bits)).unwrap();
         let exact = |(&bits, &byte): (&u32, &u8)| f32::from_bits(bits) == f32::from(byte) / 255.0;
         assert!(bits.iter().zip(want).all(exact), "{name}, {channels} channels of floats");
     }
@@ -82,7 +82,7 @@ fn gifs_have_their_first_frame() {
 /// The frames after the first one are not decoded, but their sizes are read, because the largest is the canvas.
 #[test]
 fn damage_after_the_first_frame_of_a_gif_is_found_by_strict_decoders() {
-    let mut strict = Decoder::new();
+    let mut strict = Decoder::default();
     strict.strict = true;
     let file = named("gif", "gif-black-white");
     let whole = decode::<u8>(&file, 3).unwrap();
@@ -114,7 +114,7 @@ fn webps_have_the_pixels_of_libwebp() {
 /// What follows the first picture may be missing: a second frame, or metadata.
 #[test]
 fn every_truncation_of_a_webp_is_an_error() {
-    let mut strict = Decoder::new();
+    let mut strict = Decoder::default();
     strict.strict = true;
     for Case { name, file, .. } in cases("webp") {
         let whole = decode::<u8>(&file, 4).unwrap();
@@ -218,7 +218,7 @@ fn mutations_of_other_formats_have_pixels_or_an_error() {
     let cases: Vec<Case> = ["bmp", "gif", "webp", "webp"].iter().flat_map(|suffix| cases(suffix)).collect();
     let crop = ImageSpec { size: Some([8, 8]), crop: Some(Crop::RandomResized), ..spec(4) };
     let specs = [spec(3), crop, spec(1)];
-    let (mut decoded, mut decoder) = (0, Decoder::new());
+    let (mut decoded, mut decoder) = (0, Decoder::default());
     for seed in 0..mutations() {
         let mut rng = Rng::new(seed);
         let mut file = cases[rng.below(cases.len())].file.clone();
@@ -244,7 +244,7 @@ fn mutations_of_other_formats_have_pixels_or_an_error() {
 fn scratch_memory_of_other_formats_is_kept() {
     for Case { name, file, .. } in cases("bmp").iter().chain(&cases("gif")) {
         let crop = ImageSpec { size: Some([3, 3]), crop: Some(Crop::RandomResized), ..spec(3) };
-        let mut decoder = Decoder::new();
+        let mut decoder = Decoder::default();
         let mut pixels = [0; 27];
         let mut decode = || decoder.decode_into(file, &crop, 7, PixelsMut::U8(&mut pixels)).unwrap();
         decode();

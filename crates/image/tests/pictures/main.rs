@@ -42,14 +42,14 @@ fn spec(channels: u8) -> ImageSpec {
 }
 
 fn decode<T: Sample>(file: &[u8], channels: u8) -> Result<Vec<T>, ImageError> {
-    Decoder::new().decode(file, &spec(channels), 0).map(|image| image.pixels)
+    Decoder::default().decode(file, &spec(channels), 0).map(|image| image.pixels)
 }
 
 #[test]
 fn jpegs_have_the_pixels_of_libjpeg() {
     let cases = cases("jpg");
-    assert_eq!(cases.len(), 39);
-    let mut decoder = Decoder::new();
+    assert_eq!(cases.len(), 41);
+    let mut decoder = Decoder::default();
     for case in &cases {
         let image = decoder.decode::<u8>(&case.file, &spec(3), 0).unwrap();
         assert_eq!(image.pixels.len(), image.height * image.width * 3);
@@ -112,7 +112,7 @@ fn every_truncation_is_an_error() {
             _ if case.file.starts_with(b"\xff\xd8") => 2,
             _ => 27,
         };
-        let mut decoder = Decoder::new();
+        let mut decoder = Decoder::default();
         for n in 0..case.file.len() {
             let cut = decoder.decode::<u8>(&case.file[..n], &spec(3), 0);
             if n + end < case.file.len() {
@@ -191,7 +191,7 @@ fn mutations_have_pixels_or_an_error() {
         },
         ImageSpec { size: Some([9, 7]), channels: 4, resize: Some(Resize::Area), ..ImageSpec::default() },
     ];
-    let (mut decoded, mut decoder) = (0, Decoder::new());
+    let (mut decoded, mut decoder) = (0, Decoder::default());
     for seed in 0..mutations() {
         let mut rng = Rng::new(seed);
         let case = &cases[rng.below(cases.len())];
@@ -362,7 +362,7 @@ fn scans_are_bounded_by_the_blocks_that_they_read() {
 #[test]
 fn a_cancelled_decoder_ends_before_the_next_scan() {
     let file = scans(1024);
-    let mut decoder = Decoder::new();
+    let mut decoder = Decoder::default();
     let cancelled = Arc::new(AtomicBool::new(true));
     decoder.cancelled = Some(Arc::clone(&cancelled));
     assert_eq!(decoder.decode::<u8>(&file, &spec(1), 0), Err(ImageError::Cancelled));
@@ -374,7 +374,7 @@ fn a_cancelled_decoder_ends_before_the_next_scan() {
 /// pixel has.
 #[test]
 fn strict_decoders_refuse_files_that_do_not_end_after_their_pixels() {
-    let mut strict = Decoder::new();
+    let mut strict = Decoder::default();
     strict.strict = true;
     let mut zeroed = 0;
     for case in cases("jpg").iter().chain(&cases("png")) {
@@ -389,7 +389,7 @@ fn strict_decoders_refuse_files_that_do_not_end_after_their_pixels() {
         }
         assert_eq!(
             strict.decode::<u8>(&case.file, &spec(3), 0),
-            Decoder::new().decode(&case.file, &spec(3), 0)
+            Decoder::default().decode(&case.file, &spec(3), 0)
         );
     }
     assert!(zeroed > 2, "{zeroed}");
@@ -415,12 +415,12 @@ fn contradictions_of_a_spec_are_errors() {
         ),
     ] {
         assert_eq!(spec.check().unwrap_err().to_string(), format!("invalid schema: {expected}"));
-        assert!(Decoder::new().decode::<u8>(b"", &spec, 0).is_err());
+        assert!(Decoder::default().decode::<u8>(b"", &spec, 0).is_err());
     }
     let file = &cases("png")[0].file;
-    let e = Decoder::new().decode_into(file, &all, 0, PixelsMut::U8(&mut [0; 11])).unwrap_err();
+    let e = Decoder::default().decode_into(file, &all, 0, PixelsMut::U8(&mut [0; 11])).unwrap_err();
     assert_eq!(e.to_string(), "expected memory for 12 values of uint8, found 11 of 8 bits");
-    let e = Decoder::new().decode_into(file, &spec(3), 0, PixelsMut::U8(&mut [])).unwrap_err();
+    let e = Decoder::default().decode_into(file, &spec(3), 0, PixelsMut::U8(&mut [])).unwrap_err();
     assert_eq!(e.to_string(), "size: expected height and width, found none");
 }
 
@@ -429,7 +429,7 @@ fn contradictions_of_a_spec_are_errors() {
 fn a_crop_has_the_pixels_of_the_whole() {
     let cases = ["jpg", "png", "bmp", "gif", "webp"].iter().flat_map(|suffix| cases(suffix));
     for case in cases.filter(|case| case.name != "wide" && case.name != "gif-codes") {
-        let mut decoder = Decoder::new();
+        let mut decoder = Decoder::default();
         let whole = decoder.decode::<u8>(&case.file, &spec(3), 0).unwrap();
         for h in 1..=whole.height {
             for w in 1..=whole.width {
@@ -458,36 +458,72 @@ fn a_crop_has_the_pixels_of_the_whole() {
     }
 }
 
-/// After the first picture no memory is requested, whether its scan has a crop, all pixels or a resize, or
-/// becomes a training tensor.
+/// A scaled picture is read as a whole one is, and refused for the same reason.
+#[test]
+fn scaled_pictures_are_refused_as_whole_ones_are() {
+    let whole = ImageSpec { size: Some([2, 3]), ..spec(3) };
+    let scaled = ImageSpec { scaled: true, ..whole.clone() };
+    let cases: Vec<Case> = cases("jpg").into_iter().filter(|case| case.name != "wide").collect();
+    let mut decoders = [Decoder::default(), Decoder::default()];
+    decoders[1].strict = true;
+    let mut compare = |file: &[u8], what: &str| {
+        for decoder in &mut decoders {
+            let whole = decoder.decode::<u8>(file, &whole, 0).map(|image| image.pixels.len());
+            let scaled = decoder.decode::<u8>(file, &scaled, 0).map(|image| image.pixels.len());
+            assert_eq!(scaled, whole, "{what}");
+        }
+    };
+    for case in &cases {
+        for n in 0..=case.file.len() {
+            compare(&case.file[..n], &case.name);
+        }
+    }
+    for seed in 0..mutations() / 4 {
+        let mut rng = Rng::new(seed);
+        let mut file = cases[rng.below(cases.len())].file.clone();
+        mutate(&mut rng, &mut file);
+        compare(&file, &seed.to_string());
+    }
+}
+
+/// After the first picture no memory is requested, whether its scan has a crop, all pixels, fewer or a resize,
+/// or becomes a training tensor, also after a missing one.
 #[test]
 fn decoder_memory_is_kept() {
     let crop = ImageSpec { size: Some([10, 10]), crop: Some(Crop::Center), ..ImageSpec::default() };
     let resize = ImageSpec { size: Some([10, 10]), ..ImageSpec::default() };
     let jitter = ["brightness", "contrast", "saturation", "hue"].map(|name| (name.to_owned(), [0.1, 0.4]));
     let normalize = Some([vec![0.5; 3], vec![0.2; 3]]);
+    // A quarter of each side.
+    let scaled = ImageSpec { size: Some([3, 3]), scaled: true, ..spec(3) };
     let tensor = ImageSpec { flip: 1.0, jitter: jitter.into(), normalize, ..crop.clone() };
     let tensor = ImageSpec { dtype: TensorDType::Float32, channels_first: true, exif: true, ..tensor };
+    let tensor = ImageSpec { missing: Some(3), ..tensor };
     for mut case in cases("jpg") {
         // Turned by a quarter.
         let segment =
             b"\xff\xe1\0\x22Exif\0\0MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0\0\0\0\0";
         case.file.splice(2..2, *segment);
-        let mut decoder = Decoder::new();
+        let mut decoder = Decoder::default();
         let image = decoder.decode::<u8>(&case.file, &spec(3), 0).unwrap();
         let whole = ImageSpec { size: Some([image.height as u32, image.width as u32]), ..spec(3) };
-        for spec in [&crop, &resize, &whole, &tensor] {
+        for spec in [&crop, &resize, &whole, &scaled, &tensor] {
             let [h, w] = spec.size.unwrap();
             let values = (h * w * 3) as usize;
-            let mut decode = |bytes: &mut [u8], floats: &mut [u32]| {
+            let mut decode = |file: &[u8], bytes: &mut [u8], floats: &mut [u32]| {
                 let is_float = spec.dtype == TensorDType::Float32;
                 let out = if is_float { PixelsMut::F32(floats) } else { PixelsMut::U8(bytes) };
-                decoder.decode_into(&case.file, spec, 0, out).unwrap();
+                decoder.decode_into(file, spec, 0, out).unwrap();
             };
             let [mut first, mut bytes] = [(); 2].map(|()| vec![0_u8; values]);
             let [mut first_floats, mut floats] = [(); 2].map(|()| vec![0_u32; values]);
-            decode(&mut first, &mut first_floats);
-            let ((), requests) = during(|| decode(&mut bytes, &mut floats));
+            decode(&case.file, &mut first, &mut first_floats);
+            let ((), requests) = during(|| {
+                if spec.missing.is_some() {
+                    decode(b"", &mut bytes, &mut floats);
+                }
+                decode(&case.file, &mut bytes, &mut floats);
+            });
             assert_eq!((bytes, floats), (first, first_floats));
             assert_eq!(requests.times, 0, "{}: {requests:?}", case.name);
         }

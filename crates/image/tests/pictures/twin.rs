@@ -36,7 +36,7 @@ fn compare(decoder: &mut Decoder, file: &[u8], size: [usize; 2], what: &str) -> 
 
 #[test]
 fn every_truncation_is_as_the_twin_says() {
-    let mut decoder = Decoder::new();
+    let mut decoder = Decoder::default();
     for case in cases("jpg") {
         assert!(compare(&mut decoder, &case.file, [9, 14], &case.name));
         for n in 0..case.file.len() {
@@ -50,7 +50,7 @@ fn every_truncation_is_as_the_twin_says() {
 #[test]
 fn mutations_are_as_the_twin_says() {
     let cases: Vec<Case> = cases("jpg").into_iter().filter(|case| case.name != "wide").collect();
-    let mut decoder = Decoder::new();
+    let mut decoder = Decoder::default();
     let mut decoded = 0;
     for seed in 0..mutations() {
         let mut rng = Rng::new(seed);

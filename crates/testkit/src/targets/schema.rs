@@ -51,7 +51,7 @@ fn check(text: &[u8]) {
     let pictures = schema.features().values().any(|spec| matches!(spec, FeatureSpec::Image(_)));
     for rows in [&[][..], &[Vec::new()]] {
         match parser.parse(rows) {
-            // Only a loader decodes them.
+            // A parser without a decoder refuses them.
             Err(e) if pictures => assert!(matches!(e.kind(), ErrorKind::Spec(_)), "{e:?}"),
             Ok(_) if pictures => panic!("pictures are not decoded"),
             Ok(batch) => assert_eq!(batch.rows(), rows.len()),

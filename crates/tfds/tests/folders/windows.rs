@@ -4,11 +4,10 @@ use std::io::Write;
 use tfseek::batch::Values;
 use tfseek::frame::put_record;
 use tfseek::io::Region;
+use tfseek::schema::ImageSpec;
 use tfseek::{DatasetOptions, ExampleBuilder, IndexMode};
 use tfseek_rlds::{EpisodeOptions, Pad};
-use tfseek_tfds::{
-    DecodeOptions, Decoder, EncodedPictures, Episodes, Features, Offsets, RecordValue, WindowOptions,
-};
+use tfseek_tfds::{DecodeOptions, Decoder, Episodes, Features, Offsets, RecordValue, WindowOptions};
 
 const FEATURES: &str = r#"{"pythonClassName": "Pfeatures_dict.FeaturesDict", "featuresDict": {"features": {
     "steps": {"pythonClassName": "Pdataset_feature.Dataset", "sequence": {"length": "-1", "feature": {
@@ -57,8 +56,8 @@ fn padding_of_lists_of_pictures_is_black() {
     let memory = DatasetOptions::new().index(IndexMode::Memory);
     let ds = memory.open_regions([Region::from(shard)]).unwrap().dataset().clone();
     let robot = Episodes::new(&ds, &features, None, &EpisodeOptions::default()).unwrap();
-    for encoded in [EncodedPictures::None, EncodedPictures::All] {
-        let decoded = matches!(encoded, EncodedPictures::None);
+    for encoded in [false, true] {
+        let decoded = !encoded;
         let options = WindowOptions { pad: Pad::Zero, encoded, ..WindowOptions::default() };
         let keys = [("pictures", Offsets::Many(vec![-1, 0])), ("x", Offsets::One(0))];
         let windows = robot.windows(keys, &options).unwrap();
@@ -92,8 +91,9 @@ fn padding_of_lists_of_pictures_is_black() {
 fn sizes_that_no_picture_has_are_refused() {
     let features = features();
     let resized = |size| {
-        let resized = vec![("steps/pictures".to_owned(), size)];
-        Decoder::new(&features, &DecodeOptions { resized, ..DecodeOptions::default() })
+        let image = ImageSpec { size: Some(size), ..ImageSpec::default() };
+        let pictures = vec![("steps/pictures".to_owned(), Some(image))];
+        Decoder::new(&features, &DecodeOptions { pictures, ..DecodeOptions::default() })
     };
     assert!(resized([2, 3]).is_ok());
     for [h, w] in [[0, 5], [u32::MAX, u32::MAX]] {

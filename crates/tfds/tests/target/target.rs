@@ -7,7 +7,7 @@ mod made;
 mod nested;
 
 use made::{Bytes, features, payload};
-use tfseek_tfds::{DecodeOptions, Decoder, EncodedPictures, Features, LeafClass, RecordValue, TfdsError};
+use tfseek_tfds::{DecodeOptions, Decoder, Features, LeafClass, RecordValue, TfdsError};
 
 /// Tests features: the bytes are a `features.json`. It is refused with a message, or the features can be
 /// compiled, or that is refused with a message. An empty record then has values or an error.
@@ -46,8 +46,7 @@ pub fn features_record(data: &[u8]) {
 }
 
 fn options() -> [DecodeOptions; 2] {
-    let encoded =
-        DecodeOptions { encoded: EncodedPictures::All, missing_none: true, ..DecodeOptions::default() };
+    let encoded = DecodeOptions { encoded: true, missing_none: true, ..DecodeOptions::default() };
     [DecodeOptions::default(), encoded]
 }
 

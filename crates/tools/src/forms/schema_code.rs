@@ -52,7 +52,10 @@ fn comment(spec: &FeatureSpec) -> String {
             format!("  # tf.io.decode_raw(.., tf.{dtype}{order}), then tf.reshape(.., {shape})")
         }
         FeatureSpec::Tensor { dtype, .. } => format!("  # tf.io.parse_tensor(.., tf.{dtype})"),
-        FeatureSpec::Image(_) => "  # tf.io.decode_image(..)".into(),
+        FeatureSpec::Image(image) => {
+            let missing = |value| format!(", or {value} for an empty string; tf.io refuses an empty list");
+            format!("  # tf.io.decode_image(..){}", image.missing.map_or(String::new(), missing))
+        }
         _ => String::new(),
     }
 }
@@ -68,6 +71,9 @@ fn feature(spec: &FeatureSpec) -> String {
         }
         FeatureSpec::Optional { default, .. } => {
             format!("tf.io.FixedLenFeature([], tf.{dtype}{})", default_value(default.as_ref(), &[]))
+        }
+        FeatureSpec::Image(image) if image.missing.is_some() => {
+            format!("tf.io.FixedLenFeature([], tf.{dtype}, default_value=b'')")
         }
         FeatureSpec::Raw { .. } | FeatureSpec::Tensor { .. } | FeatureSpec::Image(_) => {
             format!("tf.io.FixedLenFeature([], tf.{dtype})")
@@ -207,6 +213,7 @@ fn quoted(chars: impl Iterator<Item = char> + Clone, readable: fn(char) -> bool)
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tfseek::schema::ImageSpec;
     use tfseek::{DType, TensorDType};
     use tfseek_testkit::rng::Rng;
 
@@ -278,19 +285,24 @@ mod tests {
     fn generated_python_of_arrays() {
         let raw =
             FeatureSpec::Raw { dtype: TensorDType::Int16, shape: vec![None, Some(3)], little_endian: false };
+        let picture = ImageSpec { size: Some([8, 8]), missing: Some(7), ..ImageSpec::default() };
         let schema = Schema::example()
             .feature("a", raw)
             .feature("b", FeatureSpec::raw(&[Some(28), Some(28)], TensorDType::UInt8))
             .feature("c", FeatureSpec::tensor(&[], TensorDType::BFloat16))
+            .feature("d", FeatureSpec::Image(ImageSpec::default()))
+            .feature("e", FeatureSpec::Image(picture))
             .build()
             .unwrap();
         let lines = [
             "    'a': tf.io.FixedLenFeature([], tf.string),  # tf.io.decode_raw(.., tf.int16, little_endian=False), then tf.reshape(.., [-1, 3])",
             "    'b': tf.io.FixedLenFeature([], tf.string),  # tf.io.decode_raw(.., tf.uint8), then tf.reshape(.., [28, 28])",
             "    'c': tf.io.FixedLenFeature([], tf.string),  # tf.io.parse_tensor(.., tf.bfloat16)",
+            "    'd': tf.io.FixedLenFeature([], tf.string),  # tf.io.decode_image(..)",
+            "    'e': tf.io.FixedLenFeature([], tf.string, default_value=b''),  # tf.io.decode_image(..), or 7 for an empty string; tf.io refuses an empty list",
         ];
         let found = python(&schema);
-        assert_eq!(found.lines().skip(3).take(3).collect::<Vec<_>>(), lines, "{found}");
+        assert_eq!(found.lines().skip(3).take(5).collect::<Vec<_>>(), lines, "{found}");
     }
 
     /// TensorFlow has no optional features, so the code has the closest spec and a comment.

@@ -128,16 +128,23 @@ fn samples_of_pair(pair: &BlockPair<'_>) -> [[u8; 16]; 8] {
     if pair.small { samples::<true>(pair) } else { samples::<false>(pair) }
 }
 
+/// Returns the first `ROWS` rows of the coefficients of two blocks, times the table. The others are 0.
 #[target_feature(enable = "avx2")]
-fn samples<const SMALL: bool>(pair: &BlockPair<'_>) -> [[u8; 16]; 8] {
+fn values<const ROWS: usize>(pair: &BlockPair<'_>) -> [__m256i; 8] {
     let left: [__m128i; 8] = cast(*pair.left);
     let right: [__m128i; 8] = cast(*pair.right);
     let table: [__m128i; 8] = cast(*pair.table);
     let mut rows = [_mm256_setzero_si256(); 8];
-    for k in 0..if SMALL { 4 } else { 8 } {
+    for k in 0..ROWS {
         let both = _mm256_set_m128i(right[k], left[k]);
         rows[k] = _mm256_mullo_epi16(both, _mm256_broadcastsi128_si256(table[k]));
     }
+    rows
+}
+
+#[target_feature(enable = "avx2")]
+fn samples<const SMALL: bool>(pair: &BlockPair<'_>) -> [[u8; 16]; 8] {
+    let rows = if SMALL { values::<4>(pair) } else { values::<8>(pair) };
     let rows = transpose(transform::<18, SMALL>(transpose(transform::<11, SMALL>(rows))));
     let middle = _mm256_set1_epi8(-128);
     let two = |a, b| {
@@ -148,8 +155,83 @@ fn samples<const SMALL: bool>(pair: &BlockPair<'_>) -> [[u8; 16]; 8] {
     cast([two(rows[0], rows[1]), two(rows[2], rows[3]), two(rows[4], rows[5]), two(rows[6], rows[7])])
 }
 
+/// Returns one dimension of four samples of each block: the sums of `idct::reduced`, of whose bits 12 are dropped.
+#[target_feature(enable = "avx2")]
+fn four_rows(row: &[__m256i; 8]) -> [__m256i; 4] {
+    let [low, high] = zip(_mm256_setzero_si256(), row[0]);
+    let half = _mm256_set1_epi32(1 << 11);
+    let mean = add([_mm256_srai_epi32::<2>(low), _mm256_srai_epi32::<2>(high)], [half, half]);
+    let even = times(zip(row[2], row[6]), 15137, -6270);
+    let upper = zip(row[7], row[5]);
+    let lower = zip(row[3], row[1]);
+    let outer = add(times(upper, -4176, -4926), times(lower, 7373, 20995));
+    let inner = add(times(upper, -1730, 11893), times(lower, -17799, 8697));
+    let near = add(mean, even);
+    let far = sub(mean, even);
+    [
+        narrow::<12>(add(near, outer)),
+        narrow::<12>(add(far, inner)),
+        narrow::<12>(sub(far, inner)),
+        narrow::<12>(sub(near, outer)),
+    ]
+}
+
+/// Returns the rows of samples of two blocks, with four samples of each.
+#[target_feature(enable = "avx2")]
+fn four(pair: &BlockPair<'_>) -> [[u8; 8]; 4] {
+    /// The factors of a row's coefficients in each sample.
+    const FACTORS: [[i16; 8]; 4] = [
+        [16384, 20995, 15137, 7373, 0, -4926, -6270, -4176],
+        [16384, 8697, -15137, -17799, 0, 11893, 6270, -1730],
+        [16384, -8697, -15137, 17799, 0, -11893, 6270, 1730],
+        [16384, -20995, 15137, -7373, 0, 4926, -6270, 4176],
+    ];
+    let factors: [__m128i; 4] = cast(FACTORS);
+    let sums = |row: __m256i| {
+        let times = |k: usize| _mm256_madd_epi16(row, _mm256_broadcastsi128_si256(factors[k]));
+        let all =
+            _mm256_hadd_epi32(_mm256_hadd_epi32(times(0), times(1)), _mm256_hadd_epi32(times(2), times(3)));
+        _mm256_srai_epi32::<19>(_mm256_add_epi32(all, _mm256_set1_epi32(1 << 18)))
+    };
+    let [a, b, c, d] = four_rows(&values::<8>(pair));
+    let words = |a, b| _mm256_packs_epi32(sums(a), sums(b));
+    let samples = _mm256_packs_epi16(words(a, b), words(c, d));
+    // The rows of one block, then of the other, become pairs.
+    let order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    cast(_mm256_add_epi8(_mm256_permutevar8x32_epi32(samples, order), _mm256_set1_epi8(-128)))
+}
+
+/// Returns the rows of samples of two blocks, with two samples of each.
+#[target_feature(enable = "avx2")]
+fn two(pair: &BlockPair<'_>) -> [[u8; 4]; 2] {
+    /// The factors of a row's odd coefficients.
+    const FACTORS: [i16; 8] = [0, 29692, 0, -10426, 0, 6967, 0, -5906];
+    let row = values::<8>(pair);
+    let [low, high] = zip(_mm256_setzero_si256(), row[0]);
+    let half = _mm256_set1_epi32(1 << 12);
+    let mean = add([_mm256_srai_epi32::<1>(low), _mm256_srai_epi32::<1>(high)], [half, half]);
+    let odd = add(times(zip(row[7], row[5]), -5906, 6967), times(zip(row[3], row[1]), -10426, 29692));
+    let a = narrow::<13>(add(mean, odd));
+    let b = narrow::<13>(sub(mean, odd));
+    let odd = |row| _mm256_madd_epi16(row, _mm256_broadcastsi128_si256(cast(FACTORS)));
+    // Both rows' sums, twice.
+    let odd = _mm256_hadd_epi32(odd(a), odd(b));
+    let odd = _mm256_hadd_epi32(odd, odd);
+    let mean = _mm256_srai_epi32::<1>(_mm256_slli_epi32::<16>(_mm256_unpacklo_epi32(a, b)));
+    let mean = _mm256_add_epi32(mean, _mm256_set1_epi32(1 << 19));
+    let sums = _mm256_unpacklo_epi32(_mm256_add_epi32(mean, odd), _mm256_sub_epi32(mean, odd));
+    let words = _mm256_packs_epi32(_mm256_srai_epi32::<20>(sums), sums);
+    let samples = _mm256_add_epi8(_mm256_packs_epi16(words, words), _mm256_set1_epi8(-128));
+    let samples: [[u8; 2]; 16] = cast(samples);
+    cast([[samples[0], samples[8]], [samples[1], samples[9]]])
+}
+
 /// Writes the samples of two blocks to the rows that begin with `out`, `stride` apart.
 #[target_feature(enable = "avx2")]
-pub(super) fn write_samples(pair: &BlockPair<'_>, out: &mut [u8], stride: usize) {
-    write_rows(&samples_of_pair(pair), out, stride);
+pub(super) fn write_samples(pair: &BlockPair<'_>, size: usize, out: &mut [u8], stride: usize) {
+    match size {
+        8 => write_rows(&samples_of_pair(pair), out, stride),
+        4 => write_rows(&four(pair), out, stride),
+        _ => write_rows(&two(pair), out, stride),
+    }
 }

@@ -10,10 +10,10 @@ pub(crate) struct BlockPair<'a> {
     pub(crate) small: bool,
 }
 
-/// Writes eight rows of samples.
+/// Writes rows of samples.
 #[inline(always)]
-pub(crate) fn write_rows(rows: &[[u8; 16]; 8], out: &mut [u8], stride: usize) {
+pub(crate) fn write_rows<const PAIR: usize>(rows: &[[u8; PAIR]], out: &mut [u8], stride: usize) {
     for (row, out) in rows.iter().zip(out.chunks_mut(stride)) {
-        out[..16].copy_from_slice(row);
+        out[..PAIR].copy_from_slice(row);
     }
 }

@@ -7,13 +7,13 @@ use super::pair::BlockPair;
 
 /// Returns `a * x + b * y`.
 #[inline(always)]
-fn times(a: i16, b: i16, x: i16, y: i16) -> i32 {
+pub(super) fn times(a: i16, b: i16, x: i16, y: i16) -> i32 {
     (i32::from(a) * i32::from(x)).wrapping_add(i32::from(b) * i32::from(y))
 }
 
 /// Drops `bits` bits of a number, which is rounded.
 #[inline(always)]
-fn round(a: i32, bits: u32) -> i16 {
+pub(super) fn round(a: i32, bits: u32) -> i16 {
     (a.wrapping_add(1 << (bits - 1)) >> bits).clamp(i16::MIN.into(), i16::MAX.into()) as i16
 }
 

@@ -41,8 +41,12 @@ fn add(name: &str, spec: &FeatureSpec, list: bool, schema: &mut TfxSchema) {
         FeatureSpec::VarLen { dtype } => rule.kind = Some(*dtype),
         FeatureSpec::Raw { .. } | FeatureSpec::Tensor { .. } | FeatureSpec::Image(_) => {
             rule.kind = Some(spec.dtype());
-            require(&mut rule);
-            rule.fixed = Some(1);
+            if matches!(spec, FeatureSpec::Image(image) if image.missing.is_some()) {
+                rule.counts = Some((0, Some(1)));
+            } else {
+                require(&mut rule);
+                rule.fixed = Some(1);
+            }
             unchecked("arrays and pictures in byte strings");
         }
         FeatureSpec::FixedLenSequence { shape, dtype, allow_missing, .. } => {

@@ -3,6 +3,7 @@
 use super::Validator;
 use crate::describe::tfx::TfxSchema;
 use tfseek::example::MessageKind;
+use tfseek::schema::ImageSpec;
 use tfseek::{ExampleBuilder, FeatureSpec, Schema};
 
 const SCHEMA: &str = include_str!("../../../tests/schema.pbtxt");
@@ -261,17 +262,19 @@ fn divergences() {
 #[test]
 fn schemas_of_tfseek() {
     let int = tfseek::DType::Int64;
+    let picture = ImageSpec { size: Some([8, 8]), missing: Some(0), ..ImageSpec::default() };
     let schema = Schema::example()
         .feature("a", FeatureSpec::fixed_len(&[2], int))
         .feature("b", FeatureSpec::optional(int))
         .feature("c", FeatureSpec::var_len(int))
+        .feature("d", FeatureSpec::Image(picture))
         .build()
         .unwrap();
     let rules = TfxSchema::from(&schema);
     let mut checks = Validator::new(&rules);
     let records = [
         ExampleBuilder::new().int64("a", [1, 2]).int64("b", [1]).int64("c", [0i64; 0]),
-        ExampleBuilder::new().int64("a", [1]).int64("b", [1, 2]).float("c", [1.0]),
+        ExampleBuilder::new().int64("a", [1]).int64("b", [1, 2]).float("c", [1.0]).bytes("d", [b""; 2]),
         ExampleBuilder::new(),
     ];
     for record in records {
@@ -284,6 +287,7 @@ fn schemas_of_tfseek() {
         ("INVALID_FEATURE_SHAPE", vec![1]),
         ("FEATURE_TYPE_HIGH_NUMBER_VALUES", vec![1]),
         ("UNEXPECTED_DATA_TYPE", vec![1]),
+        ("FEATURE_TYPE_HIGH_NUMBER_VALUES", vec![1]),
     ];
     assert_eq!(found, want);
 }
