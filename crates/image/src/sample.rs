@@ -51,6 +51,8 @@ pub(crate) mod sealed {
         const MOST: Self;
         /// Returns samples by their type.
         fn pixels(samples: &mut [Self]) -> PixelsMut<'_>;
+        /// Returns samples and a place for others if they are bytes.
+        fn bytes<'a>(source: &'a [Self], out: &'a mut [Self]) -> Option<(&'a [u8], &'a mut [u8])>;
         /// Makes samples from samples of 8 bits in a PNG.
         fn of_bytes(row: &[u8], out: &mut [Self]);
         /// Makes a sample of one of 8 bits in a PNG.
@@ -72,6 +74,10 @@ pub(crate) mod sealed {
 
         fn pixels(samples: &mut [u8]) -> PixelsMut<'_> {
             PixelsMut::U8(samples)
+        }
+
+        fn bytes<'a>(source: &'a [u8], out: &'a mut [u8]) -> Option<(&'a [u8], &'a mut [u8])> {
+            Some((source, out))
         }
 
         #[inline(always)]
@@ -112,6 +118,10 @@ pub(crate) mod sealed {
 
         fn pixels(samples: &mut [u16]) -> PixelsMut<'_> {
             PixelsMut::U16(samples)
+        }
+
+        fn bytes<'a>(_: &'a [u16], _: &'a mut [u16]) -> Option<(&'a [u8], &'a mut [u8])> {
+            None
         }
 
         fn of_bytes(row: &[u8], out: &mut [u16]) {
