@@ -119,6 +119,8 @@ fn seeds(target: &str) -> Vec<Vec<u8>> {
                 }
                 seed
             })
+            // A torn compressed shard without the section of losses.
+            .chain((target == "index").then(|| vec![0xb9, 0xd9, 0x78, 0x23, 5]))
             .collect(),
         "tensor" => (0..48u8)
             .map(|k| {
@@ -167,6 +169,11 @@ fn seeds(target: &str) -> Vec<Vec<u8>> {
                     _ => [vec![k << 3 | rng.pick(&[1, 3]), rng.u64() as u8], edits].concat(),
                 }
             })
+            // Values that are not divided as their lengths say.
+            .chain([
+                vec![50, 108, 98, 1, 195, 17, 115, 2, 105, 213, 156, 0, 135, 91],
+                vec![4, 62, 159, 252, 2, 203, 4, 181, 1, 8],
+            ])
             .collect(),
         "schema" => (0..40u16)
             .map(|k| match k % 2 {
