@@ -90,7 +90,7 @@ test:
 		$(CARGO) check -p tfseek --lib --no-default-features --features json; \
 	fi
 	{ $(CARGO) test --workspace --features tfseek-cli/remote --no-fail-fast 2>&1; echo $$? >$(TESTED)/status; } | tee $(TESTED)/rust; exit $$(cat $(TESTED)/status)
-	$(CARGO) test --workspace --test cli address
+	$(CARGO) test --workspace --test address
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --all-features --no-deps
 	@if $(CARGO) deny --version >/dev/null 2>&1; then \
 		set -x; $(CARGO) deny --workspace check bans licenses sources; \

@@ -163,9 +163,9 @@ def rounds(n):
         except IndexError: pass
 rounds(3000)
 before = resident()
-rounds(100_000)
+rounds(50_000)
 grown = resident() - before
-assert grown < 8 << 20, grown
+assert grown < 4 << 20, grown
 """,
         shards,
         seconds=100,

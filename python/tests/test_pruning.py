@@ -107,6 +107,12 @@ def frames(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
         monkeypatch.setattr(_pruning, "_VALUES", 2 * request.param)
 
 
+#: For tests whose code does not depend on the size of frames.
+ONE_FRAME = pytest.mark.parametrize("frames", [None], indirect=True)
+#: For tests whose code does not depend on column files.
+NO_COLUMNS = pytest.mark.parametrize("ds", [[]], indirect=True)
+
+
 def views(ds: Dataset) -> list[Dataset]:
     return [ds, ds[50:350], ds[::-1], ds[[7, 7, 3, 399]], ds[0:0], ds.filter("record in 100..300")]
 
@@ -290,6 +296,7 @@ def test_polars_over_a_pyarrow_dataset(ds: Dataset) -> None:
         assert query(pl.scan_pyarrow_dataset(data)).collect().equals(query(pl.from_arrow(whole).lazy()).collect())
 
 
+@ONE_FRAME
 def test_columns_that_an_expression_needs() -> None:
     schema = pa.schema([(name, pa.int64()) for name in "abcdefghij"])
     a, d, j = pc.field("a"), pc.field("d"), pc.field("j")
@@ -357,6 +364,8 @@ def test_conditions_skip_damaged_records(tmp_path: pathlib.Path) -> None:
         data.to_table(["name"], filter=pc.field("label") < 14)
 
 
+@ONE_FRAME
+@NO_COLUMNS
 def test_adapters_take_paths_and_need_no_import(ds: Dataset) -> None:
     program = "import sys, tfseek; assert 'pyarrow' not in sys.modules; print(tfseek.arrow.dataset(sys.argv[1]).count_rows())"
     run = subprocess.run([sys.executable, "-c", program, ds.shards[0]], capture_output=True, text=True)
@@ -367,11 +376,13 @@ def test_adapters_take_paths_and_need_no_import(ds: Dataset) -> None:
     assert tfseek.polars.scan(ds.shards, columns=["label"]).collect().equals(tfseek.polars.scan(tfseek.open(ds.shards), ["label"]).collect())
 
 
+@NO_COLUMNS
 def test_tables_of_a_dataset_round_no_integers(ds: Dataset) -> None:
     pytest.importorskip("pandas")
     assert str(arrow.dataset(ds, spec=SPEC).to_table().to_pandas()["label"].dtype) == "Int64"
 
 
+@ONE_FRAME
 def test_messages_of_engines_have_no_traceback_of_ours(ds: Dataset) -> None:
     duckdb = pytest.importorskip("duckdb")
     strict = {"label": tfseek.FixedLenFeature([], "int64"), "weight": SPEC["weight"]}

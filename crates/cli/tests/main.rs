@@ -8,6 +8,7 @@ mod convert;
 mod convert_text;
 mod damage;
 mod epoch;
+mod every_verb;
 mod folders;
 mod follow;
 mod grep;

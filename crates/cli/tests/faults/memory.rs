@@ -42,6 +42,7 @@ const VERBS: &[&str] = &[
 /// Files with a record that needs much memory.
 const FILES: [&str; 5] = ["numbers", "strings", "long", "zeros.gz", "steps"];
 
+/// Makes all files, and a schema of each, which cases copy.
 fn folder(scale: usize) -> Folder {
     let dir = Folder::new();
     let around = |large: Vec<u8>, small: Vec<u8>| [small.clone(), small.clone(), large, small];
@@ -59,6 +60,10 @@ fn folder(scale: usize) -> Folder {
         SequenceExampleBuilder::new().feature_list("x", steps).encode().unwrap()
     };
     dir.shard("steps", around(steps(scale / 8), steps(1)));
+    for file in FILES {
+        let schema = dir.run(&["schema", "--json", file]).out;
+        fs::write(dir.path(&format!("{file}.schema")), schema).unwrap();
+    }
     dir
 }
 
@@ -77,13 +82,10 @@ struct Case<'a> {
 }
 
 impl<'a> Case<'a> {
-    fn new(verb: &'a str, file: &'a str, scale: usize) -> Case<'a> {
-        let dir = folder(scale);
-        for other in FILES.iter().filter(|&&other| other != file) {
-            fs::remove_file(dir.path(other)).unwrap();
-        }
-        let schema = dir.run(&["schema", "--json", file]).out;
-        fs::write(dir.path("schema"), schema).unwrap();
+    fn new(verb: &'a str, file: &'a str, all: &Folder) -> Case<'a> {
+        let dir = Folder::new();
+        fs::copy(all.path(file), dir.path(file)).unwrap();
+        fs::copy(all.path(&format!("{file}.schema")), dir.path("schema")).unwrap();
         dir.run(&["index", file]);
         let before = files(&dir.path(""));
         let whole = dir.run(&words(verb, file));
@@ -146,8 +148,9 @@ fn check_large_requests(name: &str, next: fn(usize) -> usize) {
     let Some(shim) = Shim::new(name) else { return };
     let left = Mutex::new(VERBS.iter().flat_map(|verb| FILES.iter().map(move |file| (verb, file))));
     let (seen, broken) = (Mutex::new([0; 2]), Mutex::new(Vec::new()));
+    let all = folder(2 << 20);
     let check = |verb, file| {
-        let case = Case::new(verb, file, 2 << 20);
+        let case = Case::new(verb, file, &all);
         let mut n = 1;
         loop {
             let args = case.prepare();
@@ -191,8 +194,9 @@ fn every_large_request_of_memory() {
 #[ignore = "takes two minutes: `make test-slow`"]
 fn little_address_space_for_large_records() {
     let mut seen = [0; 2];
+    let all = folder(8 << 20);
     for (verb, file) in VERBS.iter().flat_map(|verb| FILES.iter().map(move |file| (verb, file))) {
-        let case = Case::new(verb, file, 8 << 20);
+        let case = Case::new(verb, file, &all);
         for mib in (64..=640).step_by(32) {
             let ran = crate::limits::limited(&case.dir, &format!("ulimit -v {}", mib << 10), &case.prepare());
             let is_whole = case.check(&ran, &format!("{mib} MiB")).unwrap();
