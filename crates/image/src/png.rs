@@ -6,6 +6,7 @@ use crate::memory::resize;
 use crate::sample::Sample;
 use png::{BitDepth, DecodingError, Limits, Transformations};
 use std::io::{Cursor, ErrorKind};
+use tfseek::error::catch_panic;
 
 pub(crate) const FORMAT: PictureFormat =
     PictureFormat { name: "PNG", word: "png", byte_factor: 257, read, decode, decode_words: Some(decode) };
@@ -68,13 +69,19 @@ fn decode<T: Sample>(data: &[u8], mut job: DecodeJob<'_>, out: &mut [T]) -> Resu
     if job.strict && !chunks(data).any(|chunk| chunk.tag == b"IEND" && chunk.end <= data.len()) {
         return Err(PictureFault::Truncated.of(FORMAT.name));
     }
-    let result = decode_chunks(data, &mut job, out);
+    let result = decode_caught(data, &mut job, out);
     if result != Err(PictureFault::Truncated.of(FORMAT.name)) {
         return result;
     }
     // The crate reads on behind the data of the pixels. Without what follows they are complete all the same.
     let Some(chunks) = pixel_chunks(data) else { return result };
-    decode_chunks(&[chunks, END].concat(), &mut job, out)
+    decode_caught(&[chunks, END].concat(), &mut job, out)
+}
+
+/// Decodes the chunks of a file. A palette that ends within a colour can make the crate panic (png 0.18.1).
+fn decode_caught<T: Sample>(data: &[u8], job: &mut DecodeJob<'_>, out: &mut [T]) -> Result<(), ImageError> {
+    catch_panic(|| decode_chunks(data, job, out))
+        .unwrap_or_else(|what| Err(ImageError::Corrupt { format: FORMAT.name, what: what.into() }))
 }
 
 /// The chunk that ends a PNG.

@@ -212,6 +212,19 @@ fn codes_of_a_webp_that_are_no_tree_are_an_error() {
     assert_eq!(decode::<u8>(&file, 3).unwrap_err().to_string(), "WebP: invalid data of the pixels");
 }
 
+/// A palette that ends within a colour makes the crate `png` 0.18.1 index out of bounds if it is transparent.
+#[test]
+fn a_palette_of_a_png_that_ends_within_a_colour_is_an_error() {
+    let mut file = Vec::new();
+    let mut encoder = png::Encoder::new(&mut file, 1, 1);
+    encoder.set_color(png::ColorType::Indexed);
+    encoder.set_palette(vec![1, 2, 3, 4]);
+    encoder.set_trns(vec![0]);
+    encoder.write_header().unwrap().write_image_data(&[0]).unwrap();
+    let e = decode::<u8>(&file, 3).unwrap_err().to_string();
+    assert!(e.starts_with("PNG: invalid ") && e.contains("palette.rs"), "{e}");
+}
+
 /// A mutated file has pixels of its size or an error, also in a used decoder.
 #[test]
 fn mutations_of_other_formats_have_pixels_or_an_error() {
