@@ -104,9 +104,9 @@ pub enum IndexError {
         /// Check that failed.
         reason: &'static str,
     },
-    /// A section of a column file failed a check.
+    /// A section of a column file, or of a file of tables, failed a check.
     CorruptSection {
-        /// The column file.
+        /// The file, which is not the shard.
         file: Box<Path>,
         /// Name of the section on the format page.
         section: &'static str,
@@ -255,7 +255,7 @@ impl fmt::Display for IndexError {
                 write!(f, "corrupt index {}: block {block}: {reason}", printable(&**file))
             }
             IndexError::CorruptSection { file, section, reason } => {
-                write!(f, "corrupt column file {}: section {section}: {reason}", printable(&**file))
+                write!(f, "corrupt file {}: section {section}: {reason}", printable(&**file))
             }
             IndexError::NoColumn { found, .. } => {
                 f.write_str("no usable column file, and building one is not allowed")?;

@@ -3,7 +3,7 @@
 use super::format::{TableFormat, TableOptions};
 use super::obtain::{ShardTables, TableSearch, find, find_files};
 use crate::dataset::{Dataset, StoredRecord};
-use crate::error::{ErrorKind, IndexError, Result};
+use crate::error::{Error, ErrorKind, IndexError, Result};
 use crate::index::{ProgressCallback, Work};
 use crate::io::Compression;
 use crate::policy::IndexMode;
@@ -70,9 +70,25 @@ impl<F: TableFormat> RecordTables<F> {
         find_files(dataset, format)
     }
 
-    /// Returns the number of record `i` of a shard. `None` if those in the file are not ascending.
-    pub fn number(&self, shard: usize, i: u64) -> Option<u64> {
-        self.shards.get(shard)?.number(i)
+    /// Returns the number of record `i` of a shard.
+    ///
+    /// # Errors
+    /// [`IndexError::CorruptSection`] if the sums in the file are not ascending. [`ErrorKind::OutOfRange`].
+    pub fn number(&self, shard: usize, i: u64) -> Result<u64> {
+        let tables = self.shards.get(shard);
+        if let Some(number) = tables.and_then(|tables| tables.number(i)) {
+            return Ok(number);
+        }
+        match tables {
+            Some(ShardTables::Stored(file)) if i < file.len() => {
+                // The file of tables, and never the shard: the remedy is to delete it.
+                let path = file.file().unwrap_or(Path::new("<memory>"));
+                let reason = "the sums are not ascending";
+                let e = IndexError::CorruptSection { file: path.into(), section: "NUMBERS", reason };
+                Err(Error::from(e).in_file(path))
+            }
+            _ => Err(ErrorKind::OutOfRange { what: "record", i: i.into(), len: self.dataset.len() }.into()),
+        }
     }
 
     /// Returns the table of a record from its file. `None` if the file has no valid one.

@@ -169,8 +169,9 @@ fn seeds(target: &str) -> Vec<Vec<u8>> {
                     _ => [vec![k << 3 | rng.pick(&[1, 3]), rng.u64() as u8], edits].concat(),
                 }
             })
-            // Values that are not divided as their lengths say.
+            // Values that are not divided as their lengths say, and sums that are not ascending.
             .chain([
+                vec![155, 0, 0, 0, 16, 3, 137, 134, 119, 101, 155, 23, 0, 0, 255, 47],
                 vec![50, 108, 98, 1, 195, 17, 115, 2, 105, 213, 156, 0, 135, 91],
                 vec![4, 62, 159, 252, 2, 203, 4, 181, 1, 8],
             ])

@@ -5,6 +5,7 @@ use super::*;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::PathBuf;
+use tfseek::error::Remedy;
 use tfseek::{Damage, Warning};
 use tfseek_testkit::episodes::{WindowPart, lists, repair, section};
 
@@ -276,6 +277,22 @@ fn a_loader_does_not_use_a_table_of_another_number_of_steps() {
         }
         assert_eq!((right, errors), (6, 5), "{threads}");
     }
+}
+
+/// The remedy is to delete the file that the error names, so it is not the shard.
+#[test]
+fn sums_that_are_not_ascending_name_the_file_of_tables() {
+    let case = case();
+    case.open(&case.options()).unwrap();
+    let mut bytes = fs::read(case.file()).unwrap();
+    let (first, _) = section(&bytes, 33).unwrap();
+    bytes[first + 20] = 6;
+    repair(&mut bytes).unwrap();
+    fs::write(case.file(), &bytes).unwrap();
+    let e = case.open(&case.reading()).unwrap_err();
+    assert!(e.to_string().contains("x.tfrs: section NUMBERS: the sums are not ascending"), "{e}");
+    assert_eq!(e.location().path.as_deref(), Some(&*case.file()));
+    assert_eq!(e.kind().remedy(), Some(Remedy::Delete(&case.file())));
 }
 
 /// The number of steps sizes memory, so it is compared with the bytes of the lists.

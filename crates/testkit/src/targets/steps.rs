@@ -125,7 +125,11 @@ fn tables(mode: u8, script: &mut Script<'_>) {
         file = script.take(usize::MAX).to_vec();
     } else {
         is_one_byte = Some(script.edit(&mut file).unwrap_or(true));
-        repaired = mode & 2 != 0 && episodes::repair(&mut file).is_some();
+        repaired = mode & 2 != 0;
+        if repaired {
+            // Of a file without all sections only some are repaired.
+            let _ = episodes::repair(&mut file);
+        }
     }
     let folder = Scratch::new();
     let path = shard.write(&folder);
@@ -134,7 +138,10 @@ fn tables(mode: u8, script: &mut Script<'_>) {
     let robot = match shard.open(&path, IndexMode::Require) {
         Ok(robot) => robot,
         Err(e) => {
-            assert!(repaired && e.is_data() && e.location().path.is_some(), "{e:?}");
+            assert!(
+                repaired && e.location().path.as_deref() == Some(&path.with_file_name("x.tfrs")),
+                "{e:?}"
+            );
             return;
         }
     };
