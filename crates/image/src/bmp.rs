@@ -88,6 +88,12 @@ fn decode(data: &[u8], job: DecodeJob<'_>, out: &mut [u8]) -> Result<(), ImageEr
     let DecodeJob { rect, channels, declared, .. } = job;
     // A declared picture has the numbers of its colours, as in TensorFlow.
     let palette = if declared { &[] } else { bmp.palette };
+    // Also outside of the rectangle, so that a file is refused or not whatever its crop is.
+    let is_unknown = |&number: &u8| usize::from(number) >= palette.len();
+    let mut rows = bmp.rows.chunks_exact(bmp.stride);
+    if !palette.is_empty() && rows.any(|row| row[..bmp.width].iter().any(is_unknown)) {
+        return Err(PictureFault::Corrupt("number of a colour").of(FORMAT.name));
+    }
     let sample =
         |pixel: &[u8], k: usize| u32::from(if k < 3 && pixel.len() > 1 { pixel[2 - k] } else { pixel[k] });
     for (out, y) in out.chunks_exact_mut(rect.width * channels).zip(rect.top..) {
@@ -95,8 +101,6 @@ fn decode(data: &[u8], job: DecodeJob<'_>, out: &mut [u8]) -> Result<(), ImageEr
         let row = &bmp.rows[y * bmp.stride + rect.left * bmp.channels..][..rect.width * bmp.channels];
         if palette.is_empty() {
             convert(row.chunks_exact(bmp.channels), channels, out, sample, false);
-        } else if row.iter().any(|&number| usize::from(number) >= palette.len()) {
-            return Err(PictureFault::Corrupt("number of a colour").of(FORMAT.name));
         } else {
             let colours = row.iter().map(|&number| &palette[usize::from(number)][..3]);
             convert(colours, channels, out, sample, false);

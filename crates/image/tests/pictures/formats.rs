@@ -52,6 +52,11 @@ fn bmps_have_the_colours_of_their_palette() {
         assert_eq!(decode::<u8>(&few, 3), decode(&file, 3));
         let fewer = with(&file, 46, &u32::from(most).to_le_bytes());
         assert_eq!(decode::<u8>(&fewer, 3).unwrap_err().to_string(), "BMP: invalid number of a colour");
+        // Also where it is outside of the crop.
+        let size = Some([1, 1]);
+        let part = ImageSpec { size, resize: None, crop: Some(Crop::Center), ..ImageSpec::default() };
+        let e = Decoder::default().decode::<u8>(&fewer, &part, 0).unwrap_err();
+        assert_eq!(e.to_string(), "BMP: invalid number of a colour");
         let mut none = with(&file, 10, &54_u32.to_le_bytes());
         none.drain(54..54 + 1024);
         compare(&name, &none, rgba);
