@@ -88,10 +88,11 @@ fn decode(data: &[u8], job: DecodeJob<'_>, out: &mut [u8]) -> Result<(), ImageEr
     let DecodeJob { rect, channels, declared, .. } = job;
     // A declared picture has the numbers of its colours, as in TensorFlow.
     let palette = if declared { &[] } else { bmp.palette };
-    // Also outside of the rectangle, so that a file is refused or not whatever its crop is.
+    // Also outside of the rectangle, so that a file is refused or not whatever its crop is. 256 colours have all
+    // numbers.
     let is_unknown = |&number: &u8| usize::from(number) >= palette.len();
     let mut rows = bmp.rows.chunks_exact(bmp.stride);
-    if !palette.is_empty() && rows.any(|row| row[..bmp.width].iter().any(is_unknown)) {
+    if (1..256).contains(&palette.len()) && rows.any(|row| row[..bmp.width].iter().any(is_unknown)) {
         return Err(PictureFault::Corrupt("number of a colour").of(FORMAT.name));
     }
     let sample =
