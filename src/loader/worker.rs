@@ -344,8 +344,8 @@ impl BatchWorker {
         if buffer.capacity() == 0 {
             // The first reads are timed, to find cold records. Page faults of new memory must not count.
             grow(&mut buffer, plan.cost.bytes.min(NEW_BYTES) as usize)?;
-            buffer.clear();
         }
+        buffer.clear();
         let mut ranges = Vec::with_capacity(plan.ids.len());
         let set = self.dataset.set();
         let read_part = |part: Range<usize>| {

@@ -94,6 +94,7 @@ impl DecoderPool {
             }
             if spec.geometry.is_some() {
                 pictures.geometry = self.geometries.take();
+                pictures.geometry.clear();
                 pictures.geometry.try_reserve_exact(5 * pictures.sizes.len())?;
             }
             let work = PictureWork { name, decoder, context };
@@ -182,15 +183,16 @@ impl<'a> Pictures<'a> {
         let drawn = self.spec.crop_with.as_deref().unwrap_or(name);
         let channels = usize::from(self.spec.channels);
         let has_geometry = self.spec.geometry.is_some();
-        let mut all = pool.take();
         let values = usize::try_from(self.values()).map_err(|_| ImageError::Memory)?;
-        all.try_reserve_exact(values)?;
+        // Old values stay: all are written, or cleared where a picture is refused.
+        let mut all = pool.take();
+        all.truncate(values);
+        all.try_reserve_exact(values - all.len())?;
+        all.resize(values, T::default());
+        let mut rest = &mut all[..];
         let mut of_file = self.spec.size.is_none().then(|| ImageSpec { resize: None, ..self.spec.clone() });
         for (row, (file, &[h, w])) in self.files.iter().zip(&self.sizes).enumerate() {
-            // Cleared one by one, while they are in the cache.
-            let start = all.len();
-            all.resize(start + h * w * channels, T::default());
-            let (_, out) = all.split_at_mut(start);
+            let out = rest.split_off_mut(..h * w * channels).unwrap_or_default();
             if out.is_empty() {
                 // Refused before.
                 self.geometry.extend(Geometry::default().iter().filter(|_| has_geometry));
@@ -211,6 +213,7 @@ impl<'a> Pictures<'a> {
                 decoder.decode_drawn(file, spec, draws, pixels(out))
             };
             let geometry = decoded.unwrap_or_else(|e| {
+                out.fill(T::default());
                 self.refused.push((row, e));
                 Geometry::default()
             });

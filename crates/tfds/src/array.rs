@@ -31,17 +31,24 @@ pub(crate) struct NumberPools {
     bits64: SharedPool<u64>,
 }
 
+/// Returns the memory of an unused buffer, without its values.
+fn cleared<T>(pool: &SharedPool<T>) -> Vec<T> {
+    let mut memory = pool.take();
+    memory.clear();
+    memory
+}
+
 impl NumberPools {
     /// Returns memory for numbers of a type other than `String`.
     pub(crate) fn take(&self, dtype: TensorDType) -> Numbers {
         let bits = match (dtype, dtype.size()) {
-            (TensorDType::Int64, _) => NumberBits::Int64(self.int64.take()),
-            (TensorDType::Float32, _) => NumberBits::Float32(self.float32.take()),
-            (TensorDType::Complex64, _) => NumberBits::Bits32(self.bits32.take()),
-            (_, Some(8 | 16)) => NumberBits::Bits64(self.bits64.take()),
-            (_, Some(4)) => NumberBits::Bits32(self.bits32.take()),
-            (_, Some(2)) => NumberBits::Bits16(self.bits16.take()),
-            _ => NumberBits::Bits8(self.bits8.take()),
+            (TensorDType::Int64, _) => NumberBits::Int64(cleared(&self.int64)),
+            (TensorDType::Float32, _) => NumberBits::Float32(cleared(&self.float32)),
+            (TensorDType::Complex64, _) => NumberBits::Bits32(cleared(&self.bits32)),
+            (_, Some(8 | 16)) => NumberBits::Bits64(cleared(&self.bits64)),
+            (_, Some(4)) => NumberBits::Bits32(cleared(&self.bits32)),
+            (_, Some(2)) => NumberBits::Bits16(cleared(&self.bits16)),
+            _ => NumberBits::Bits8(cleared(&self.bits8)),
         };
         Numbers { dtype, bits }
     }
@@ -83,6 +90,30 @@ impl NumberPools {
 }
 
 impl Numbers {
+    /// Returns the number of values.
+    pub(crate) fn len(&self) -> usize {
+        match &self.bits {
+            NumberBits::Int64(values) => values.len(),
+            NumberBits::Float32(values) => values.len(),
+            NumberBits::Bits8(values) => values.len(),
+            NumberBits::Bits16(values) => values.len(),
+            NumberBits::Bits32(values) => values.len(),
+            NumberBits::Bits64(values) => values.len(),
+        }
+    }
+
+    /// Appends values of a range again.
+    pub(crate) fn repeat(&mut self, range: Range<usize>) -> Result<()> {
+        match &mut self.bits {
+            NumberBits::Int64(values) => repeated(values, range),
+            NumberBits::Float32(values) => repeated(values, range),
+            NumberBits::Bits8(values) => repeated(values, range),
+            NumberBits::Bits16(values) => repeated(values, range),
+            NumberBits::Bits32(values) => repeated(values, range),
+            NumberBits::Bits64(values) => repeated(values, range),
+        }
+    }
+
     /// Appends integers of a list: cut to the width of the type, and bools by whether they are 0. They are
     /// for a type of integers or bools.
     pub(crate) fn push_int64(&mut self, values: &[i64]) -> Result<()> {

@@ -154,12 +154,7 @@ impl Jpeg {
         if frame.progressive || scan.selected.len() < frame.components.len() {
             return self.decode_several_scans(file, scan, job, target, out);
         }
-        let decoded = self.decode_one_scan(file, &scan, job, target, out);
-        if decoded.is_err() {
-            // Refused pictures have no pixels, also where they are whole.
-            out.fill(0);
-        }
-        decoded
+        self.decode_one_scan(file, &scan, job, target, out)
     }
 
     /// Decodes a sequential file whose components are in one scan. Rows of pixels are written while it is
