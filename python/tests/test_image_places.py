@@ -154,13 +154,42 @@ def test_absent_pictures_of_a_data_set(tmp_path: pathlib.Path) -> None:
     absent: list[dict[str, Any]] = [{"image": b""}, {"image": np.array([], dtype=object)}, {}]
     records = [{"image": FILES[0], "k": 0}, *({**record, "k": 1} for record in absent)]
     folder = prepare(tmp_path / "1.0.0", features(image=image(None, None, 3), k=tensor("int64")), {"train": [records]})
-    ds = tfseek.tfds.open(folder, decode={"image": tfseek.Image((4, 3), missing=7)})["train"]
+    ds = tfseek.tfds.open(folder, decode={"image": tfseek.Image((4, 3), flip=1.0, missing=7, geometry="part")})["train"]
     (batch,) = tfseek.Loader(ds, batch_size=4, shuffle=False)
     assert (batch["image"][1:] == 7).all() and not (batch["image"][0] == 7).all()
-    for record, row in zip(ds, batch["image"]):
-        assert np.array_equal(record["image"], row)
-    with pytest.raises(tfseek.SpecError, match="geometry"):
-        tfseek.tfds.open(folder, decode={"image": tfseek.Image((4, 3), geometry="part")})
+    assert batch["part"].tolist() == [[0, 0, *tfseek.image_shape(FILES[0])[:2], 1], *[[0] * 5] * 3]
+    for record, row, part in zip(ds, batch["image"], batch["part"]):
+        assert np.array_equal(record["image"], row) and np.array_equal(record["part"], part)
+
+
+@pytest.mark.parametrize("size", [(4, 3), None])
+def test_geometry_of_a_data_set(size: Any, folder: pathlib.Path) -> None:
+    form = tfseek.Image(size, crop=size and "random_resized", flip=0.5, geometry="part")
+    plain = tfseek.tfds.open(folder, decode=False)["train"]
+    ds = tfseek.tfds.open(folder, decode={"image": form, "wide": dataclasses.replace(form, geometry="parts")})["train"]
+    ds.set_epoch(2, seed=5)
+    one, two = (list(tfseek.Loader(source, schema, batch_size=4, shuffle=False, seed=5, epoch=2)) for source, schema in ((plain.records, spec(form)), (ds, None)))
+    for k, record in enumerate(ds):
+        want = one[k // 4]["part"][k % 4]
+        assert record["part"].dtype == want.dtype == np.int32 and np.array_equal(record["part"], want)
+        assert np.array_equal(two[k // 4]["part"][k % 4], want)
+        assert np.array_equal(two[k // 4]["parts"][k % 4], record["parts"]) and record["parts"].shape == (2, 5)
+        # Each picture has the size that its geometry has.
+        if size is None:
+            assert [list(picture.shape[:2]) for picture in record["wide"]] == record["parts"][:, 2:4].tolist()
+
+
+def test_geometry_beside_a_feature_of_its_name(tmp_path: pathlib.Path) -> None:
+    root = features(inner=features(image=image(None, None, 3), part=tensor("int64")), part=tensor("int64"))
+    folder = prepare(tmp_path / "1.0.0", root, {"train": [[{"inner/image": FILES[0], "inner/part": 3, "part": 4}]]})
+    for name, error in (("part", True), ("other", False)):
+        decode = {"inner/image": tfseek.Image((4, 3), geometry=name)}
+        if error:
+            with pytest.raises(tfseek.SpecError, match='"inner/image": geometry: expected the name of no other feature, found "part"'):
+                tfseek.tfds.open(folder, decode=decode)
+            continue
+        record = tfseek.tfds.open(folder, decode=decode)["train"][0]
+        assert list(record["inner"]) == ["image", "other", "part"] and record["inner"]["other"].tolist()[:2] == [0, 0]
 
 
 def test_all_damaged_rows_are_left_out(tmp_path: pathlib.Path) -> None:
@@ -214,20 +243,25 @@ def robot(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.dtype)
 def test_windows(form: tfseek.Image, robot: Any, tmp_path: pathlib.Path) -> None:
-    win = robot.windows({"image": [0, 0, 1], "action": 0}, decode={"image": form})
+    win = robot.windows({"image": [0, 0, 1], "action": 0}, decode={"image": dataclasses.replace(form, geometry="part")})
     plain = robot.windows({"image": [0, 0, 1]}, decode=False)
     assert len(win) == 5
     for epoch in (0, 2):
         win.set_epoch(epoch, seed=5)
         loader = tfseek.Loader(win, batch_size=2, shuffle=False, seed=5, epoch=epoch)
-        batched = np.concatenate([batch["image"] for batch in loader])
+        batches = list(loader)
+        batched, parts = (np.concatenate([batch[name] for batch in batches]) for name in ("image", "part"))
+        assert parts.shape == (5, 3, 5)
         for i in range(5):
             # All frames of a window are drawn as the picture of a record with the window's number.
             for t, file in enumerate(plain[i]["image"]):
                 payloads = [example({"image": FILES[0]})] * i + [example({"image": file})]
                 path = tmp_path / f"{epoch}-{i}-{t}.tfrecord"
-                want = of_loader(_written(path, payloads), spec(form), epoch=epoch)[i]
+                one = _written(path, payloads)
+                want = of_loader(one, spec(form), epoch=epoch)[i]
                 assert np.array_equal(win[i]["image"][t], want) and np.array_equal(batched[i][t], want)
+                (batch,) = tfseek.Loader(one, spec(dataclasses.replace(form, geometry="part")), batch_size=i + 1, shuffle=False, seed=5, epoch=epoch)
+                assert np.array_equal(win[i]["part"][t], batch["part"][i]) and np.array_equal(parts[i][t], batch["part"][i])
     again = pickle.loads(pickle.dumps(win))
     assert np.array_equal(again[3]["image"], win[3]["image"])
     assert np.array_equal(win[2:][1]["image"], win[3]["image"])
@@ -259,8 +293,8 @@ def test_lerobot_items(robot: Any) -> None:
     front = dataclasses.replace(RANDOM, mean=None, std=None)
     decode = {"observation.images.front": front, "wrist": tfseek.Image((8, 6))}
     task: dict[str, Any] = {"task": "action"}
-    for other in cast(Any, ((8, 6), RANDOM)):
-        with pytest.raises(TypeError, match="decode: wrist: expected a tfseek.Image without mean and std"):
+    for other in cast(Any, ((8, 6), RANDOM, tfseek.Image((8, 6), geometry="part"))):
+        with pytest.raises(TypeError, match="decode: wrist: expected a tfseek.Image without mean and std.* geometry"):
             tfseek.lerobot.Dataset(robot, names, 10, decode={"wrist": other}, **task)
     win = robot.windows({"image": 0, "wrist": 0}, decode={"image": front, "wrist": tfseek.Image((8, 6))})
     data = tfseek.lerobot.Dataset(robot, names, 10, decode=decode, **task)

@@ -122,6 +122,11 @@ def test_image_shape() -> None:
     for data in (JPEG[:2], JPEG[:90], png(3, 2, 2)[:32], png(0, 2, 2), b"\xff\xd8\x00\x00\x00\x00"):
         with pytest.raises(ValueError, match="^image: "):
             tf.image_shape(data)
+    turned = (PICTURES / "exif.jpg").read_bytes()
+    for name in ("exif.jpg", "yuv420.jpg", "bmp8.bmp", "gif-parts.gif"):
+        file = (PICTURES / name).read_bytes()
+        height, width, channels = tf.image_shape(file, exif=False)
+        assert tf.image_shape(file, exif=True) == ((width, height, channels) if file == turned else (height, width, channels))
     with pytest.raises(TypeError, match="expected bytes, found str"):
         tf.image_shape("x")  # type: ignore[arg-type]
 

@@ -226,8 +226,8 @@ class Image:
     missing: a value of 0 to 255 for all pixels and channels where a record has no picture: no feature, no value or an empty byte string. ``mean``, ``std``
         and ``dtype`` apply to it. It requires a size. By default it is an error.
 
-    geometry: the name of one more column, int32 ``[rows, 5]``, not in data sets of TFDS: top, left, height and width of the part that is used, in the turned picture, and 1 if it is
-        mirrored. All are 0 where the picture is missing.
+    geometry: the name of one more column beside the picture, int32 ``[rows, 5]``, of windows ``[rows, steps, 5]``: top, left, height and width of the
+        part that is used, in the turned picture, and 1 if it is mirrored. All are 0 where the picture is missing. Not in items of LeRobot.
 
     scaled: decodes a JPEG to a half, a quarter or an eighth of its height and width where that leaves at least ``size``, before the resize. Large
         pictures take 0.5 to 0.6 of the time, and their pixels differ a little (docs/parsing.md).

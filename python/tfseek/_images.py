@@ -7,8 +7,9 @@ from typing import Union
 from . import _tfseek
 
 
-def image_shape(image: Union[bytes, bytearray, memoryview]) -> tuple[int, int, int]:
-    """Returns height, width and channels of a JPEG, PNG, BMP, GIF or WebP, as the shape of ``tf.io.decode_image(image)``.
+def image_shape(image: Union[bytes, bytearray, memoryview], *, exif: bool = False) -> tuple[int, int, int]:
+    """Returns height, width and channels of a JPEG, PNG, BMP, GIF or WebP, as the shape of ``tf.io.decode_image(image)``. With ``exif`` a JPEG is
+    turned as its EXIF says, as by ``tfseek.Image(exif=True)``.
 
     Only the header is read, of a GIF the headers of its frames, so damaged pixels are not found. Colours of a palette are 3 channels, or 4 if some
     are transparent; those of a BMP are 1. A JPEG has 1 or 3. Raises :class:`ValueError` for another file, one that no loader reads, and one that is
@@ -16,4 +17,4 @@ def image_shape(image: Union[bytes, bytearray, memoryview]) -> tuple[int, int, i
     """
     if not isinstance(image, (bytes, bytearray, memoryview)):
         raise TypeError(f"image: expected bytes, found {type(image).__name__}")
-    return _tfseek.image_shape(bytes(image))
+    return _tfseek.image_shape(bytes(image), exif)

@@ -132,8 +132,8 @@ class Dataset(torch.utils.data.Dataset[dict[str, Any]]):
 
     def _image(self, name: str, image: Image) -> Image:
         """Returns a spec with the path of the picture that it is cut as."""
-        if not isinstance(image, Image) or image.mean is not None:
-            raise TypeError(f"decode: {name}: expected a tfseek.Image without mean and std, which policies apply, found {image!r}")
+        if not isinstance(image, Image) or image.mean is not None or image.geometry is not None:
+            raise TypeError(f"decode: {name}: expected a tfseek.Image without mean and std, which policies apply, and without geometry, found {image!r}")
         return dataclasses.replace(image, crop_with=self._paths.get(image.crop_with or "", [image.crop_with])[0])
 
     def _item(self, window: dict[str, Any]) -> dict[str, Any]:

@@ -17,6 +17,11 @@ use tfseek_wire::VectorWork;
 const MIRROR: u64 = 41;
 const COLOURS: u64 = 42;
 
+/// Returns true if a picture is mirrored.
+pub(crate) fn is_mirrored(spec: &ImageSpec, draws: Draws) -> bool {
+    unit(draws.place, MIRROR) < spec.flip
+}
+
 /// The draws of a picture, and memory for a row.
 #[derive(Default)]
 pub(crate) struct Augmenter {
@@ -28,7 +33,7 @@ pub(crate) struct Augmenter {
 impl Augmenter {
     /// Draws for a picture. Returns false if its samples stay as they are.
     pub(crate) fn begin(&mut self, spec: &ImageSpec, draws: Draws) -> bool {
-        self.mirrored = unit(draws.place, MIRROR) < spec.flip;
+        self.mirrored = is_mirrored(spec, draws);
         let operation = |(name, [low, high]): &(String, [f64; 2])| {
             let (colour, unchanged) = match name.as_str() {
                 "brightness" => (ColourChange::Brightness, 1.0),

@@ -1,6 +1,6 @@
 //! `Decoder`: files to pixels.
 
-use crate::augment::Augmenter;
+use crate::augment::{Augmenter, is_mirrored};
 use crate::crop::Rect;
 use crate::error::{ImageError, MOST_PIXELS};
 use crate::exif::Orientation;
@@ -242,12 +242,27 @@ impl Decoder {
 }
 
 /// Returns the height and the width of a picture, as it is seen, from the header of its file.
+pub(crate) fn picture_size(file: &[u8], spec: &ImageSpec) -> Result<[usize; 2], ImageError> {
+    let picture = open_for(file, spec)?;
+    Ok(orientation(&picture, spec).size(picture.header.size))
+}
+
+/// Returns top, left, height and width of the part of a picture that is used, as it is seen, and 1 if it is
+/// mirrored, from the header of its file. A missing picture has zeros.
 ///
 /// # Errors
 /// A file that the spec cannot have, and damage of the header.
-pub fn picture_size(file: &[u8], spec: &ImageSpec) -> Result<[usize; 2], ImageError> {
-    let picture = open_for(file, spec)?;
-    Ok(orientation(&picture, spec).size(picture.header.size))
+pub fn picture_geometry(
+    file: &[u8],
+    spec: &ImageSpec,
+    draws: impl Into<Draws>,
+) -> Result<Geometry, ImageError> {
+    if spec.missing.is_some() && file.is_empty() {
+        return Ok(Geometry::default());
+    }
+    let draws = draws.into();
+    let part = PicturePart::of(&open_for(file, spec)?, spec, draws)?;
+    Ok(part.geometry(is_mirrored(spec, draws)))
 }
 
 /// Reads the header of a file, and refuses what the spec cannot have.

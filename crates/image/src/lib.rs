@@ -52,7 +52,7 @@ mod sample;
 mod spec;
 mod webp;
 
-pub use decoder::{Decoder, Image, picture_size};
+pub use decoder::{Decoder, Image, picture_geometry};
 pub use error::ImageError;
 pub use form::{PictureForm, PictureShape};
 pub use pool::DecoderPool;

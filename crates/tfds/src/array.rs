@@ -165,6 +165,13 @@ fn copied<T: Copy, U>(to: &mut Vec<U>, values: &[T], of: impl Fn(T) -> U) -> Res
     Ok(())
 }
 
+/// Appends values of a range, which is within them, again.
+fn repeated<T: Copy>(values: &mut Vec<T>, range: Range<usize>) -> Result<()> {
+    values.try_reserve(range.len())?;
+    values.extend_from_within(range);
+    Ok(())
+}
+
 /// Appends numbers of `N` bytes.
 fn chunks<const N: usize, U>(to: &mut Vec<U>, bytes: &[u8], of: impl Fn([u8; N]) -> U) -> Result<()> {
     copied(to, bytes.as_chunks::<N>().0, of)

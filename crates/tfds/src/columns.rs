@@ -8,6 +8,7 @@ use crate::parts::DecoderParts;
 use crate::pixels::PictureWork;
 use crate::record::uneven;
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 use tfseek::batch::{
     Batch, BytesColumn, Column, ColumnDecoder, DecodeContext, Dense, Optional, Ragged, RowSplits, Values,
@@ -83,17 +84,20 @@ impl ColumnDecoder for Columns {
                 of_batch.get_or_insert(e);
             }
         };
-        for leaf in &plan.leaves {
-            let Some(column) = batch.get(&leaf.path).cloned() else { continue };
+        // The geometries first, as long as the columns of pictures have their files.
+        let is_geometry = |leaf: &&Leaf| matches!(leaf.item, Item::Geometry { .. });
+        let pictures_last = plan.leaves.iter().filter(is_geometry);
+        for leaf in pictures_last.chain(plan.leaves.iter().filter(|leaf| !is_geometry(leaf))) {
+            let Some(column) = batch.get(leaf.source()).cloned() else { continue };
             let mut items = Vec::new();
             match decoded(leaf, column, batch, pools, pictures, &mut items) {
                 Ok(column) => {
                     let column = with_presence(leaf, column, batch, plan);
                     batch.set(&leaf.path, column);
                 }
-                Err((row, e)) => refuse((row, e.feature(leaf.path.as_bytes()))),
+                Err((row, e)) => refuse((row, e.feature(leaf.source().as_bytes()))),
             }
-            items.into_iter().for_each(|(row, e)| refuse((Some(row), e.feature(leaf.path.as_bytes()))));
+            items.into_iter().for_each(|(row, e)| refuse((Some(row), e.feature(leaf.source().as_bytes()))));
         }
         check_steps(plan, &plan.root, 0, batch, &mut refuse);
         match of_batch {
@@ -155,7 +159,7 @@ fn with_presence(leaf: &Leaf, column: Column, batch: &Batch, plan: &DecodePlan) 
     if !(plan.missing_none && leaf.may_be_none()) {
         return column;
     }
-    match (column, batch.presence(&leaf.path)) {
+    match (column, batch.presence(leaf.source())) {
         (Column::Dense(Dense { values, shape, .. }), Some(present)) => {
             let per_row: usize = shape.iter().skip(1).product();
             let present = match per_row {
@@ -339,6 +343,11 @@ fn items(
     let mut numbers = pools.take(leaf.feature.dtype);
     let last_open = leaf.shape().iter().rposition(Option::is_none);
     let mut found: Vec<Vec<usize>> = Vec::new();
+    let has_frames = matches!(leaf.item, Item::Picture) && !leaf.levels.is_empty();
+    let firsts =
+        if has_frames { pictures.first_alike(leaf, strings, |k| arrangement.row(k)) } else { Vec::new() };
+    // The values and the shapes of the frames.
+    let mut frames: Vec<Option<(Range<usize>, Vec<usize>)>> = Vec::new();
     for (k, string) in strings.iter().enumerate() {
         if pictures.is_cancelled() {
             return Err(of_all(ErrorKind::Cancelled.into()));
@@ -348,8 +357,17 @@ fn items(
             all.get(start..start + rank).unwrap_or_default()
         });
         let pictures =
-            if leaf.image.is_some() { PictureWork { row: arrangement.row(k), ..pictures } } else { pictures };
-        let shape = match item::decode(leaf, string, shape, pictures, &mut numbers) {
+            if leaf.draws() { PictureWork { row: arrangement.row(k), ..pictures } } else { pictures };
+        let start = numbers.len();
+        let decoded = match firsts.get(k).and_then(|first| frames.get(*first)?.clone()) {
+            Some((range, shape)) => numbers.repeat(range).map(|()| shape),
+            None => item::decode(leaf, string, shape, pictures, &mut numbers),
+        };
+        if has_frames {
+            let shape = decoded.as_ref().ok();
+            frames.push(shape.map(|shape| (start..numbers.len(), shape.clone())));
+        }
+        let shape = match decoded {
             Ok(shape) => shape,
             Err(e) => {
                 refused.push((arrangement.row(k), e));

@@ -116,6 +116,8 @@ pub(crate) enum Item {
     Shaped { zlib: bool, shape: Box<str> },
     /// The file of a picture.
     Picture,
+    /// The geometry of the picture of the leaf `of`, which the spec names.
+    Geometry { of: Box<str>, image: Box<ImageSpec> },
     /// A feature of an unknown class.
     Unknown,
 }
@@ -148,7 +150,20 @@ impl Leaf {
 
     /// Returns true if an item is made of one byte string.
     pub(crate) fn is_decoded(&self) -> bool {
-        matches!(self.item, Item::Packed { .. } | Item::Shaped { .. } | Item::Picture)
+        !matches!(self.item, Item::List | Item::Unknown)
+    }
+
+    /// Returns true if items depend on what is drawn for their rows.
+    pub(crate) fn draws(&self) -> bool {
+        self.image.is_some() || matches!(self.item, Item::Geometry { .. })
+    }
+
+    /// Returns the column with the stored values.
+    pub(crate) fn source(&self) -> &str {
+        match &self.item {
+            Item::Geometry { of, .. } => of,
+            _ => &self.path,
+        }
     }
 
     /// Returns the type of the stored values.
@@ -175,6 +190,8 @@ struct Compiler<'a> {
     paths: BTreeSet<String>,
     /// The paths of the selection and of the pictures that were found.
     found: Vec<&'a str>,
+    /// Pictures whose geometries are not yet in the dict of their path.
+    geometries: Vec<(String, Leaf)>,
 }
 
 impl DecodePlan {
@@ -189,8 +206,14 @@ impl DecodePlan {
             batch_steps: options.batch_steps,
             warnings: Vec::new(),
         };
-        let mut compiler =
-            Compiler { options, plan, columns: BTreeMap::new(), paths: BTreeSet::new(), found: Vec::new() };
+        let mut compiler = Compiler {
+            options,
+            plan,
+            columns: BTreeMap::new(),
+            paths: BTreeSet::new(),
+            found: Vec::new(),
+            geometries: Vec::new(),
+        };
         let root = compiler.node(&features.root, "", &[], options.select.is_none())?;
         let selected = options.select.iter().flatten().map(|path| (path, "a feature"));
         let pictures = options.pictures.iter().map(|(path, _)| (path, "the feature of a picture"));
@@ -234,6 +257,16 @@ impl<'a> Compiler<'a> {
                 for (name, feature) in features {
                     if let Some(node) = self.node(feature, &joined(path, name), levels, selected)? {
                         nodes.push((name.clone(), node));
+                    }
+                    for (name, picture) in std::mem::take(&mut self.geometries) {
+                        if features.iter().any(|(known, _)| **known == *name) {
+                            let path = &picture.path;
+                            return Err(refused_option(format!(
+                                "feature {path:?}: geometry: expected the name of no other feature, found {name:?}"
+                            )));
+                        }
+                        let node = self.geometry(picture, joined(path, &name))?;
+                        nodes.push((name.into(), node));
                     }
                 }
                 Ok((selected || !nodes.is_empty()).then_some(Node::Dict(nodes)))
@@ -312,15 +345,44 @@ impl<'a> Compiler<'a> {
                 .map_err(|reason| refused_option(format!("feature {path:?}: {reason}")))?;
         }
         let image = image.cloned().map(Box::new);
-        if !self.paths.insert(path.to_owned()) {
-            return Err(refused(path, "expected one feature of this path, found two"));
-        }
+        self.insert_path(path)?;
         let mut leaf = Leaf { path: path.into(), feature, levels, item, ragged: false, image };
         if !matches!(leaf.item, Item::Unknown) {
             leaf.ragged = self.columns_of(&leaf)?;
         }
+        if let Some(name) = leaf.image.as_ref().and_then(|image| image.geometry.clone()) {
+            self.geometries.push((name, leaf.clone()));
+        }
         self.plan.leaves.push(leaf);
         Ok(Node::Leaf(self.plan.leaves.len() - 1))
+    }
+
+    /// Adds the geometry of a picture. Its column is of a feature that no record has, because a parser makes
+    /// all columns; its values are made of the picture's file.
+    fn geometry(&mut self, picture: Leaf, path: String) -> Result<Node> {
+        self.insert_path(&path)?;
+        let Leaf { path: of, levels, image, feature: LeafFeature { optional, .. }, .. } = picture;
+        let Some(image) = image else { return Ok(Node::Dict(Vec::new())) };
+        let stored = StoredNames::geometry_of(&of);
+        self.plan.renamed.push((stored.clone(), path.clone()));
+        let default = Some(FeatureBuf::Int64(vec![0]));
+        let spec = FeatureSpec::FixedLen { dtype: DType::Int64, shape: Vec::new(), default };
+        self.column(&path, &stored, spec)?;
+        let feature = LeafFeature {
+            optional,
+            ..LeafFeature::new(LeafClass::Tensor, TensorDType::Int32, vec![Some(5)])
+        };
+        let item = Item::Geometry { of, image };
+        let leaf = Leaf { path: path.into(), feature, levels, item, ragged: picture.ragged, image: None };
+        self.plan.leaves.push(leaf);
+        Ok(Node::Leaf(self.plan.leaves.len() - 1))
+    }
+
+    fn insert_path(&mut self, path: &str) -> Result<()> {
+        if self.paths.insert(path.to_owned()) {
+            return Ok(());
+        }
+        Err(refused(path, "expected one feature of this path, found two"))
     }
 
     fn warn(&mut self, path: &str, text: String) {
@@ -371,11 +433,6 @@ impl<'a> Compiler<'a> {
 /// Gives a feature the type and the shape of the pictures that a spec makes.
 fn made_by(image: &ImageSpec, feature: &mut LeafFeature) -> std::result::Result<(), String> {
     image.check().map_err(|e| e.to_string())?;
-    if image.geometry.is_some() {
-        return Err(
-            "geometry: expected none: data sets of TFDS, windows and LeRobot do not have it".to_owned()
-        );
-    }
     let is_integer = matches!(feature.dtype, TensorDType::UInt8 | TensorDType::UInt16);
     let [height, width, _] = *feature.shape else {
         return Err(format!("expected a picture, found {feature}"));

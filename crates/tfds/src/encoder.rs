@@ -190,7 +190,7 @@ fn stored(
             add(shape, FeatureBuf::Int64(sizes));
             add(&StoredNames::value_of(path), FeatureBuf::Bytes(packed(leaf, *zlib, &shapes, scalars)?));
         }
-        Item::Picture | Item::Unknown => {}
+        Item::Picture | Item::Geometry { .. } | Item::Unknown => {}
     }
     Ok(found)
 }

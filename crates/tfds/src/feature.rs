@@ -191,6 +191,11 @@ impl<'a> StoredNames<'a> {
         joined(path, "value")
     }
 
+    /// Returns the name of a column for the geometry of a picture. No record has such a feature.
+    pub(crate) fn geometry_of(path: &str) -> String {
+        joined(path, "geometry")
+    }
+
     /// Returns the name of the values.
     pub(crate) fn values(self) -> String {
         if self.is_nested { format!("{}/ragged_flat_values", self.path) } else { self.path.to_owned() }

@@ -22,6 +22,7 @@ pub(crate) fn decode(
 ) -> Result<Vec<usize>> {
     match &leaf.item {
         Item::Picture => pictures.decode(leaf, string, out),
+        Item::Geometry { of, image } => pictures.geometry(image, of, string, out),
         Item::Packed { zlib } | Item::Shaped { zlib, .. } => {
             let bytes: Cow<'_, [u8]> =
                 if *zlib { inflated(leaf, string, stored)?.into() } else { string.into() };

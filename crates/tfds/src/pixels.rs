@@ -2,18 +2,20 @@
 
 use crate::array::Numbers;
 use crate::compile::Leaf;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tfseek::Result;
+use tfseek::batch::BytesColumn;
+use tfseek::crc::crc32c;
+use tfseek::schema::{Crop, ImageSpec};
 
 #[cfg(feature = "image")]
 use crate::{array::NumberBits, error::wrong};
 #[cfg(feature = "image")]
 use std::sync::{Mutex, PoisonError};
 #[cfg(feature = "image")]
-use tfseek::schema::ImageSpec;
-#[cfg(feature = "image")]
-use tfseek_image::{Decoder, Draws, PictureForm, PixelsMut, picture_size};
+use tfseek_image::{Decoder, Draws, PictureForm, PixelsMut, picture_geometry};
 
 /// Decoders of pictures, for the threads that read. Each call takes one that is free, or makes one.
 #[derive(Default)]
@@ -37,12 +39,42 @@ impl PictureWork<'_> {
     pub(crate) fn is_cancelled(&self) -> bool {
         self.cancelled.is_some_and(|cancelled| cancelled.load(Ordering::Relaxed))
     }
+
+    /// Returns the random words that the pixels of a leaf depend on, for the place and for the colours.
+    fn words(self, leaf: &Leaf) -> [Option<u64>; 2] {
+        let Some(image) = &leaf.image else { return [None; 2] };
+        let word = |name: &str| (self.draw)(self.row, name);
+        let is_placed = image.crop == Some(Crop::RandomResized) || image.flip > 0.0;
+        let place = is_placed.then(|| word(image.crop_with.as_deref().unwrap_or(&leaf.path)));
+        [place, (!image.jitter.is_empty()).then(|| word(&leaf.path))]
+    }
+
+    /// Returns for each picture the number of the first one with the same file and random words. Windows have
+    /// frames twice in their padding, and where they overlap. `row` returns the row of a picture.
+    pub(crate) fn first_alike(
+        self,
+        leaf: &Leaf,
+        files: &BytesColumn,
+        row: impl Fn(usize) -> usize,
+    ) -> Vec<usize> {
+        let mut firsts = HashMap::new();
+        let first = |(k, file): (usize, &[u8])| {
+            let words = PictureWork { row: row(k), ..self }.words(leaf);
+            let first = *firsts.entry((crc32c(file), words)).or_insert(k);
+            if files.get(first) == Some(file) { first } else { k }
+        };
+        files.iter().enumerate().map(first).collect()
+    }
 }
 
 #[cfg(not(feature = "image"))]
 impl PictureWork<'_> {
     /// No plan has a picture that is decoded.
     pub(crate) fn decode(self, _leaf: &Leaf, _file: &[u8], _out: &mut Numbers) -> Result<Vec<usize>> {
+        Ok(Vec::new())
+    }
+
+    pub(crate) fn geometry(self, _: &ImageSpec, _: &str, _: &[u8], _: &mut Numbers) -> Result<Vec<usize>> {
         Ok(Vec::new())
     }
 }
@@ -79,7 +111,8 @@ impl PictureWork<'_> {
         let (image, [h, w]) = match image.size {
             Some(size) => (image, size),
             None => {
-                let [h, w] = picture_size(file, image)?;
+                let [_, _, height, width, _] = picture_geometry(file, image, 0)?;
+                let [h, w] = [height, width].map(|side| side as usize);
                 let found = [h, w].map(Some);
                 if leaf.shape().iter().zip(found).any(|(stated, found)| stated.is_some() && *stated != found)
                 {
@@ -93,9 +126,7 @@ impl PictureWork<'_> {
         };
         let [h, w] = [h, w].map(|side| side as usize);
         let channels = usize::from(image.channels);
-        let colours = (self.draw)(self.row, &leaf.path);
-        let place = image.crop_with.as_deref().map_or(colours, |name| (self.draw)(self.row, name));
-        let draws = Draws { place, colours };
+        let draws = self.draws(image, &leaf.path);
         let values = h * w * channels;
         self.with_decoder(|decoder| {
             let mut decode = |to: PixelsMut<'_>| decoder.decode_into(file, image, draws, to);
@@ -110,6 +141,26 @@ impl PictureWork<'_> {
         })?;
         let [a, b, c] = if image.channels_first { [channels, h, w] } else { [h, w, channels] };
         Ok(vec![a, b, c])
+    }
+
+    /// Appends the geometry of the picture of the leaf `path`, and returns its shape.
+    pub(crate) fn geometry(
+        self,
+        image: &ImageSpec,
+        path: &str,
+        file: &[u8],
+        out: &mut Numbers,
+    ) -> Result<Vec<usize>> {
+        let geometry = picture_geometry(file, image, self.draws(image, path))?;
+        out.push_bytes(bytemuck::cast_slice(&geometry.map(u32::to_le_bytes)))?;
+        Ok(vec![geometry.len()])
+    }
+
+    /// Returns the random words of the picture of the leaf `path`.
+    fn draws(self, image: &ImageSpec, path: &str) -> Draws {
+        let colours = (self.draw)(self.row, path);
+        let place = image.crop_with.as_deref().map_or(colours, |name| (self.draw)(self.row, name));
+        Draws { place, colours }
     }
 
     /// Calls `decode` with a decoder that no other thread uses.

@@ -128,7 +128,7 @@ impl Record {
             }
             Node::Leaf(number) => {
                 let Some(leaf) = self.0.parts.plan.leaves.get(*number) else { return Ok(RecordValue::None) };
-                self.leaf(*number, leaf, place).map_err(|e| self.locate(e, &leaf.path))
+                self.leaf(*number, leaf, place).map_err(|e| self.locate(e, leaf.source()))
             }
             Node::Steps(path, node) => self.steps(path, node, place).map_err(|e| self.locate(e, path)),
         }
@@ -173,7 +173,7 @@ impl Record {
         if !leaf.counts_items() {
             return Ok(None);
         }
-        let Some(Column::Ragged(column)) = self.0.batch.get(&leaf.path) else { return Ok(None) };
+        let Some(Column::Ragged(column)) = self.0.batch.get(leaf.source()) else { return Ok(None) };
         let splits = column.row_splits.get(place.depth).map(splits_of);
         let ends = splits.and_then(|splits| splits.get(place.index..)?.first_chunk());
         Ok(ends.map(|[from, to]| range(*from, *to)))
@@ -185,12 +185,12 @@ impl Record {
             return Ok(stored.map_or(RecordValue::None, |(_, values)| unknown(values)));
         }
         if self.0.parts.plan.missing_none && leaf.may_be_none() {
-            let present = self.0.batch.presence(&leaf.path).and_then(|present| present.first().copied());
+            let present = self.0.batch.presence(leaf.source()).and_then(|present| present.first().copied());
             if present == Some(0) {
                 return Ok(RecordValue::None);
             }
         }
-        let Some(column) = self.0.batch.get(&leaf.path) else { return Ok(RecordValue::None) };
+        let Some(column) = self.0.batch.get(leaf.source()) else { return Ok(RecordValue::None) };
         let (items, splits) = items_at(leaf, column, place)?;
         let (_, sequences) = leaf.levels.split_at(place.depth);
         if leaf.is_decoded() {
