@@ -7,7 +7,8 @@ export function aborted(error) {
   return error?.name === "AbortError";
 }
 
-function address(path, params) {
+/** The address of an answer. */
+export function address(path, params) {
   const query = new URLSearchParams();
   // All paths take `set`, 1 for the data set of --baseline.
   const all = { set: state.set, ...params };

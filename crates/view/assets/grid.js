@@ -105,7 +105,7 @@ function linesOf(cell, ...lengths) {
   return parts[0] + parts[1] < 1 ? 1 : Math.ceil(parts[0]) + Math.ceil(parts[1]);
 }
 
-// A card without a picture shows a curve and its first features: as many as have room, and of each the values that fit on a line, or one on several.
+// Without a picture: a curve, and the first features that have room.
 function facts(item, record, { roles, cell, picture }, problem) {
   const drawn = problem ? null : sketch(record, roles);
   let room = Math.max(1, Math.floor((picture - 11 - (drawn ? 49 : 0)) / 17));

@@ -6,7 +6,7 @@ import { go, state } from "./state.js";
 const WORDS = new Set(["and", "or", "not", "in", "record"]);
 const LEAST = 5; // places of a histogram: a bar as wide as the chart looks like a frame
 
-// Prints a number of an axis or a table: integers whole, others with four digits or more. Infinities, NaN and integers beyond 2^53 come as strings.
+// Prints a number: integers whole, others with four digits or more. Infinities, NaN and integers beyond 2^53 come as strings.
 export function brief(x) {
   if (typeof x === "string" && /^-?\d+$/.test(x)) return BigInt(x).toLocaleString("en-US");
   if (typeof x !== "number" || !Number.isFinite(x)) return x == null ? "" : String(x);
@@ -180,7 +180,7 @@ export function sparkline(feature) {
   return data && data.bars.length ? histogram(feature.name, data, { small: true, unit: feature.lengths?.max > 1 ? "values" : "records" }) : null;
 }
 
-// Draws two distributions as shares of their values: the first as bars, the second as a line over them. `bars`: [{label, a, b}].
+// Draws two distributions as shares: bars, and a line over them. `bars`: [{label, a, b}].
 export function overlay(name, bars, names, ends) {
   const [p, q] = ["a", "b"].map((side) => {
     const all = bars.reduce((sum, bar) => sum + bar[side], 0) || 1;

@@ -319,7 +319,7 @@ export function stage(record, roles, { value = 0, pixels = null, shown = true, c
   };
 }
 
-// The space is there before the bytes are: as much as the window has. Small images are enlarged, so that boxes can be told apart.
+// The space is there before the bytes. Small images are enlarged, to tell boxes apart.
 function fitStage(box, { width, height }, columns) {
   const zoom = Math.max(1, Math.min(64, Math.floor(480 / Math.max(width, height))));
   box.style.aspectRatio = `${width} / ${height}`;

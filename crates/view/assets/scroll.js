@@ -1,4 +1,4 @@
-// A scroll bar of our own: browsers end an element at some 17 to 33 million pixels, and a data set of 10^9 records is longer. The position is
+// A scroll bar of our own: browsers end an element at 17 to 33 million pixels, and 10^9 records are longer. The position is
 // a number of rows with a fraction.
 
 import { aborted, PAGE } from "./api.js";

@@ -93,7 +93,7 @@ function linesOf(all, [n = 1, wide = 1]) {
     : Array.from({ length: n }, (_, d) => all.subarray(d * wide, (d + 1) * wide));
 }
 
-/** A small drawing of the numbers of a record for its card: of a feature list, a long feature or an array; null without. */
+/** A small drawing of the numbers of a record: of a feature list, a long feature or an array; null without. */
 export function sketch(record, roles) {
   const list = Object.entries(record.lists ?? {}).find(([name, { kind, steps }]) =>
     ["float", "int64"].includes(kind) && steps > 1 && (!roles.sequence.length || roles.sequence.includes(name)));

@@ -1,7 +1,7 @@
 // The view "step": the records of one step of an epoch, in the order of the batch.
 
 import { button, count, field, h, number, problem, replace, vbox } from "./dom.js";
-import { aborted, get } from "./api.js";
+import { aborted, address, get } from "./api.js";
 import { card } from "./grid.js";
 import { href, state } from "./state.js";
 
@@ -54,12 +54,15 @@ export function mount(root, context) {
     const { signal } = request;
     if (!context.dataset.records) return replace(box, h("p.empty", { hook: "empty" }, "There are no records, and no steps."));
     try {
-      const { ids, padding = [], steps, command: line } = await get("/api/step", params, { signal });
+      const { ids, draws, padding = [], steps, command: line } = await get("/api/step", params, { signal });
       const cards = async (from, to) => (await context.records.get(ids.slice(from, to), { signal })).map((record, i) => {
         const element = card(record ?? { id: ids[from + i], error: "no such record" }, context);
         // The record page goes through all records, not through a sample of this seed.
         element.href = href({ view: "record", id: ids[from + i], ...Object.fromEntries(FIELDS.map(([key]) => [key, null])) });
-        return h("li", { class: padding[from + i] ? "padding" : null }, element, padding[from + i] && h("span.chip.warning", "padding"));
+        const pictures = context.dataset.fed.map((name) => h("img.fed", {
+          hook: "fed", alt: `${name} as it is fed`, src: address(`/api/fed/${ids[from + i]}`, { draw: draws[from + i], name }),
+        }));
+        return h("li", { class: padding[from + i] ? "padding" : null }, element, pictures, padding[from + i] && h("span.chip.warning", "padding"));
       });
       const first = await cards(0, SHOWN);
       if (signal.aborted) return;

@@ -9,6 +9,7 @@ mod assets;
 mod connections;
 mod conversation;
 mod declared;
+mod fed;
 #[doc(hidden)]
 pub mod fuzzing;
 mod guard;

@@ -1,5 +1,6 @@
 //! `tfseek view`: shows a dataset in the browser.
 
+use super::parse;
 use crate::args::{AccessArgs, IoMode, PathsArgs, PayloadArgs, PayloadKind, WhereArgs};
 use crate::console::Console;
 use crate::exit::{DATA, Failure, IO, Outcome, USAGE};
@@ -9,8 +10,10 @@ use clap::Args;
 use std::io::IsTerminal;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use tfseek::Dataset;
 use tfseek::io::{Existing, bare_url};
+use tfseek_image::DecoderPool;
 use tfseek_tools::damage::is_damage;
 use tfseek_tools::hints::word;
 use tfseek_tools::thousands;
@@ -40,6 +43,9 @@ pub(crate) struct ViewArgs {
     /// Roles of features as JSON, such as {"image": "picture", "label": "y"}; other roles are guessed
     #[arg(long, value_name = "FILE")]
     pub(crate) roles: Option<PathBuf>,
+    /// Schema file, as `tfseek schema --json` prints it: training steps also show its pictures as they are fed
+    #[arg(short, long, value_name = "SCHEMA", conflicts_with = "html")]
+    pub(crate) schema: Option<PathBuf>,
     /// Write a report to this file instead: statistics, schema and 60 records, in one page without scripts
     #[arg(long, value_name = "REPORT", conflicts_with_all = ["port", "baseline", "host", "allow_host"])]
     pub(crate) html: Option<PathBuf>,
@@ -169,7 +175,12 @@ fn open(
         opened => opened?,
     };
     let view = ViewSet::new(dataset.clone(), title(&paths.paths, other))?.kind(args.payload.kind.specified());
-    let view = view.words(words(paths, &args.access, args.payload, &dataset));
+    let mut view = view.words(words(paths, &args.access, args.payload, &dataset));
+    if let Some(path) = &args.schema {
+        let decoder = Arc::new(DecoderPool::default());
+        let in_file = |e| Failure::usage(format!("{}: {e}", path.display()));
+        view = view.fed(&parse::schema(path)?, decoder).map_err(in_file)?;
+    }
     Ok((dataset, view))
 }
 

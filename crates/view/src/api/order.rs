@@ -5,7 +5,7 @@ use crate::http::{Request, Response};
 use crate::set::ViewSet;
 use serde_json::json;
 use tfseek::loader::Shuffle;
-use tfseek::order::LastBatch;
+use tfseek::order::{LastBatch, augmentation_seed};
 use tfseek_tools::sample::Random;
 
 /// Number of records in an answer.
@@ -77,8 +77,21 @@ pub(super) fn step(set: &ViewSet, request: &Request) -> Outcome {
     );
     Ok(Response::json(&json!({
         "ids": samples.iter().map(|sample| sample.record).collect::<Vec<_>>(),
+        // Numbers of 64 bits, which JavaScript does not have.
+        "draws": samples.iter().map(|sample| augmentation_seed(seed, sample.epoch, sample.position).to_string()).collect::<Vec<_>>(),
         "padding": samples.iter().map(|sample| sample.padding).collect::<Vec<_>>(),
         "steps": share.steps(),
         "command": command.trim_end(),
     })))
+}
+
+/// Returns a picture of a record as a step is fed with it.
+pub(super) fn fed(set: &ViewSet, request: &Request, i: u64) -> Outcome {
+    let Some(fed) = &set.fed else {
+        return Err(Refusal::not_found("there is no schema with pictures: `tfseek view --schema FILE`"));
+    };
+    let draw = number(request, "draw")?.unwrap_or(0);
+    let name = request.query("name").unwrap_or_default();
+    let picture = set.with_record(i, |record, _| fed.picture(record, name, draw))??;
+    Ok(Response::new(200, "image/bmp", picture))
 }

@@ -74,6 +74,8 @@ pub(super) fn dataset(
         "labels": labels(set),
         // The path of the steps if records are episodes.
         "episodes": super::episode::steps_path(set),
+        // Pictures that steps show as they are fed.
+        "fed": set.fed.as_ref().map_or(&[][..], |fed| &fed.names),
         "damage": { "ranges": ranges, "bytes": bytes },
         "warnings": warnings,
         "commands": commands,

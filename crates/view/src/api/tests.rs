@@ -4,8 +4,16 @@ use crate::http::{Answers, Request};
 use crate::set::ViewSet;
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tfseek::batch::{Column, Values};
 use tfseek::index::IndexOptions;
-use tfseek::{Damage, DatasetOptions, ExampleBuilder, FeatureBuf, SequenceExampleBuilder, Writer};
+use tfseek::loader::Shuffle;
+use tfseek::schema::{Crop, DType, ImageSpec};
+use tfseek::{
+    BatchParser, Damage, DatasetOptions, ExampleBuilder, FeatureBuf, FeatureSpec, Schema,
+    SequenceExampleBuilder, TensorDType, Writer,
+};
+use tfseek_image::{Decoder, DecoderPool};
 
 pub(super) const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x01\x40\0\0\0\xf0\x08\x02\0\0\0";
 
@@ -111,6 +119,65 @@ fn a_set_of_images() {
     ask(&api, 404, "step?batch=400&step=3");
     ask(&api, 400, "step?batch=400&shuffle=x");
     ask(&api, 400, "step?batch=0");
+    assert_eq!(dataset["fed"], json!([]));
+    let refused = ask(&api, 404, "fed/7?draw=1&name=image/encoded");
+    assert_eq!(refused["error"], json!("there is no schema with pictures: `tfseek view --schema FILE`"));
+}
+
+/// The pixels are those of a loader whose pictures are bytes.
+#[test]
+fn a_step_has_its_pictures_as_they_are_fed() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = concat!(env!("CARGO_MANIFEST_DIR"), "/../image/tests/data");
+    let files =
+        ["yuv420.jpg", "rgb8.png", "exif.jpg"].map(|name| std::fs::read(format!("{data}/{name}")).unwrap());
+    let record = |i: usize| ExampleBuilder::new().bytes("image", [&files[i % 3]]).int64("label", [i as i64]);
+    let path = write(&dir.path().join("a.tfrecord"), (0..30).map(|i| record(i).encode().unwrap()));
+    let dataset = DatasetOptions::new().index(IndexOptions::new()).open(&path).unwrap();
+    let bytes = ImageSpec {
+        size: Some([9, 7]),
+        crop: Some(Crop::RandomResized),
+        flip: 0.5,
+        jitter: vec![("hue".into(), [-0.5, 0.5]), ("brightness".into(), [0.5, 1.5])],
+        ..ImageSpec::default()
+    };
+    let fed = ImageSpec {
+        dtype: TensorDType::Float32,
+        normalize: Some([vec![0.5; 3], vec![0.2; 3]]),
+        channels_first: true,
+        geometry: Some("part".into()),
+        ..bytes.clone()
+    };
+    let label = FeatureSpec::fixed_len(&[], DType::Int64);
+    let schema = Schema::example().feature("image", FeatureSpec::Image(fed)).feature("label", label);
+    let decoder = || Arc::new(DecoderPool::default());
+    let set = ViewSet::new(dataset.clone(), "a").unwrap().fed(&schema.build().unwrap(), decoder()).unwrap();
+    let api = Api::new(vec![set], &Map::new(), None, 2).unwrap();
+    assert_eq!(ask(&api, 200, "dataset")["fed"], json!(["image"]));
+    let schema = Schema::example().feature("image", FeatureSpec::Image(bytes)).build().unwrap();
+    let parser = BatchParser::new(&schema).decoder(decoder());
+    let loader =
+        dataset.loader(&schema).parser(parser).batch_size(8).shuffle(Shuffle::Global).seed(5).epoch(2);
+    for (k, step) in loader.build().unwrap().enumerate() {
+        let step = step.unwrap();
+        let Some(Values::Array(pixels)) = step.batch().unwrap().get("image").map(Column::values) else {
+            panic!()
+        };
+        let shown = ask(&api, 200, &format!("step?batch=8&seed=5&epoch=2&step={k}"));
+        let rows = shown["ids"].as_array().unwrap().iter().zip(shown["draws"].as_array().unwrap());
+        for ((id, draw), pixels) in rows.zip(pixels.as_slice::<u8>().unwrap().chunks(9 * 7 * 3)) {
+            let draw = draw.as_str().unwrap();
+            let found = api.answer(&request(&format!("fed/{id}?draw={draw}&name=image")));
+            let plain = ImageSpec::default();
+            let shown = Decoder::default().decode::<u8>(&found.body, &plain, 0).unwrap();
+            assert_eq!((shown.height, shown.width, &shown.pixels[..]), (9, 7, pixels));
+        }
+    }
+    ask(&api, 400, "fed/3?name=label");
+    ask(&api, 404, "fed/30?name=image");
+    let none = Schema::example().build().unwrap();
+    let refused = ViewSet::new(dataset, "a").unwrap().fed(&none, decoder()).unwrap_err().to_string();
+    assert!(refused.contains("expected a schema with pictures, found none"), "{refused}");
 }
 
 #[test]
