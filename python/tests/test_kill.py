@@ -11,18 +11,21 @@ import signal
 import subprocess
 import sys
 import time
-from typing import Any
+from typing import Any, Callable
 
 import numpy as np
 import pytest
+from test_tfds import features, image, prepare, sequence, tensor
 
 import tfseek
 
-#: Number of kills. With TFSEEK_SLOW=1 there are 100.
-KILLS = 100 if os.environ.get("TFSEEK_SLOW") else 6
+#: Number of kills of each run. With TFSEEK_SLOW=1 there are 50.
+KILLS = 50 if os.environ.get("TFSEEK_SLOW") else 3
 
 #: The pictures of the tests of the crate `tfseek-image`.
 DATA = pathlib.Path(__file__).parents[2] / "crates" / "image" / "tests" / "data"
+
+PICTURES = [(DATA / name).read_bytes() for name in ("yuv420.jpg", "optimized.jpg", "rgb8.png")]
 
 #: Number of ranks, and of steps of the run.
 RANKS, STEPS = 2, 40 * KILLS
@@ -34,16 +37,23 @@ def noisy(batch: dict[str, Any]) -> dict[str, Any]:
     return {**batch, "x": batch["x"] + np.array(draws)}
 
 
+#: All that is random in a picture.
+IMAGE = tfseek.Image(
+    size=(8, 8), crop="random_resized", flip=0.5, jitter=dict.fromkeys(("brightness", "contrast", "saturation", "hue"), 0.3),
+    mean=[0.5] * 3, std=[0.2] * 3, dtype="float32", layout="chw", geometry="part",
+)
+
+
 def loader_of(folder: str, rank: int, threads: int) -> Any:
-    """A loader of one rank, of a mix with pictures, random crops and augmentations in threads."""
-    spec = {
-        "x": tfseek.FixedLenFeature([], "float32"),
-        "tokens": tfseek.RaggedFeature("int64"),
-        "image": tfseek.Image(size=(8, 8), crop="random_resized"),
-    }
-    few, many = (tfseek.open(f"{folder}/{name}", index="memory") for name in ("few", "many"))
+    """A loader of one rank with random pictures, and augmentations in threads: of windows of episodes, or of a mix."""
+    if os.path.exists(f"{folder}/episodes"):
+        data = tfseek.rlds.open(f"{folder}/episodes/1.0.0").windows({"x": 0, "image": [-1, 0, 1]}, decode={"image": IMAGE})
+    else:
+        spec = {"x": tfseek.FixedLenFeature([], "float32"), "tokens": tfseek.RaggedFeature("int64"), "image": IMAGE}
+        few, many = (tfseek.open(f"{folder}/{name}", index="memory") for name in ("few", "many"))
+        data = tfseek.Mix([((few, spec), 3), ((many, spec), 7)], source="source")
     return tfseek.Loader(
-        tfseek.Mix([((few, spec), 3), ((many, spec), 7)], source="source"),
+        data,
         global_batch_size=8,
         seed=1,
         rank=rank,
@@ -89,14 +99,28 @@ def steps_of(folder: pathlib.Path, rank: int) -> int:
     return len(json.loads(checkpoint.read_text())["trained"]) if checkpoint.exists() else 0
 
 
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no SIGKILL here")
-def test_killed_runs_train_on_what_an_unbroken_run_does(tmp_path: pathlib.Path) -> None:
-    pictures = [(DATA / name).read_bytes() for name in ("yuv420.jpg", "optimized.jpg", "rgb8.png")]
+def write_records(folder: pathlib.Path) -> None:
     for name, records in (("few", 40), ("many", 150)):
-        (tmp_path / name).mkdir()
-        with tfseek.Writer(tmp_path / name / "train", shards=3) as writer:
+        (folder / name).mkdir()
+        with tfseek.Writer(folder / name / "train", shards=3) as writer:
             for i in range(records):
-                writer.write({"x": float(i), "tokens": np.arange(i % 7), "image": pictures[i % 3]})
+                writer.write({"x": float(i), "tokens": np.arange(i % 7), "image": PICTURES[i % 3]})
+
+
+def write_episodes(folder: pathlib.Path) -> None:
+    step = features(image=image(None, None, 3), x=tensor("float32"))
+    episodes = [
+        {"steps/image": np.array([PICTURES[(k + t) % 3] for t in range(k % 6)], dtype=object), "steps/x": np.arange(k % 6, dtype=np.float32)}
+        for k in range(40)
+    ]
+    root = features(steps=sequence(step, "dataset_feature.Dataset"))
+    prepare(folder / "episodes" / "1.0.0", root, {"train": [episodes]})
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no SIGKILL here")
+@pytest.mark.parametrize("write", [write_records, write_episodes])
+def test_killed_runs_train_on_what_an_unbroken_run_does(write: Callable[[pathlib.Path], None], tmp_path: pathlib.Path) -> None:
+    write(tmp_path)
     draws, kills = random.Random(1), 0
     while True:
         jobs = [
