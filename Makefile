@@ -24,7 +24,7 @@ ENGINE_spark := 'pyspark[sql]>=4.1' pyarrow pandas
 ENGINE_dask := 'dask[dataframe]' distributed pyarrow
 
 MIRI_TESTS ?= crc:: frame:: example:: tensor:: batch::
-PORTABLE_TARGETS ?= i686-unknown-linux-gnu s390x-unknown-linux-gnu
+PORTABLE_TARGETS ?= i686-unknown-linux-gnu s390x-unknown-linux-gnu aarch64-unknown-linux-gnu
 PORTABLE_TESTS ?= --lib --test bytes --test batch --test order --test index
 # x86-64 processors without SSE 4.2, without PCLMULQDQ, without AVX2 and without AVX-512, in this order.
 PORTABLE_CPUS ?= qemu64 Nehalem Westmere Haswell
@@ -266,9 +266,9 @@ miri:
 		$(CARGO) +nightly miri test -p tfseek --lib -- $(MIRI_TESTS); \
 	else echo "skipped: there is no nightly toolchain with miri"; fi
 
-# Compiles for 32-bit and big-endian targets. Runs the tests PORTABLE_TESTS on those with a cross linker, statically linked: directly
-# where this kernel starts such a program (32-bit x86, or an emulator that is registered with binfmt_misc), otherwise in the user mode of
-# qemu without the tests that start themselves as child processes.
+# Compiles for 32-bit and big-endian targets, and for aarch64. Runs the tests PORTABLE_TESTS, and those of pictures, on those with a cross
+# linker, statically linked: directly where this kernel starts such a program (32-bit x86, or an emulator that is registered with
+# binfmt_misc), otherwise in the user mode of qemu without the tests that start themselves as child processes.
 # Runs the tests of checksums and varints on older x86-64 processors, which lack some of the instructions.
 portable:
 	@probe=$$(mktemp); trap 'rm -f "$$probe"' EXIT; \
@@ -287,8 +287,10 @@ portable:
 			runner=$$qemu; skip="--skip sixteen_processes_ --skip a_killed_writer_"; \
 		fi; \
 		name=CARGO_TARGET_$$(echo $$target | tr a-z- A-Z_); \
-		(set -x; env $${name}_LINKER=$$gnu-gcc $${name}_RUSTFLAGS="-C target-feature=+crt-static" $${runner:+$${name}_RUNNER=$$runner} \
-			TFSEEK_TEST_KILLS=20 $(CARGO) test -p tfseek -p tfseek-wire $(PORTABLE_TESTS) --target $$target -- $$skip) || exit 1; \
+		(set -x; export $${name}_LINKER=$$gnu-gcc $${name}_RUSTFLAGS="-C target-feature=+crt-static" $${runner:+$${name}_RUNNER=$$runner} \
+			TFSEEK_TEST_KILLS=20 TFSEEK_MUTATIONS=500; \
+			$(CARGO) test -p tfseek -p tfseek-wire $(PORTABLE_TESTS) --target $$target -- $$skip && \
+			$(CARGO) test -p tfseek-image --lib --test pictures --test augment --target $$target) || exit 1; \
 	done
 	@qemu=$$(command -v qemu-x86_64 || command -v qemu-x86_64-static); \
 	if [ -z "$$qemu" ] || [ "$$(uname -m)" != x86_64 ]; then \

@@ -16,7 +16,6 @@ pub mod bucket;
 pub mod corpus;
 pub mod episodes;
 pub mod hex;
-pub mod jpeg_twin;
 pub mod labelled;
 pub mod oracle;
 pub mod order_twin;

@@ -2,7 +2,6 @@
 
 mod declared;
 mod formats;
-mod twin;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
