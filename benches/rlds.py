@@ -3,7 +3,7 @@
 Usage: python benches/rlds.py [--tf PYTHON] [--plot FILE.svg] [--episodes 24] [FOLDER]
 
 Makes a set like DROID in FOLDER: episodes of 150 to 380 steps with three JPEG of 180 x 320, actions, states and a text. A window has two pictures, 16 actions, a state and
-the text. Each part runs in a process of its own. `cold` removes the files from the page cache before. `--plot` draws the memory
+the text. Augmented pictures have a random crop of 224 x 224 and four changes of colours. Each part runs in a process of its own. `cold` removes the files from the page cache before. `--plot` draws the memory
 of the warm, decoded epochs. Needs pillow, and matplotlib for a plot; PYTHON needs tensorflow and tensorflow-datasets.
 """
 
@@ -31,6 +31,10 @@ PICTURES = [f"observation/{CAMERAS[0]}", f"observation/{CAMERAS[2]}"]
 FIELDS = {"action_dict/joint_position": 7, "action_dict/gripper_position": 1, "observation/joint_position": 7, "reward": 1}
 CLASSES = "tensorflow_datasets.core.features."
 EPOCHS = 3
+#: What is random in augmented pictures, as Octo's configurations have it.
+SCALE, RATIO = (0.8, 1.0), (0.9, 1.1)
+JITTER = {"brightness": 0.1, "contrast": 0.1, "saturation": 0.1, "hue": 0.05}
+WORDS = ["not decoded", "decoded", "augmented"]
 
 
 def dict_of(features: dict[str, Any]) -> dict[str, Any]:
@@ -91,17 +95,19 @@ def anonymous() -> float:
     return of_process("RssAnon", "status") / 1024
 
 
-def windows(folder: pathlib.Path, decode: bool, cameras: list[str] = PICTURES, **options: Any) -> Any:
+def windows(folder: pathlib.Path, decode: int, cameras: list[str] = PICTURES, **options: Any) -> Any:
     import tfseek
 
     offsets: dict[str, Any] = {"action_dict/joint_position": range(16), "action_dict/gripper_position": range(16)}
     offsets.update({**{camera: 0 for camera in cameras}, "observation/joint_position": 0, "language_instruction": 0})
-    return tfseek.rlds.open(folder, **options).windows(offsets, decode=decode)
+    image = tfseek.Image((224, 224), crop="random_resized", scale=SCALE, ratio=RATIO, jitter=JITTER)
+    pictures = dict.fromkeys(cameras, image) if decode == 2 else bool(decode)
+    return tfseek.rlds.open(folder, **options).windows(offsets, decode=pictures)
 
 
 def epochs(name: str, batches: Iterable[Any], number: int) -> None:
     """Prints the samples per second, and the memory and the bytes of the disk, of each epoch."""
-    start, begin, read = anonymous(), time.time(), of_process("read_bytes")
+    start, begin, read, used_before = anonymous(), time.time(), of_process("read_bytes"), time.process_time()
     rows, samples, top, curve = [], 0, 0.0, []
     for batch in batches:
         samples += len(batch["language_instruction"])
@@ -115,7 +121,8 @@ def epochs(name: str, batches: Iterable[Any], number: int) -> None:
     if "TFSEEK_CURVES" in os.environ:
         with open(os.environ["TFSEEK_CURVES"], "a") as file:
             print(json.dumps([name, curve]), file=file)
-    print(f"{name}: {samples / seconds:,.0f} samples/s, {(of_process('read_bytes') - read) / 1e6:,.0f} MB of the disk, {' '.join(rows)} MB of memory by epoch")
+    processor = (time.process_time() - used_before) * 1000 / samples
+    print(f"{name}: {samples / seconds:,.0f} samples/s, {processor:.2f} ms of processor time each, {(of_process('read_bytes') - read) / 1e6:,.0f} MB of the disk, {' '.join(rows)} MB of memory by epoch")
 
 
 def tables(folder: pathlib.Path) -> None:
@@ -170,15 +177,15 @@ def many(folder: pathlib.Path) -> None:
     print(f"a million episodes: opened in {times[0]:.0f} ms, and again in {statistics.median(times[1:]):.0f} ms")
 
 
-def of_tfseek(folder: pathlib.Path, decode: bool, passes: int, number: int) -> None:
+def of_tfseek(folder: pathlib.Path, decode: int, passes: int, number: int) -> None:
     import tfseek
 
     sample = windows(folder, decode)
     loaders = (tfseek.Loader(sample, batch_size=32, shuffle=True, seed=epoch) for epoch in range(passes))
-    epochs(f"tfseek, {'decoded' if decode else 'not decoded'}", (batch for loader in loaders for batch in loader), number)
+    epochs(f"tfseek, {WORDS[decode]}", (batch for loader in loaders for batch in loader), number)
 
 
-def of_tf(folder: pathlib.Path, decode: bool, passes: int, number: int) -> None:
+def of_tf(folder: pathlib.Path, decode: int, passes: int, number: int) -> None:
     import tensorflow as tf
     import tensorflow_datasets as tfds
 
@@ -197,12 +204,28 @@ def of_tf(folder: pathlib.Path, decode: bool, passes: int, number: int) -> None:
     def decoded(step: Any) -> Any:
         return {**step, **{name: tf.io.decode_image(step[name], expand_animations=False) for name in PICTURES}}
 
+    def augmented(step: Any) -> Any:
+        pictures = {}
+        for name in PICTURES:
+            shape = tf.io.extract_jpeg_shape(step[name])
+            begin, size, _ = tf.image.sample_distorted_bounding_box(
+                shape, tf.zeros([1, 0, 4]), min_object_covered=0.0, aspect_ratio_range=RATIO, area_range=SCALE, use_image_if_no_bounding_boxes=True
+            )
+            image = tf.io.decode_and_crop_jpeg(step[name], tf.stack([begin[0], begin[1], size[0], size[1]]), channels=3)
+            image = tf.image.resize(image, [224, 224], antialias=True) / 255
+            image = tf.image.random_brightness(image, JITTER["brightness"])
+            for change, low in ((tf.image.random_contrast, 1 - JITTER["contrast"]), (tf.image.random_saturation, 1 - JITTER["saturation"])):
+                image = change(image, low, 2 - low)
+            image = tf.image.random_hue(image, JITTER["hue"])
+            pictures[name] = tf.cast(tf.clip_by_value(image * 255, 0, 255), tf.uint8)
+        return {**step, **pictures}
+
     steps = records.repeat(passes).map(cut, -1).interleave(tf.data.Dataset.from_tensor_slices, cycle_length=-1, num_parallel_calls=-1)
-    steps = steps.map(decoded, -1) if decode else steps
+    steps = steps.map([None, decoded, augmented][decode], -1) if decode else steps
     settings = tf.data.Options()
     settings.deterministic = False
     settings.autotune.ram_budget = 1 << 30
-    epochs(f"tf.data, {'decoded' if decode else 'not decoded'}", steps.shuffle(2000).batch(32).with_options(settings).as_numpy_iterator(), number)
+    epochs(f"tf.data, {WORDS[decode]}", steps.shuffle(2000).batch(32).with_options(settings).as_numpy_iterator(), number)
 
 
 def plot(curves: dict[str, Any], path: str) -> None:
@@ -238,7 +261,7 @@ def main() -> None:
             tables(folder)
             many(folder)
         else:
-            {"tfseek": of_tfseek, "tf": of_tf}[part](folder, bool(decode), passes, number)
+            {"tfseek": of_tfseek, "tf": of_tf}[part](folder, decode, passes, number)
         sys.stdout.flush()
         os._exit(0)
     # Tables that an earlier run has made are not used.
@@ -253,10 +276,10 @@ def main() -> None:
         subprocess.run([python, __file__, str(given.folder), "--part", part], check=True, env=environment)
 
     run(sys.executable, "tables,0,0,0")
-    number = len(windows(folder, False))
+    number = len(windows(folder, 0))
     for cold in (False, True):
         print("cold" if cold else "warm", flush=True)
-        for decode in (0, 1):
+        for decode in (0, 1) if cold else (0, 1, 2):
             for python, name in ((sys.executable, "tfseek"), (given.tf, "tf")):
                 if python is None:
                     continue

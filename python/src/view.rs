@@ -6,9 +6,10 @@ use crate::headroom;
 use crate::wait::{self, locked};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
-use tfseek::Filter;
+use tfseek::{Filter, Schema};
+use tfseek_image::DecoderPool;
 use tfseek_view::{CommandWords, ViewError, ViewOptions, ViewSet, Viewer, ViewerHandle};
 
 /// A viewer that runs. `tfseek.View` wraps it.
@@ -87,6 +88,7 @@ pub(crate) fn view(
     roles: Option<&str>,
     port: Option<u16>,
     threads: Option<usize>,
+    schema: Option<&str>,
 ) -> Result<ViewCore> {
     let mut given = Vec::new();
     let mut requests = false;
@@ -115,6 +117,8 @@ pub(crate) fn view(
     options.condition = condition;
     options.threads = threads;
     options.port = port;
+    let schema = schema.map(Schema::from_json).transpose()?;
+    options.fed = schema.map(|schema| (schema, Arc::new(DecoderPool::default()) as _));
     if let Some(json) = roles {
         options = options.roles(json).map_err(failed)?;
     }

@@ -68,6 +68,16 @@ def test_paths_and_two_sets(shard: pathlib.Path, tmp_path: pathlib.Path) -> None
         assert viewer.port != second.port
 
 
+def test_training_steps_show_pictures_as_they_are_fed(shard: pathlib.Path) -> None:
+    spec: dict[str, Any] = {"picture": tfseek.Image((8, 8), mean=[0.5] * 3, std=[0.5] * 3, dtype="float32"), "label": tfseek.FixedLenFeature([], "int64")}
+    with tfseek.view(shard, spec=spec) as viewer:
+        assert ask(viewer, "dataset")["fed"] == ["picture"]
+    with tfseek.view(shard) as viewer:
+        assert ask(viewer, "dataset")["fed"] == []
+    with pytest.raises(tfseek.Error, match="expected a schema with pictures, found none"):
+        tfseek.view(shard, spec={"label": spec["label"]})
+
+
 def test_errors_name_the_argument(shard: pathlib.Path) -> None:
     ds = tfseek.open(shard)
     with pytest.raises(tfseek.Error, match="expected `==`"):

@@ -502,6 +502,7 @@ def view(
     roles: Optional[str],
     port: Optional[int],
     threads: Optional[int],
+    schema: Optional[str],
 ) -> ViewCore: ...
 def verify(
     paths: list[str],

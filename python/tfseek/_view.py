@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any, Optional, Union
 
 from . import _tfseek
+from ._features import Features, schema_of
 from ._open import Paths, open, path_list
 from ._tfds import records_of
 from ._tfseek import Dataset
@@ -79,6 +80,7 @@ def view(
     baseline: Union[Dataset[Any], Paths, None] = None,
     where: Optional[str] = None,
     roles: Optional[Mapping[str, Any]] = None,
+    spec: Optional[Features] = None,
     port: Optional[int] = None,
     browser: bool = False,
     threads: Optional[int] = None,
@@ -91,6 +93,7 @@ def view(
     baseline: second dataset, or its paths, to compare with.
     where: condition of the records that the page begins with.
     roles: roles of features, such as ``{"image": "picture", "label": "y"}``. Other roles are guessed.
+    spec: the spec of a :class:`tfseek.Loader` with pictures, which training steps show as they are fed.
     port: port to listen on; 0: any free one. Default: the first free one from 7717 on.
     browser: if true, the page is opened in a browser on this machine.
     threads: number of threads of a search or of statistics. By default one per processor, at most 8.
@@ -99,7 +102,7 @@ def view(
     sets = [_named(source, storage_options)]
     if baseline is not None:
         sets.append(_named(baseline, storage_options))
-    core = _tfseek.view(sets, where, None if roles is None else json.dumps(dict(roles)), port, threads)
+    core = _tfseek.view(sets, where, None if roles is None else json.dumps(dict(roles)), port, threads, None if spec is None else schema_of(spec).to_json())
     viewer = View(core)
     if browser:
         # Other users of the machine can see the arguments of the browser.

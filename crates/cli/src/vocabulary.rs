@@ -131,8 +131,8 @@ fn options_and_parameters_have_the_same_names() {
             "view",
             "_view.py",
             "view",
-            format!("allow_host force host html index_dir io kind no_open progress stay verify {read}"),
-            "browser source storage_options",
+            format!("allow_host force host html index_dir io kind no_open progress schema stay verify {read}"),
+            "browser source spec storage_options",
         ),
         (
             "epoch",

@@ -3,8 +3,10 @@
 use crate::conversation::Limits;
 use serde_json::{Map, Value};
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
-use tfseek::Filter;
+use tfseek::batch::ColumnDecoder;
+use tfseek::{Filter, Schema};
 
 /// Options of a [`Viewer`](crate::Viewer). By default it listens on 127.0.0.1, and roles are guessed.
 #[derive(Clone, Debug, Default)]
@@ -19,6 +21,8 @@ pub struct ViewOptions {
     pub allow_host: Vec<String>,
     /// The condition that the page begins with. Default: all records.
     pub condition: Option<Filter>,
+    /// A schema with pictures, and what decodes them: training steps show them as they are fed. Default: none.
+    pub fed: Option<(Schema, Arc<dyn ColumnDecoder>)>,
     /// Number of [`threads`](tfseek::threads) of a search, of statistics and of verification. Default: one
     /// per processor, at most 8. 0: the thread that asks.
     pub threads: Option<usize>,

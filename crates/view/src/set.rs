@@ -1,12 +1,9 @@
 //! A data set that is viewed.
 
-use crate::fed::FedPictures;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
-use tfseek::batch::ColumnDecoder;
+use std::sync::OnceLock;
 use tfseek::example::MessageKind;
 use tfseek::index::Index;
-use tfseek::schema::Schema;
 use tfseek::stream::StreamOptions;
 use tfseek::{Compression, Dataset, Record, Result};
 use tfseek_tfds::FoundFeatures;
@@ -57,7 +54,6 @@ pub struct ViewSet {
     kinds: Box<[OnceLock<MessageKind>]>,
     /// The features by the `features.json` of the files.
     pub(crate) features: FoundFeatures,
-    pub(crate) fed: Option<FedPictures>,
 }
 
 impl ViewSet {
@@ -70,7 +66,7 @@ impl ViewSet {
         let kinds = dataset.shards().map(|_| OnceLock::new()).collect();
         let words = CommandWords { paths: "PATHS".into(), ..CommandWords::default() };
         let features = FoundFeatures::of_files(dataset.shards().map(|shard| shard.path), dataset.store());
-        Ok(ViewSet { dataset, name: name.into(), words, fingerprint, kind: None, kinds, features, fed: None })
+        Ok(ViewSet { dataset, name: name.into(), words, fingerprint, kind: None, kinds, features })
     }
 
     /// Sets the arguments of the commands that the page shows. By default they have `PATHS` for the paths.
@@ -85,15 +81,6 @@ impl ViewSet {
     pub fn kind(mut self, kind: Option<MessageKind>) -> ViewSet {
         self.kind = kind;
         self
-    }
-
-    /// Shows the pictures of a schema in training steps, as they are fed.
-    ///
-    /// # Errors
-    /// A schema without pictures.
-    pub fn fed(mut self, schema: &Schema, decoder: Arc<dyn ColumnDecoder>) -> Result<ViewSet> {
-        self.fed = Some(FedPictures::new(schema, decoder)?);
-        Ok(self)
     }
 
     pub(crate) fn command(&self, verb: &str) -> [String; 2] {

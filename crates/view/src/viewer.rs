@@ -1,6 +1,7 @@
 //! The viewer: a server with the sets that it shows.
 
 use crate::api::Api;
+use crate::fed::FedPictures;
 use crate::http::Answers;
 use crate::options::ViewOptions;
 use crate::server::{Server, ViewerHandle};
@@ -88,14 +89,17 @@ impl Viewer {
     /// Creates a viewer and listens.
     ///
     /// # Errors
-    /// The address cannot be listened on; there are no sets, or more than two; a role that does not exist.
+    /// The address cannot be listened on; there are no sets, or more than two; a role that does not exist; a
+    /// schema without pictures.
     pub fn bind(sets: Vec<ViewSet>, options: &ViewOptions) -> Result<Viewer, ViewError> {
         if !(1..=2).contains(&sets.len()) {
             return Err(ViewError::Options(format!("expected one or two sets, found {}", sets.len())));
         }
         let condition = options.condition.as_ref().map(ToString::to_string);
+        let fed = options.fed.as_ref().map(|(schema, decoder)| FedPictures::new(schema, Arc::clone(decoder)));
+        let fed = fed.transpose().map_err(|e| ViewError::Options(e.to_string()))?;
         let api = Api::new(sets, &options.roles, condition, options.thread_count());
-        let api = Arc::new(api.map_err(ViewError::role)?);
+        let api = Arc::new(api.map_err(ViewError::role)?.fed(fed));
         let server = Server::bind(options).map_err(ViewError::Io)?;
         Ok(Viewer { server, api, end_times: options.end_times })
     }

@@ -83,6 +83,9 @@ pub(crate) fn run(args: &ViewArgs, console: &mut Console) -> Outcome {
         let in_file = |e: ViewError| Failure::Message(USAGE, format!("{}: {e}", path.display()));
         options = options.roles(&text).map_err(in_file)?;
     }
+    if let Some(path) = &args.schema {
+        options.fed = Some((parse::schema(path)?, Arc::new(DecoderPool::default())));
+    }
     let summary = summary(&dataset);
     if let Some(path) = &args.html {
         let size = console.size(write_report(path, (dataset, view), &options, args, console)?);
@@ -175,12 +178,7 @@ fn open(
         opened => opened?,
     };
     let view = ViewSet::new(dataset.clone(), title(&paths.paths, other))?.kind(args.payload.kind.specified());
-    let mut view = view.words(words(paths, &args.access, args.payload, &dataset));
-    if let Some(path) = &args.schema {
-        let decoder = Arc::new(DecoderPool::default());
-        let in_file = |e| Failure::usage(format!("{}: {e}", path.display()));
-        view = view.fed(&parse::schema(path)?, decoder).map_err(in_file)?;
-    }
+    let view = view.words(words(paths, &args.access, args.payload, &dataset));
     Ok((dataset, view))
 }
 

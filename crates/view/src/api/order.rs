@@ -1,6 +1,7 @@
 //! Random samples, and the records of a step of an epoch.
 
 use super::refusal::{Outcome, Refusal, number};
+use crate::fed::FedPictures;
 use crate::http::{Request, Response};
 use crate::set::ViewSet;
 use serde_json::json;
@@ -86,8 +87,8 @@ pub(super) fn step(set: &ViewSet, request: &Request) -> Outcome {
 }
 
 /// Returns a picture of a record as a step is fed with it.
-pub(super) fn fed(set: &ViewSet, request: &Request, i: u64) -> Outcome {
-    let Some(fed) = &set.fed else {
+pub(super) fn fed(set: &ViewSet, fed: Option<&FedPictures>, request: &Request, i: u64) -> Outcome {
+    let Some(fed) = fed else {
         return Err(Refusal::not_found("there is no schema with pictures: `tfseek view --schema FILE`"));
     };
     let draw = number(request, "draw")?.unwrap_or(0);

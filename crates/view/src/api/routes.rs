@@ -3,6 +3,7 @@
 use super::refusal::{Outcome, Refusal, number, record_number};
 use super::{common, damage, episode, find, order, records, schema, sets, stats};
 use crate::declared;
+use crate::fed::FedPictures;
 use crate::http::{Answers, Request, Response};
 use crate::jobs::Jobs;
 use crate::roles::{SeenFeatures, with_given};
@@ -25,6 +26,7 @@ pub(crate) struct Api {
     condition: Option<String>,
     common: Jobs<common::CommonState>,
     tabs: Arc<Tabs>,
+    fed: Option<FedPictures>,
 }
 
 /// A set with what is known of it.
@@ -58,7 +60,20 @@ impl Api {
         });
         let sets = sets.collect();
         let given_roles = roles.clone();
-        Ok(Api { sets, given_roles, threads, condition, common: Jobs::default(), tabs: Arc::default() })
+        Ok(Api {
+            sets,
+            given_roles,
+            threads,
+            condition,
+            common: Jobs::default(),
+            tabs: Arc::default(),
+            fed: None,
+        })
+    }
+
+    /// Adds the pictures that steps are fed with.
+    pub(crate) fn fed(self, fed: Option<FedPictures>) -> Api {
+        Api { fed, ..self }
     }
 
     /// Returns the open tabs of the page.
@@ -95,7 +110,8 @@ impl Api {
                 let roles = declared::roles(set, seen, &self.given_roles).unwrap_or_default();
                 let other = self.sets.iter().find(|other| !std::ptr::eq(*other, state));
                 let against = other.map(|other| other.set.name.as_str());
-                Ok(sets::dataset(set, seen, &roles, self.condition.as_deref(), against))
+                let fed = self.fed.as_ref().map_or(&[][..], |fed| &fed.names);
+                Ok(sets::dataset(set, seen, &roles, fed, [self.condition.as_deref(), against]))
             }
             ("shards", None) => sets::shards(set, request),
             ("schema", None) => schema::schema(set),
@@ -128,7 +144,7 @@ impl Api {
                 )),
             },
             ("record", Some(id)) => records::record(set, request, record_number(set, id)?),
-            ("fed", Some(id)) => order::fed(set, request, record_number(set, id)?),
+            ("fed", Some(id)) => order::fed(set, self.fed.as_ref(), request, record_number(set, id)?),
             ("episode", Some(id)) => episode::episode(set, record_number(set, id)?),
             ("text", Some(id)) => records::text(set, record_number(set, id)?),
             ("json", Some(id)) => records::json(set, record_number(set, id)?),

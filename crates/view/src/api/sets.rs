@@ -19,14 +19,14 @@ const MAX_NAMES: usize = 50_000;
 /// Number of shards whose kind is guessed for the kind of the set.
 const KIND_SHARDS: usize = 16;
 
-/// Returns the properties of a set, from its index and the first look at 16 records. The page begins with
-/// `condition`, and `against` is the name of the other set of two.
+/// Returns the properties of a set, from its index and the first look at 16 records. Steps show the
+/// pictures `fed`. The page begins with `condition`, and `against` is the name of the other set of two.
 pub(super) fn dataset(
     set: &ViewSet,
     seen: &SeenFeatures,
     roles: &Map<String, Value>,
-    condition: Option<&str>,
-    against: Option<&str>,
+    fed: &[String],
+    [condition, against]: [Option<&str>; 2],
 ) -> Response {
     let dataset = &set.dataset;
     let shards = dataset.shards().len();
@@ -75,7 +75,7 @@ pub(super) fn dataset(
         // The path of the steps if records are episodes.
         "episodes": super::episode::steps_path(set),
         // Pictures that steps show as they are fed.
-        "fed": set.fed.as_ref().map_or(&[][..], |fed| &fed.names),
+        "fed": fed,
         "damage": { "ranges": ranges, "bytes": bytes },
         "warnings": warnings,
         "commands": commands,

@@ -1,5 +1,6 @@
 use super::find;
 use super::routes::Api;
+use crate::fed::FedPictures;
 use crate::http::{Answers, Request};
 use crate::set::ViewSet;
 use serde_json::{Map, Value, json};
@@ -151,8 +152,9 @@ fn a_step_has_its_pictures_as_they_are_fed() {
     let label = FeatureSpec::fixed_len(&[], DType::Int64);
     let schema = Schema::example().feature("image", FeatureSpec::Image(fed)).feature("label", label);
     let decoder = || Arc::new(DecoderPool::default());
-    let set = ViewSet::new(dataset.clone(), "a").unwrap().fed(&schema.build().unwrap(), decoder()).unwrap();
-    let api = Api::new(vec![set], &Map::new(), None, 2).unwrap();
+    let set = ViewSet::new(dataset.clone(), "a").unwrap();
+    let fed = FedPictures::new(&schema.build().unwrap(), decoder()).unwrap();
+    let api = Api::new(vec![set], &Map::new(), None, 2).unwrap().fed(Some(fed));
     assert_eq!(ask(&api, 200, "dataset")["fed"], json!(["image"]));
     let schema = Schema::example().feature("image", FeatureSpec::Image(bytes)).build().unwrap();
     let parser = BatchParser::new(&schema).decoder(decoder());
@@ -176,7 +178,7 @@ fn a_step_has_its_pictures_as_they_are_fed() {
     ask(&api, 400, "fed/3?name=label");
     ask(&api, 404, "fed/30?name=image");
     let none = Schema::example().build().unwrap();
-    let refused = ViewSet::new(dataset, "a").unwrap().fed(&none, decoder()).unwrap_err().to_string();
+    let refused = FedPictures::new(&none, decoder()).unwrap_err().to_string();
     assert!(refused.contains("expected a schema with pictures, found none"), "{refused}");
 }
 
