@@ -47,7 +47,7 @@ IMAGE = tfseek.Image(
 def loader_of(folder: str, rank: int, threads: int) -> Any:
     """A loader of one rank with random pictures, and augmentations in threads: of windows of episodes, or of a mix."""
     if os.path.exists(f"{folder}/episodes"):
-        data = tfseek.rlds.open(f"{folder}/episodes/1.0.0").windows({"x": 0, "image": [-1, 0, 1]}, decode={"image": IMAGE})
+        data: Any = tfseek.rlds.open(f"{folder}/episodes/1.0.0").windows({"x": 0, "image": [-1, 0, 1]}, decode={"image": IMAGE})
     else:
         spec = {"x": tfseek.FixedLenFeature([], "float32"), "tokens": tfseek.RaggedFeature("int64"), "image": IMAGE}
         few, many = (tfseek.open(f"{folder}/{name}", index="memory") for name in ("few", "many"))
