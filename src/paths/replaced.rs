@@ -233,12 +233,12 @@ impl Replacement {
                 name,
             }));
         }
-        let sync = |with_parent: bool| -> Result<()> {
+        // The folder must have its name before the only name of a file is in it.
+        let sync = || -> Result<()> {
             let hidden: BTreeMap<&Path, _> =
                 files.iter().map(|file| (file.hidden.path(), &file.hidden)).collect();
             for (path, hidden) in hidden {
-                let synced =
-                    hidden.sync().and_then(|()| if with_parent { sync_folder(folder(path)) } else { Ok(()) });
+                let synced = hidden.sync().and_then(|()| sync_folder(folder(path)));
                 synced.map_err(|e| Error::from(e).in_file(path))?;
             }
             Ok(())
@@ -256,14 +256,14 @@ impl Replacement {
                 Err(_) => to_move.push(file),
             }
         }
-        sync(false)?;
+        sync()?;
         // The last shards are moved first: the set must not open while others are moved.
         for file in to_move {
             let OldFile { path, hidden, name, .. } = file;
             hidden.rename(path, name.as_ref()).map_err(|e| Error::from(e).in_file(path))?;
             moved.push(file.clone());
         }
-        sync(true)
+        sync()
     }
 
     /// Removes the old files that are aside, and the old files of the sets that these new files belong to.

@@ -119,11 +119,11 @@ pub(crate) const READERS: &[Case] = &[
 
 /// A case with its folder.
 pub(crate) struct Prepared<'a> {
-    case: &'a Case,
+    pub(crate) case: &'a Case,
     pub(crate) dir: Folder,
     args: Vec<String>,
-    before: Files,
-    after: Files,
+    pub(crate) before: Files,
+    pub(crate) after: Files,
     out: String,
 }
 

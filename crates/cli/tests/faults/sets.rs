@@ -9,10 +9,11 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// The sets that a run writes: two of several shards, or two of one.
-const SETS: [&str; 4] = ["out/a@5.tfrecord", "out/b@5.tfrecord", "one/a.tfrecord", "one/b.tfrecord"];
+pub(crate) const SETS: [&str; 4] =
+    ["out/a@5.tfrecord", "out/b@5.tfrecord", "one/a.tfrecord", "one/b.tfrecord"];
 
 /// Returns the arguments of a run that writes two of the sets.
-fn args<'a>(out: &'a str, seed: &'a str, memory: &'a str) -> Vec<&'a str> {
+pub(crate) fn args<'a>(out: &'a str, seed: &'a str, memory: &'a str) -> Vec<&'a str> {
     let split = ["--split", "a=0.7,b=0.3", "--shuffle", "--seed", seed, "--memory", memory];
     [&["reshard", "data", "--out", out, "--force"], &split[..]].concat()
 }
@@ -152,7 +153,7 @@ fn every_fault_of_sets() {
 /// Returns the states of all sets: 0 for a set without files, 1 for the old one, 2 for the new one, 3 for one
 /// that is refused. Refused old sets can be put back.
 #[track_caller]
-fn check_states(
+pub(crate) fn check_states(
     dir: &Folder,
     sets: &[&str],
     before: &Files,

@@ -27,7 +27,23 @@ impl Shim {
     /// Compiles the library. Returns `None` and prints the reason if there is no C compiler or the library is
     /// not loaded.
     pub(crate) fn new(name: &str) -> Option<Shim> {
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/faults/shim.c");
+        let shim = Shim::compiled(name, "shim.c")?;
+        let dir = Folder::new();
+        dir.shard("a.gz", labels(0..3));
+        let fails = shim.failing(&dir, &["unpack", "a.gz"], "open", 1, EIO);
+        if fails.is_none() {
+            tfseek_testkit::skipped("a command that honours LD_PRELOAD");
+        }
+        fails.map(|_| shim)
+    }
+
+    /// Compiles the library that writes down the calls of a run (`recorder.c`).
+    pub(crate) fn recorder(name: &str) -> Option<Shim> {
+        Shim::compiled(name, "recorder.c")
+    }
+
+    fn compiled(name: &str, source: &str) -> Option<Shim> {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/faults").join(source);
         let shim = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.so"));
         let compiled = Command::new("cc")
             .args(["-shared", "-fPIC", "-O1", "-o"])
@@ -35,20 +51,13 @@ impl Shim {
             .arg("-ldl")
             .output();
         match compiled {
-            Ok(done) if done.status.success() => {}
+            Ok(done) if done.status.success() => Some(Shim(shim)),
             Ok(done) => panic!("{}", String::from_utf8_lossy(&done.stderr)),
             Err(_) => {
                 tfseek_testkit::skipped("a C compiler (cc)");
-                return None;
+                None
             }
         }
-        let (dir, shim) = (Folder::new(), Shim(shim));
-        dir.shard("a.gz", labels(0..3));
-        let fails = shim.failing(&dir, &["unpack", "a.gz"], "open", 1, EIO);
-        if fails.is_none() {
-            tfseek_testkit::skipped("a command that honours LD_PRELOAD");
-        }
-        fails.map(|_| shim)
     }
 
     /// Preloads the library into a command, with these variables.

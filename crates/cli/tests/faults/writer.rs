@@ -14,10 +14,10 @@ use tfseek_tools::set::{TaskAttempt, TaskOptions, TaskWriter, commit};
 /// Environment variable with the kind of the file that a child process writes. The test binary runs itself
 /// with it set.
 const KIND: &str = "TFSEEK_TEST_KIND";
-const KINDS: [&str; 6] = ["plain", "gzip", "zlib", "members", "indexed", "shards"];
+pub(crate) const KINDS: [&str; 6] = ["plain", "gzip", "zlib", "members", "indexed", "shards"];
 /// Kinds of sets of three shards. The second one is written by tasks, whose files have names before they are
 /// complete.
-const SETS: [&str; 2] = ["shards", "tasks"];
+pub(crate) const SETS: [&str; 2] = ["shards", "tasks"];
 const RECORDS: u64 = 3000;
 
 fn options(kind: &str) -> WriterOptions {
@@ -90,15 +90,15 @@ fn as_a_child() {
 }
 
 /// A folder with files of 10 records, which a child replaces by files of [`RECORDS`].
-struct Target {
+pub(crate) struct Target {
     kind: &'static str,
-    dir: Folder,
-    old: Files,
+    pub(crate) dir: Folder,
+    pub(crate) old: Files,
     names: Vec<String>,
 }
 
 impl Target {
-    fn new(kind: &'static str) -> Target {
+    pub(crate) fn new(kind: &'static str) -> Target {
         let dir = Folder::new();
         fs::write(dir.path("arm"), "").unwrap();
         let ran = Ran::limited(Target::command(&dir, kind), &dir);
@@ -132,7 +132,7 @@ impl Target {
         command
     }
 
-    fn child(&self) -> Command {
+    pub(crate) fn child(&self) -> Command {
         Target::command(&self.dir, self.kind)
     }
 
@@ -140,7 +140,7 @@ impl Target {
     /// that a set is the old or the new one, or refused; the old one is then put back. Returns true if all
     /// files are new.
     #[track_caller]
-    fn check(&self, context: &str) -> bool {
+    pub(crate) fn check(&self, context: &str) -> bool {
         let is_set = SETS.contains(&self.kind);
         let refused =
             if is_set { tfseek::paths::resolve(self.dir.path("out@3.tfrecord"), false).err() } else { None };

@@ -234,13 +234,18 @@ pub fn commit(
             sets::check_other(&names)?;
         }
     }
+    let sync = || sets::sync_folder(&folder).map_err(|e| Error::from(e).in_file(&folder));
     for (from, to) in &left {
+        // The last name makes the set whole, so the others must be on the disk before.
+        if shards.last() == Some(*to) {
+            sync()?;
+        }
         // An index that is not there can be built later, and one that does not fit is not used.
         let _ = indexes.as_ref().map(|indexes| indexes.rename(&index_name(from), &index_name(to)));
         Output::rename(from, to, Existing::replace_if(force))
             .map_err(|e| Error::from(e).in_file(to.as_path()))?;
     }
-    sets::sync_folder(&folder).map_err(|e| Error::from(e).in_file(&folder))?;
+    sync()?;
     if force {
         replacement.end(&shards)?;
     }
