@@ -71,14 +71,10 @@ impl VectorWork for ColourRow<'_> {
         for &ColourOperation { colour, factor, rest } in self.operations {
             match (colour, &mut *self.planes) {
                 (ColourChange::Brightness, planes) => {
-                    for value in planes.iter_mut().flatten() {
-                        *value = clamp(factor * *value);
-                    }
+                    change_each(planes, |value| clamp(factor * value));
                 }
                 (ColourChange::Contrast, planes) => {
-                    for value in planes.iter_mut().flatten() {
-                        *value = clamp(factor * *value + rest);
-                    }
+                    change_each(planes, |value| clamp(factor * value + rest));
                 }
                 (ColourChange::Saturation, [red, green, blue]) => {
                     for ((r, g), b) in red.iter_mut().zip(green).zip(blue) {
@@ -94,6 +90,16 @@ impl VectorWork for ColourRow<'_> {
                 // A spec has these only for three colours.
                 (ColourChange::Saturation | ColourChange::Hue, _) => {}
             }
+        }
+    }
+}
+
+/// Changes each value. The planes are no flattened iterator, which vectors cannot follow.
+#[inline(always)]
+fn change_each(planes: &mut [Vec<f32>], change: impl Fn(f32) -> f32) {
+    for plane in planes {
+        for value in plane {
+            *value = change(*value);
         }
     }
 }
@@ -129,18 +135,31 @@ fn turned([r, g, b]: [f32; 3], part: f32) -> [f32; 3] {
     let t = v * (1.0 - s * (1.0 - e));
     // 6, which a rounded hue may give, is 0.
     let i = select(whole < 6.0, whole, 0.0);
+    let [one, two, three, four, five] = [1.0, 2.0, 3.0, 4.0, 5.0].map(|limit| mask(i < limit));
     let pick = |[a, b, c, d, e, f]: [f32; 6]| {
-        let low = select(i < 1.0, a, select(i < 2.0, b, c));
-        let high = select(i < 4.0, d, select(i < 5.0, e, f));
-        select(i < 3.0, low, high)
+        let low = blend(one, a, blend(two, b, c));
+        let high = blend(four, d, blend(five, e, f));
+        blend(three, low, high)
     };
     // Grey has no hue.
-    let is_grey = d == 0.0;
+    let grey = mask(d == 0.0);
     [
-        select(is_grey, r, pick([v, q, p, p, t, v])),
-        select(is_grey, g, pick([t, v, v, q, p, p])),
-        select(is_grey, b, pick([p, p, t, v, v, q])),
+        blend(grey, r, pick([v, q, p, p, t, v])),
+        blend(grey, g, pick([t, v, v, q, p, p])),
+        blend(grey, b, pick([p, p, t, v, v, q])),
     ]
+}
+
+/// Returns all bits, or none.
+#[inline(always)]
+fn mask(condition: bool) -> u32 {
+    0_u32.wrapping_sub(u32::from(condition))
+}
+
+/// Returns one of two values by its bits: a compiler makes a table of nested conditions, and vectors have none.
+#[inline(always)]
+fn blend(mask: u32, then: f32, otherwise: f32) -> f32 {
+    f32::from_bits(then.to_bits() & mask | otherwise.to_bits() & !mask)
 }
 
 /// Sums the values of each plane in units of 1/4096, which are whole numbers.
@@ -186,9 +205,7 @@ impl VectorWork for NumberRow<'_> {
         match self.numbers {
             NumberForm::Whole => {}
             NumberForm::Divided(divisor) => {
-                for value in self.planes.iter_mut().flatten() {
-                    *value /= divisor;
-                }
+                change_each(self.planes, |value| value / divisor);
             }
             NumberForm::Normalized(channels) => {
                 for (plane, [factor, term]) in self.planes.iter_mut().zip(channels) {
