@@ -86,8 +86,8 @@ impl ColumnDecoder for Columns {
         };
         // The geometries first, as long as the columns of pictures have their files.
         let is_geometry = |leaf: &&Leaf| matches!(leaf.item, Item::Geometry { .. });
-        let pictures_last = plan.leaves.iter().filter(is_geometry);
-        for leaf in pictures_last.chain(plan.leaves.iter().filter(|leaf| !is_geometry(leaf))) {
+        let geometries = plan.leaves.iter().filter(is_geometry);
+        for leaf in geometries.chain(plan.leaves.iter().filter(|leaf| !is_geometry(leaf))) {
             let Some(column) = batch.get(leaf.source()).cloned() else { continue };
             let mut items = Vec::new();
             match decoded(leaf, column, batch, pools, pictures, &mut items) {

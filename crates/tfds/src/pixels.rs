@@ -40,13 +40,19 @@ impl PictureWork<'_> {
         self.cancelled.is_some_and(|cancelled| cancelled.load(Ordering::Relaxed))
     }
 
-    /// Returns the random words that the pixels of a leaf depend on, for the place and for the colours.
-    fn words(self, leaf: &Leaf) -> [Option<u64>; 2] {
+    /// Returns the random words of the picture of the leaf `path`, for the place and for the colours.
+    fn words(self, image: &ImageSpec, path: &str) -> [u64; 2] {
+        let colours = (self.draw)(self.row, path);
+        let place = image.crop_with.as_deref().map_or(colours, |name| (self.draw)(self.row, name));
+        [place, colours]
+    }
+
+    /// Returns the random words that the pixels of a leaf depend on.
+    fn used_words(self, leaf: &Leaf) -> [Option<u64>; 2] {
         let Some(image) = &leaf.image else { return [None; 2] };
-        let word = |name: &str| (self.draw)(self.row, name);
+        let [place, colours] = self.words(image, &leaf.path);
         let is_placed = image.crop == Some(Crop::RandomResized) || image.flip > 0.0;
-        let place = is_placed.then(|| word(image.crop_with.as_deref().unwrap_or(&leaf.path)));
-        [place, (!image.jitter.is_empty()).then(|| word(&leaf.path))]
+        [is_placed.then_some(place), (!image.jitter.is_empty()).then_some(colours)]
     }
 
     /// Returns for each picture the number of the first one with the same file and random words. Windows have
@@ -59,7 +65,7 @@ impl PictureWork<'_> {
     ) -> Vec<usize> {
         let mut firsts = HashMap::new();
         let first = |(k, file): (usize, &[u8])| {
-            let words = PictureWork { row: row(k), ..self }.words(leaf);
+            let words = PictureWork { row: row(k), ..self }.used_words(leaf);
             let first = *firsts.entry((crc32c(file), words)).or_insert(k);
             if files.get(first) == Some(file) { first } else { k }
         };
@@ -156,10 +162,8 @@ impl PictureWork<'_> {
         Ok(vec![geometry.len()])
     }
 
-    /// Returns the random words of the picture of the leaf `path`.
     fn draws(self, image: &ImageSpec, path: &str) -> Draws {
-        let colours = (self.draw)(self.row, path);
-        let place = image.crop_with.as_deref().map_or(colours, |name| (self.draw)(self.row, name));
+        let [place, colours] = self.words(image, path);
         Draws { place, colours }
     }
 

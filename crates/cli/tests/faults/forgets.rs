@@ -3,11 +3,10 @@
 use crate::cases::*;
 use crate::common::*;
 use crate::power::{Recording, digest};
-use crate::sets::{SETS, args, check_states};
+use crate::sets::{SETS, args, check_states, two_shards};
 use crate::support::*;
 use crate::writer::{KINDS, Target};
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::Path;
 
 /// Questions whose answers do not depend on index files. Those that fit a verb are asked after a failure.
@@ -171,12 +170,7 @@ fn each_state(recording: &Recording, most: usize, mut check: impl FnMut(Files, b
 /// new one, or refused.
 fn check_sets(name: &str, most: usize) {
     let Some(recorder) = Shim::recorder(name) else { return };
-    let dir = Folder::new();
-    fs::create_dir(dir.path("data")).unwrap();
-    for s in 0..2i64 {
-        dir.shard(&format!("data/x-{s:05}-of-00002.tfrecord"), labels(100 * s..100 * s + 100));
-    }
-    assert_eq!(dir.run(&["index", "data"]).code, 0);
+    let dir = two_shards();
     for (out, sets) in [("out/{split}@5.tfrecord", &SETS[..2]), ("one/{split}.tfrecord", &SETS[2..])] {
         let folder = dir.path(out.split_once('/').unwrap().0);
         let content = |seed: &str| {

@@ -18,6 +18,17 @@ pub(crate) fn args<'a>(out: &'a str, seed: &'a str, memory: &'a str) -> Vec<&'a 
     [&["reshard", "data", "--out", out, "--force"], &split[..]].concat()
 }
 
+/// Returns a folder with two indexed shards in `data`.
+pub(crate) fn two_shards() -> Folder {
+    let dir = Folder::new();
+    fs::create_dir(dir.path("data")).unwrap();
+    for s in 0..2i64 {
+        dir.shard(&format!("data/x-{s:05}-of-00002.tfrecord"), labels(100 * s..100 * s + 100));
+    }
+    assert_eq!(dir.run(&["index", "data"]).code, 0);
+    dir
+}
+
 /// Kills runs after random times. Each set is then missing, the old one, the new one, or refused. If the
 /// first set is the new one, no set is the old one.
 fn check_kills(kills: usize) {
@@ -77,12 +88,7 @@ fn check_kills(kills: usize) {
 /// is then missing, the old one, the new one, or refused, and no temporary file is left.
 fn check_faults(name: &str, next: fn(usize) -> usize) {
     let Some(shim) = Shim::new(name) else { return };
-    let dir = Folder::new();
-    fs::create_dir(dir.path("data")).unwrap();
-    for s in 0..2i64 {
-        dir.shard(&format!("data/x-{s:05}-of-00002.tfrecord"), labels(100 * s..100 * s + 100));
-    }
-    assert_eq!(dir.run(&["index", "data"]).code, 0);
+    let dir = two_shards();
     let (mut succeeded, mut failed) = (0, [0; 4]);
     for (out, sets) in [("out/{split}@5.tfrecord", &SETS[..2]), ("one/{split}.tfrecord", &SETS[2..])] {
         let folder = dir.path(out.split_once('/').unwrap().0);
@@ -203,12 +209,7 @@ fn state(set: &Path, folder: &Path, before: &Files, old: &Files, new: &Files, co
 #[test]
 fn a_run_that_is_killed_at_any_step_loses_no_set() {
     let Some(shim) = Shim::new("set-steps") else { return };
-    let dir = Folder::new();
-    fs::create_dir(dir.path("data")).unwrap();
-    for s in 0..2i64 {
-        dir.shard(&format!("data/x-{s:05}-of-00002.tfrecord"), labels(100 * s..100 * s + 100));
-    }
-    assert_eq!(dir.run(&["index", "data"]).code, 0);
+    let dir = two_shards();
     for (out, sets) in [("out/{split}@5.tfrecord", &SETS[..2]), ("one/{split}.tfrecord", &SETS[2..])] {
         let folder = dir.path(out.split_once('/').unwrap().0);
         let content = |seed: &str| {
