@@ -1,6 +1,6 @@
 //! A shard whose head or tail differs from the indexed bytes: is it damaged, or another one?
 
-use super::identity::{OTHER_CONTENT, SHORTER, fingerprints, stale};
+use super::identity::{OTHER_CONTENT, SHORTER, fingerprints_beside, stale};
 use super::layout::{GAPS, IndexHeader};
 use super::progress::Work;
 use super::scan::{FileReader, SPARSE, ScanStart, scan_file, scan_stream};
@@ -19,7 +19,7 @@ pub(crate) fn check_start(known: &IndexHeader, file: &dyn Source) -> Result<()> 
     if now.size < known.indexed_end {
         return Err(stale(known, &now, SHORTER));
     }
-    if fingerprints(file, known.indexed_end)? != (known.fp_head, known.fp_tail) {
+    if fingerprints_beside(file, known)? != (known.fp_head, known.fp_tail) {
         return Err(changed(known, &now, file, OTHER_CONTENT));
     }
     Ok(())

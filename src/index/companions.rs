@@ -2,7 +2,7 @@
 //! the records as the index's header does.
 
 use super::file::{OpenedFile, open_file, open_in_parts};
-use super::identity::{Sameness, fingerprints, sameness};
+use super::identity::{Sameness, fingerprints_beside, sameness};
 use super::layout::{CHECKED, IndexHeader, Refusal};
 use super::lookup::Index;
 use super::options::IndexOptions;
@@ -45,7 +45,7 @@ impl CompanionShard<'_> {
         match sameness(known, None, stamp) {
             Sameness::Unknown | Sameness::Same if !is_object && !self.checked => {
                 let opened = options.storage.open(self.path);
-                let found = opened.and_then(|opened| Ok(fingerprints(opened.source(), known.indexed_end)?));
+                let found = opened.and_then(|opened| Ok(fingerprints_beside(opened.source(), known)?));
                 let is_same = found.is_ok_and(|found| found == (known.fp_head, known.fp_tail));
                 if is_same { Sameness::Same } else { Sameness::Changed }
             }

@@ -63,7 +63,7 @@ pub(crate) fn compare(
     known: &IndexHeader,
     sameness: Sameness,
     now: &Stamp,
-    fingerprints: impl FnOnce(u64) -> io::Result<(u64, u64)>,
+    fingerprints: impl FnOnce() -> io::Result<(u64, u64)>,
 ) -> io::Result<Staleness> {
     if sameness == Sameness::Same {
         return Ok(Staleness::Fresh);
@@ -79,7 +79,7 @@ pub(crate) fn compare(
     if now.size < known.indexed_end {
         return Ok(Staleness::Stale(SHORTER));
     }
-    if fingerprints(known.indexed_end)? != (known.fp_head, known.fp_tail) {
+    if fingerprints()? != (known.fp_head, known.fp_tail) {
         return Ok(Staleness::Stale(OTHER_CONTENT));
     }
     Ok(if same_size && (now.size == known.indexed_end || is_unknown) {
@@ -128,6 +128,23 @@ pub(crate) fn fingerprints<S: Source + ?Sized>(file: &S, indexed_end: u64) -> io
     Ok((head, xxh3_64(&buf)))
 }
 
+/// Returns the fingerprints of a shard, to be compared with those in an index. If they differ, the bytes are
+/// read once more where a bit may have changed on its way.
+pub(crate) fn fingerprints_beside<S: Source + ?Sized>(
+    file: &S,
+    known: &IndexHeader,
+) -> io::Result<(u64, u64)> {
+    let end = known.indexed_end;
+    let len = end.min(FINGERPRINT);
+    loop {
+        let found = fingerprints(file, end)?;
+        let is_same = found == (known.fp_head, known.fp_tail);
+        if is_same || ![0..len, end - len..end].map(|range| file.distrust(&range)).contains(&true) {
+            return Ok(found);
+        }
+    }
+}
+
 /// Announces the bytes of the [`fingerprints`]. Returns their number, and the offset of the second range, or
 /// 0 if there is one.
 pub(crate) fn announce_fingerprints<S: Source + ?Sized>(file: &S, indexed_end: u64) -> (u64, u64) {
@@ -161,6 +178,10 @@ pub(crate) fn dataset_hash<'a>(shards: impl Iterator<Item = &'a IndexHeader>) ->
 mod tests {
     use super::super::layout::{GZIP, TORN, ZLIB};
     use super::*;
+    use crate::error::Result;
+    use crate::io::Fetched;
+    use std::ops::Range;
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
     fn at(size: u64, mtime_ns: i64) -> Stamp {
         Stamp { modified_ns: Some(mtime_ns), ..Stamp::new(size) }
@@ -180,7 +201,7 @@ mod tests {
                 let known = IndexHeader { mtime_ns, indexed_end, flags, ..base };
                 let now = |size, fp| {
                     let now = Stamp::new(size);
-                    compare(&known, sameness(&known, Some(9), &now), &now, |_| Ok(fp)).unwrap()
+                    compare(&known, sameness(&known, Some(9), &now), &now, || Ok(fp)).unwrap()
                 };
                 assert_eq!(now(100, (1, 2)), Staleness::Moved);
                 assert!(matches!(now(100, (1, 3)), Staleness::Stale(_)));
@@ -201,7 +222,7 @@ mod tests {
         assert_eq!(sameness(Some(8), &Stamp { size: 99, ..file.clone() }), Sameness::Changed);
         assert_eq!(sameness(Some(8), &Stamp { modified_ns: Some(6), ..file.clone() }), Sameness::Changed);
         assert_eq!(sameness(None, &at(100, 5)), Sameness::Same);
-        let decided = |fp| compare(&known, Sameness::Unknown, &file, |_| Ok(fp)).unwrap();
+        let decided = |fp| compare(&known, Sameness::Unknown, &file, || Ok(fp)).unwrap();
         assert_eq!((decided((0, 0)), decided((0, 1))), (Staleness::Moved, Staleness::Stale(OTHER_CONTENT)));
     }
 
@@ -217,6 +238,58 @@ mod tests {
         let bytes: Vec<u8> = (0..200_000u32).map(|i| (i / 7) as u8).collect();
         let want = (xxh3_64(&bytes[..65536]), xxh3_64(&bytes[150_000 - 65536..150_000]));
         assert_eq!(fingerprints(bytes.as_slice(), 150_000).unwrap(), want);
+    }
+
+    /// A source that sends a wrong byte until it is distrusted, or always.
+    #[derive(Debug)]
+    struct Flipped {
+        bytes: Vec<u8>,
+        wrong: usize,
+        is_wrong: AtomicBool,
+        is_asked: AtomicBool,
+    }
+
+    impl Source for Flipped {
+        fn name(&self) -> &str {
+            "flipped"
+        }
+
+        fn len(&self) -> u64 {
+            self.bytes.len() as u64
+        }
+
+        fn stamp(&self) -> Result<Stamp> {
+            Ok(Stamp::new(self.len()))
+        }
+
+        fn want(&self, _: &[Range<u64>]) {}
+
+        fn fetch(&self, range: Range<u64>, buf: &mut Vec<u8>) -> Result<Fetched> {
+            let mut bytes = self.bytes.clone();
+            bytes[self.wrong] ^= u8::from(self.is_wrong.load(Relaxed));
+            bytes.as_slice().fetch(range, buf)
+        }
+
+        fn distrust(&self, range: &Range<u64>) -> bool {
+            if range.contains(&(self.wrong as u64)) && self.wrong.is_multiple_of(2) {
+                self.is_wrong.store(false, Relaxed);
+            }
+            !self.is_asked.swap(true, Relaxed)
+        }
+    }
+
+    #[test]
+    fn bits_that_were_flipped_on_their_way_make_no_other_shard() {
+        let bytes: Vec<u8> = (0..200_000u32).map(|i| (i / 7) as u8).collect();
+        let (fp_head, fp_tail) = fingerprints(bytes.as_slice(), 150_000).unwrap();
+        let known = IndexHeader { indexed_end: 150_000, fp_head, fp_tail, ..IndexHeader::default() };
+        // Bytes with odd numbers stay wrong, and are those of another shard.
+        for wrong in [0, 1, 65_534, 149_998, 149_999] {
+            let [is_wrong, is_asked] = [true, false].map(AtomicBool::new);
+            let file = Flipped { bytes: bytes.clone(), wrong, is_wrong, is_asked };
+            let found = fingerprints_beside(&file, &known).unwrap();
+            assert_eq!(found == (fp_head, fp_tail), wrong.is_multiple_of(2), "{wrong}");
+        }
     }
 
     #[test]
@@ -235,11 +308,11 @@ mod tests {
         let zlib = IndexHeader { flags: ZLIB, ..plain };
         let now = |h: &IndexHeader, size, mtime_ns, fp| {
             let now = at(size, mtime_ns);
-            compare(h, sameness(h, None, &now), &now, |_| Ok(fp)).unwrap()
+            compare(h, sameness(h, None, &now), &now, || Ok(fp)).unwrap()
         };
         let same = (1, 2);
         let equal = sameness(&plain, None, &at(100, 5));
-        assert_eq!(compare(&plain, equal, &at(100, 5), |_| panic!("read")).unwrap(), Staleness::Fresh);
+        assert_eq!(compare(&plain, equal, &at(100, 5), || panic!("read")).unwrap(), Staleness::Fresh);
         assert_eq!(now(&torn, 100, 5, (0, 0)), Staleness::Fresh);
         assert!(matches!(now(&gaps, 100, 6, same), Staleness::Stale(_)));
         assert!(matches!(now(&plain, 100, 6, (1, 3)), Staleness::Stale(_)));

@@ -240,7 +240,7 @@ impl Index {
     pub(crate) fn check_file(&self, file: &dyn Source, may_have_grown: bool) -> Result<Stamp> {
         let known = &self.0.header;
         let now = file.stamp()?;
-        let fingerprints = |end| identity::fingerprints(file, end);
+        let fingerprints = || identity::fingerprints_beside(file, known);
         let sameness = match &self.0.shard {
             Some(then) if *then == now && now.is_known() => Sameness::Same,
             Some(then) if then.changed_ns.is_some() && then.is_like(&now) => Sameness::Unknown,

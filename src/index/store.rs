@@ -1,7 +1,7 @@
 //! The locations of index and column files: search, choice and saving.
 
 use super::file::{OpenedFile, open_file};
-use super::identity::{Sameness, Staleness, compare, fingerprints, hex128, sameness};
+use super::identity::{Sameness, Staleness, compare, fingerprints_beside, hex128, sameness};
 use super::layout::{CHECKED, GAPS, IndexHeader, Refusal, TORN};
 use super::options::IndexOptions;
 use super::sidecar::Sidecar;
@@ -170,7 +170,7 @@ pub(super) fn classify(
             "the index does not tell what it leaves out of a compressed shard",
         )));
     }
-    let shard_fingerprints = |end| fingerprints(options.storage.open(shard)?.source(), end);
+    let shard_fingerprints = || fingerprints_beside(options.storage.open(shard)?.source(), header);
     let mut sameness = sameness(header, sidecar.saved_ns, now);
     // The fingerprints do not cover what was left out, which may be sound now. A later index tells.
     let is_later = now.changed_ns.filter(|&changed| changed != i64::MAX) > sidecar.saved_ns;
