@@ -248,7 +248,7 @@ test-slow:
 	$(CARGO) test --release --lib --test order --test bytes --test dataset -- --ignored --nocapture
 	$(CARGO) test --release --test memory -- --ignored --nocapture
 	$(CARGO) test --release -p tfseek-tools --lib -- --ignored --nocapture
-	$(CARGO) test --release -p tfseek-remote --test remote -- --ignored --nocapture
+	$(CARGO) test --release -p tfseek-remote --lib --test remote -- --ignored --nocapture
 	$(CARGO) test -p tfseek-cli --test faults -- --ignored --nocapture
 	$(CARGO) test --release -p tfseek-cli --features remote --test cli --test claims -- --ignored --nocapture
 	$(CARGO) test --release -p tfseek-view --test browser goals -- --ignored --nocapture

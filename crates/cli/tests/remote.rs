@@ -1,6 +1,6 @@
 //! Verbs over URLs: the same output as over files.
 
-#[path = "../../remote/tests/server/mod.rs"]
+#[path = "../../remote/src/tests/server/mod.rs"]
 mod server;
 
 use crate::common::{self, Folder, Ran};

@@ -21,7 +21,7 @@
 //! Then a set of `TFSEEK_OBJECTS` small shards, by default 100,000: listings, and opening it from a pack,
 //! without a limit of the link. The listing of Azure is that in a row.
 
-#[path = "../tests/server/mod.rs"]
+#[path = "../src/tests/server/mod.rs"]
 mod server;
 
 use server::Server;

@@ -5,6 +5,8 @@ use crate::failure::{
 };
 use crate::pace::{Pace, TooSlow};
 use crate::settings::{CONNECT, PATIENCE, Settings};
+#[cfg(test)]
+use crate::simulated;
 use bytes::Bytes;
 use futures_util::stream;
 use http::header::{ACCEPT_ENCODING, AUTHORIZATION};
@@ -21,7 +23,8 @@ use std::io;
 use std::net::UdpSocket;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// The header that names the project which pays for requests.
 const USER_PROJECT: HeaderName = HeaderName::from_static("x-goog-user-project");
@@ -49,6 +52,10 @@ impl std::error::Error for Told {}
 /// # Errors
 /// The certificates of the system cannot be read.
 pub(crate) fn client(settings: &Settings, redirects: usize) -> Result<reqwest::Client, Told> {
+    #[cfg(test)]
+    if let Some(here) = simulated::here() {
+        return Ok(here.client());
+    }
     // An error means that the program chose one before.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let redirects = match redirects {
@@ -72,6 +79,18 @@ pub(crate) fn client(settings: &Settings, redirects: usize) -> Result<reqwest::C
         let text = if no_descriptor { NO_DESCRIPTOR.to_owned() } else { transport_text(&e) };
         Told(format!("no HTTP client: {text}"))
     })
+}
+
+/// Sends a request.
+pub(crate) async fn execute(
+    client: &reqwest::Client,
+    request: reqwest::Request,
+) -> reqwest::Result<reqwest::Response> {
+    #[cfg(test)]
+    if let Some(here) = simulated::here() {
+        return here.answer(client.clone(), request).await;
+    }
+    client.execute(request).await
 }
 
 /// Gives object_store the client of this crate.
@@ -173,7 +192,7 @@ impl Service {
             let again = sent.try_clone().ok_or_else(|| {
                 HttpError::new(HttpErrorKind::Unknown, Told("the request cannot be made again".into()))
             })?;
-            let e = match pace.wait(client.execute(again)).await {
+            let e = match pace.wait(execute(client, again)).await {
                 Ok(Ok(answer)) => return Ok((answer, pace, under_way)),
                 Ok(Err(e)) => e,
                 Err(TooSlow) => {
@@ -223,7 +242,13 @@ struct TracedBody {
 
 impl TracedBody {
     async fn next(mut self) -> Result<Option<(Frame<Bytes>, TracedBody)>, HttpError> {
-        let failed = |kind, text: String| Err(HttpError::new(kind, Told(self.trace.broke(text, true))));
+        let failed = |kind, text: String| {
+            let text = match kind {
+                HttpErrorKind::Unknown => self.trace.broke(text, true),
+                _ => self.trace.cut(text),
+            };
+            Err(HttpError::new(kind, Told(text)))
+        };
         let frame = match self.pace.wait(self.body.frame()).await {
             Ok(None) => return Ok(None),
             Ok(Some(Ok(frame))) => frame,

@@ -4,7 +4,7 @@ use crate::address::{Address, Kind};
 use crate::clients::{Connector, Told};
 use crate::failure::{Answers, Cause, RequestFailure, Trace};
 use crate::listing::{BucketListing, PAGE, Pages, changed, stamp};
-use crate::settings::{PATIENCE, Settings};
+use crate::settings::{PATIENCE, PAUSES, Settings};
 use futures_util::{StreamExt, future};
 use http::{HeaderValue, StatusCode};
 use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey};
@@ -26,6 +26,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tfseek::io::Stamp;
+use tokio::time::Instant;
 
 /// How long a login without variables may take. It asks a metadata server, which most computers do not have.
 const LOGIN: Duration = Duration::from_secs(3);
@@ -116,9 +117,36 @@ struct Page {
     next: Option<String>,
 }
 
+/// The repetitions of a request whose answer breaks in its body. object_store has them only for objects with
+/// a version.
+struct Repeats<'a> {
+    trace: &'a Trace,
+    left: usize,
+    pause: Duration,
+    since: Instant,
+}
+
+impl<'a> Repeats<'a> {
+    fn new(settings: &Settings, trace: &'a Trace) -> Repeats<'a> {
+        Repeats { trace, left: settings.retries, pause: PAUSES[0], since: Instant::now() }
+    }
+
+    /// Returns true, after a pause, if the request is to be made again.
+    async fn again(&mut self) -> bool {
+        if !self.trace.seen().is_cut || self.left == 0 || self.since.elapsed() + self.pause >= PATIENCE {
+            return false;
+        }
+        self.left -= 1;
+        tokio::time::sleep(self.pause).await;
+        self.pause = (self.pause * 2).min(PAUSES[1]);
+        true
+    }
+}
+
 /// A listing of names that begin with a prefix.
 struct Lister<'a> {
     opened: &'a OpenedBucket,
+    settings: &'a Settings,
     trace: &'a Arc<Trace>,
     prefix: &'a str,
     deep: bool,
@@ -137,7 +165,13 @@ impl Lister<'_> {
             ..PaginatedListOptions::default()
         };
         let prefix = (!self.prefix.is_empty()).then_some(self.prefix);
-        let listed = self.opened.lists.list_paginated(prefix, options).await?;
+        let mut repeats = Repeats::new(self.settings, self.trace);
+        let listed = loop {
+            match self.opened.lists.list_paginated(prefix, options.clone()).await {
+                Err(_) if repeats.again().await => {}
+                listed => break listed?,
+            }
+        };
         let object = |object: ObjectMeta| {
             let stamp = stamp(object.size, Some(object.last_modified), object.e_tag);
             (object.location.as_ref().to_owned(), stamp)
@@ -289,7 +323,8 @@ impl Cloud {
         let chained = matches!(self.kind, Kind::S3 | Kind::Google);
         self.call(PAGE, |opened, trace| async move {
             let names = AtomicU64::new(0);
-            let lister = Lister { opened: &opened, trace: &trace, prefix: asked, deep, names };
+            let settings = &self.settings;
+            let lister = Lister { opened: &opened, settings, trace: &trace, prefix: asked, deep, names };
             let mut all = lister.page(None, None).await?;
             if let Some(next) = all.next.take() {
                 let last = all.objects.last().filter(|_| chained);
@@ -379,20 +414,26 @@ impl Cloud {
                     extensions: traced(&trace),
                     ..GetOptions::default()
                 };
-                let answer = opened.objects.get_opts(path, options).await?;
-                let now = stamp(answer.meta.size, Some(answer.meta.last_modified), answer.meta.e_tag.clone());
-                let unlike = || self.unlike(path.as_ref(), expected, &now);
-                if let Some(failure) = changed(expected, &now).or_else(unlike) {
-                    return Ok(Err(failure));
+                let mut repeats = Repeats::new(&self.settings, &trace);
+                loop {
+                    let answer = opened.objects.get_opts(path, options.clone()).await?;
+                    let now =
+                        stamp(answer.meta.size, Some(answer.meta.last_modified), answer.meta.e_tag.clone());
+                    let unlike = || self.unlike(path.as_ref(), expected, &now);
+                    if let Some(failure) = changed(expected, &now).or_else(unlike) {
+                        return Ok(Err(failure));
+                    }
+                    let bytes = match body(answer, len).await {
+                        Ok(Ok(bytes)) => bytes,
+                        Ok(Err(failure)) => return Ok(Err(failure)),
+                        Err(_) if repeats.again().await => continue,
+                        Err(e) => return Err(e),
+                    };
+                    if bytes.len() > len {
+                        return Ok(Err(RequestFailure::no_ranges("the answer is too long")));
+                    }
+                    return Ok(Ok(bytes));
                 }
-                let bytes = match body(answer, len).await? {
-                    Ok(bytes) => bytes,
-                    Err(failure) => return Ok(Err(failure)),
-                };
-                if bytes.len() > len {
-                    return Ok(Err(RequestFailure::no_ranges("the answer is too long")));
-                }
-                Ok(Ok(bytes))
             }
         });
         match result.await {
@@ -415,23 +456,28 @@ impl Cloud {
         let path = &path(key)?;
         let result = self.call(u64::MAX, |opened, trace| async move {
             let options = GetOptions { extensions: traced(&trace), ..GetOptions::default() };
-            let answer = opened.objects.get_opts(path, options).await?;
-            let len = answer.meta.size;
-            if len > limit {
-                return Ok(Err(RequestFailure::too_large(len, limit)));
+            let mut repeats = Repeats::new(&self.settings, &trace);
+            loop {
+                let answer = opened.objects.get_opts(path, options.clone()).await?;
+                let len = answer.meta.size;
+                if len > limit {
+                    return Ok(Err(RequestFailure::too_large(len, limit)));
+                }
+                let meta = stamp(len, Some(answer.meta.last_modified), answer.meta.e_tag.clone());
+                let bytes = match body(answer, usize::try_from(len).unwrap_or(usize::MAX)).await {
+                    Ok(Ok(bytes)) => bytes,
+                    Ok(Err(failure)) => return Ok(Err(failure)),
+                    Err(_) if repeats.again().await => continue,
+                    Err(e) => return Err(e),
+                };
+                let other = |text: &str| Ok(Err(RequestFailure::new(Cause::Other, text)));
+                match (bytes.len() as u64).cmp(&len) {
+                    Ordering::Greater => return other("the answer is longer than the object"),
+                    Ordering::Less => return other("the answer is shorter than the object"),
+                    Ordering::Equal => {}
+                }
+                return Ok(Ok((bytes, meta)));
             }
-            let meta = stamp(len, Some(answer.meta.last_modified), answer.meta.e_tag.clone());
-            let bytes = match body(answer, usize::try_from(len).unwrap_or(usize::MAX)).await? {
-                Ok(bytes) => bytes,
-                Err(failure) => return Ok(Err(failure)),
-            };
-            let other = |text: &str| Ok(Err(RequestFailure::new(Cause::Other, text)));
-            match (bytes.len() as u64).cmp(&len) {
-                Ordering::Greater => return other("the answer is longer than the object"),
-                Ordering::Less => return other("the answer is shorter than the object"),
-                Ordering::Equal => {}
-            }
-            Ok(Ok((bytes, meta)))
         });
         match result.await {
             Ok(result) => result.map(Some),
@@ -662,7 +708,17 @@ impl Cloud {
     }
 
     fn retry(&self) -> RetryConfig {
-        RetryConfig { max_retries: self.settings.retries, retry_timeout: PATIENCE, ..RetryConfig::default() }
+        let retries = self.settings.retries;
+        #[cfg_attr(not(test), expect(unused_mut, reason = "only tests have other pauses"))]
+        let mut config =
+            RetryConfig { max_retries: retries, retry_timeout: PATIENCE, ..RetryConfig::default() };
+        // Pauses are drawn at random from between these two.
+        #[cfg(test)]
+        if crate::simulated::here().is_some() {
+            config.backoff.init_backoff = config.backoff.max_backoff / 8;
+            config.backoff.max_backoff = config.backoff.init_backoff;
+        }
+        config
     }
 
     /// Returns the connector of a host whose requests a project pays, or of all hosts.
@@ -794,6 +850,10 @@ fn failure(e: object_store::Error, trace: &Trace) -> RequestFailure {
         _ => match seen.status {
             Some(StatusCode::NOT_FOUND) => Cause::Missing,
             Some(StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => Cause::Denied,
+            // The rest of a body that broke was asked for.
+            Some(StatusCode::PRECONDITION_FAILED) => {
+                return RequestFailure::stale("its version is another");
+            }
             _ => Cause::Other,
         },
     };

@@ -1,5 +1,6 @@
 //! Failures of requests, in words without secrets.
 
+use http::header::ETAG;
 use http::{HeaderMap, StatusCode};
 use std::error::Error as _;
 use std::io;
@@ -163,6 +164,10 @@ pub(crate) struct Seen {
     pub(crate) status: Option<StatusCode>,
     /// The last answer in words.
     pub(crate) answer: String,
+    /// The last answer has a version.
+    has_version: bool,
+    /// It broke in its body, and has no version. object_store asks again only for others.
+    pub(crate) is_cut: bool,
     /// The region of a bucket that is elsewhere.
     pub(crate) region: Option<String>,
 }
@@ -186,6 +191,8 @@ impl Trace {
         seen.attempts += 1;
         seen.status = Some(status);
         seen.answer = status_text(status);
+        seen.has_version = headers.contains_key(ETAG);
+        seen.is_cut = false;
         let region = headers.get("x-amz-bucket-region").and_then(|region| region.to_str().ok());
         if let Some(region) = region.filter(|_| !status.is_success()) {
             seen.region = Some(region.to_owned());
@@ -213,6 +220,16 @@ impl Trace {
         }
         seen.status = None;
         seen.answer.clone_from(&text);
+        text
+    }
+}
+
+impl Trace {
+    /// Notes that the body of an answer broke, and would not if it came again. Returns the text.
+    pub(crate) fn cut(&self, text: String) -> String {
+        let text = self.broke(text, true);
+        let mut seen = self.lock();
+        seen.is_cut = !seen.has_version;
         text
     }
 }

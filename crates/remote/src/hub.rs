@@ -137,11 +137,15 @@ impl Hub {
             let revision = escape(&self.revision, false);
             let url = self.url(&format!("/api/datasets/{}/revision/{revision}", self.id))?;
             let mut attempts = Attempts::new(&self.settings, &self.answers);
-            let (answer, _) = self.send(&mut attempts, url, None).await?;
-            if !answer.status().is_success() {
-                return Err(self.failure(answer.status(), answer.headers()));
-            }
-            let body = attempts.whole(answer, PAGE).await?;
+            let body = loop {
+                let (answer, _) = self.send(&mut attempts, url.clone(), None).await?;
+                if !answer.status().is_success() {
+                    return Err(self.failure(answer.status(), answer.headers()));
+                }
+                if let Some(body) = attempts.whole(answer, PAGE).await? {
+                    break body;
+                }
+            };
             let json: serde_json::Value = serde_json::from_slice(&body).map_err(|_| unexpected())?;
             let sha = json.get("sha").and_then(|sha| sha.as_str()).ok_or_else(unexpected)?;
             let is_sha = !sha.is_empty() && sha.chars().all(|c| c.is_ascii_alphanumeric());
@@ -162,8 +166,8 @@ impl Hub {
         let mut folders = BTreeSet::new();
         let names = AtomicU64::new(0);
         let mut pages = Pages::new(&names);
+        let mut attempts = Attempts::new(&self.settings, &self.answers);
         while let Some(url) = next {
-            let mut attempts = Attempts::new(&self.settings, &self.answers);
             let (answer, _) = self.send(&mut attempts, url.clone(), None).await?;
             let code = answer.headers().get("x-error-code").map(|code| code.as_bytes());
             if answer.status() == StatusCode::NOT_FOUND && code == Some(b"EntryNotFound") {
@@ -172,8 +176,13 @@ impl Hub {
             if !answer.status().is_success() {
                 return Err(self.failure(answer.status(), answer.headers()));
             }
-            next = self.next_page(&url, answer.headers())?;
-            let body = attempts.whole(answer, PAGE).await?;
+            let after = self.next_page(&url, answer.headers())?;
+            let Some(body) = attempts.whole(answer, PAGE).await? else {
+                next = Some(url);
+                continue;
+            };
+            next = after;
+            attempts = Attempts::new(&self.settings, &self.answers);
             let entries: Vec<serde_json::Value> = serde_json::from_slice(&body).map_err(|_| unexpected())?;
             pages
                 .add(entries.len(), next.as_ref().map(Url::as_str))
@@ -315,11 +324,15 @@ impl Hub {
         expected: &Stamp,
     ) -> Result<Vec<u8>, RequestFailure> {
         let mut attempts = Attempts::new(&self.settings, &self.answers);
-        let answer = attempts.send(|| self.get(url)).await?;
-        if answer.status() != StatusCode::OK {
-            return Err(self.failure(answer.status(), answer.headers()));
-        }
-        let bytes = attempts.whole(answer, WHOLE).await?;
+        let bytes = loop {
+            let answer = attempts.send(|| self.get(url)).await?;
+            if answer.status() != StatusCode::OK {
+                return Err(self.failure(answer.status(), answer.headers()));
+            }
+            if let Some(bytes) = attempts.whole(answer, WHOLE).await? {
+                break bytes;
+            }
+        };
         let at = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
         let part = bytes.get(at(range.start)..at(range.end)).filter(|_| bytes.len() as u64 == expected.size);
         part.map(<[u8]>::to_vec).ok_or_else(|| RequestFailure::stale("the hub sends another size"))
@@ -333,12 +346,17 @@ impl Hub {
         let commit = self.commit().await?;
         let mut url = self.url(&format!("/datasets/{}/resolve/{commit}/{}", self.id, escape(key, true)))?;
         let mut attempts = Attempts::new(&self.settings, &self.answers);
-        // The second is the address that the hub gave, which gets no token.
-        for _ in 0..2 {
-            let (answer, at) = self.send(&mut attempts, url, None).await?;
-            if answer.status().is_redirection() {
+        let mut moves = 0;
+        loop {
+            let (answer, at) = self.send(&mut attempts, url.clone(), None).await?;
+            // The address that the hub gave gets no token.
+            if answer.status().is_redirection() && moves < 1 {
+                moves += 1;
                 url = at;
                 continue;
+            }
+            if answer.status().is_redirection() {
+                return Err(RequestFailure::new(Cause::Other, "too many redirects"));
             }
             if answer.status() == StatusCode::NOT_FOUND {
                 let failure = self.failure(answer.status(), answer.headers());
@@ -350,11 +368,10 @@ impl Hub {
             if let Some(len) = answer.content_length().filter(|len| *len > limit) {
                 return Err(RequestFailure::too_large(len, limit));
             }
-            let bytes = attempts.whole(answer, limit).await?;
+            let Some(bytes) = attempts.whole(answer, limit).await? else { continue };
             let stamp = stamp(bytes.len() as u64, None, Some(commit.to_owned()));
             return Ok(Some((bytes, stamp)));
         }
-        Err(RequestFailure::new(Cause::Other, "too many redirects"))
     }
 }
 

@@ -52,8 +52,12 @@ mod place;
 mod ready;
 mod runtime;
 mod settings;
+#[cfg(test)]
+mod simulated;
 mod slow;
 mod store;
+#[cfg(test)]
+mod tests;
 mod wanted;
 mod web;
 

@@ -4,9 +4,11 @@
 //! while a thread starts may hang: `std` then holds a lock, for its report of stack overflows. Python has no
 //! such report.
 
+#[cfg(test)]
+use crate::simulated;
 use std::future::Future;
 use std::io;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 use tfseek::io::is_interrupted;
@@ -37,20 +39,67 @@ pub(crate) enum NoResult {
     Cancelled,
 }
 
-/// The result of a request, which a thread waits for.
-struct Slot<T> {
-    result: Mutex<Option<Option<T>>>,
+/// A value that some threads change, and others wait for.
+#[derive(Debug, Default)]
+pub(crate) struct Monitor<T> {
+    value: Mutex<T>,
     changed: Condvar,
 }
 
-impl<T> Slot<T> {
-    fn set(&self, value: Option<T>) {
-        let mut result = self.result.lock().unwrap_or_else(PoisonError::into_inner);
-        if result.is_none() {
-            *result = Some(value);
-            self.changed.notify_all();
+impl<T> Monitor<T> {
+    pub(crate) fn new(value: T) -> Monitor<T> {
+        Monitor { value: Mutex::new(value), changed: Condvar::new() }
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+        self.value.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Wakes the threads that wait.
+    pub(crate) fn notify(&self) {
+        #[cfg(test)]
+        if let Some(here) = simulated::here() {
+            here.notify();
+        }
+        self.changed.notify_all();
+    }
+
+    /// Waits for a change, at most for `time`. It may return without one.
+    pub(crate) fn wait<'m>(&'m self, value: MutexGuard<'m, T>, time: Duration) -> MutexGuard<'m, T> {
+        #[cfg(test)]
+        if let Some(here) = simulated::here() {
+            drop(value);
+            here.pause(time);
+            return self.lock();
+        }
+        match self.changed.wait_timeout(value, time) {
+            Ok((value, _)) => value,
+            Err(e) => e.into_inner().0,
         }
     }
+}
+
+/// The result of a request, which a thread waits for.
+type Slot<T> = Monitor<Option<Option<T>>>;
+
+impl<T> Slot<T> {
+    fn set(&self, value: Option<T>) {
+        let mut result = self.lock();
+        if result.is_none() {
+            *result = Some(value);
+            self.notify();
+        }
+    }
+}
+
+/// Runs work that waits for the disk, beside the requests. `None` if it panics.
+pub(crate) async fn on_disk<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    #[cfg(test)]
+    if let Some(here) = simulated::here() {
+        tokio::time::sleep(here.disk_time()).await;
+        return Some(work());
+    }
+    tokio::task::spawn_blocking(work).await.ok()
 }
 
 /// Wakes the waiting thread also if the request is dropped.
@@ -68,6 +117,10 @@ impl IoThread {
     /// # Errors
     /// There are too many threads or descriptors.
     pub(crate) fn start() -> io::Result<IoThread> {
+        #[cfg(test)]
+        if let Some((handle, _stop)) = simulated::here().map(|here| here.runtime()) {
+            return Ok(IoThread { handle, _stop });
+        }
         let runtime = Builder::new_current_thread()
             .enable_all()
             .max_blocking_threads(DISK_THREADS)
@@ -84,6 +137,10 @@ impl IoThread {
 
     /// Runs a request on the thread, and does not wait for it. The handle ends it.
     pub(crate) fn spawn(&self, request: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
+        #[cfg(test)]
+        if let Some(here) = simulated::here() {
+            return self.handle.spawn(here.bind(Box::pin(request))).abort_handle();
+        }
         self.handle.spawn(request).abort_handle()
     }
 
@@ -95,13 +152,13 @@ impl IoThread {
         &self,
         request: impl Future<Output = T> + Send + 'static,
     ) -> Result<T, NoResult> {
-        let slot = Arc::new(Slot { result: Mutex::new(None), changed: Condvar::new() });
+        let slot = Arc::new(Slot::new(None));
         let promise = Promise(slot.clone());
         let task = self.spawn(async move {
             let result = request.await;
             promise.0.set(Some(result));
         });
-        let mut result = slot.result.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut result = slot.lock();
         loop {
             if let Some(result) = result.take() {
                 return result.ok_or(NoResult::Ended);
@@ -110,10 +167,7 @@ impl IoThread {
                 task.abort();
                 return Err(NoResult::Cancelled);
             }
-            result = match slot.changed.wait_timeout(result, ATTENTION) {
-                Ok((result, _)) => result,
-                Err(e) => e.into_inner().0,
-            };
+            result = slot.wait(result, ATTENTION);
         }
     }
 }
@@ -135,15 +189,15 @@ mod tests {
         let handle = io.handle.clone();
         drop(io);
         // The runtime ends soon, and drops its requests.
-        let slot = Arc::new(Slot { result: Mutex::new(None), changed: Condvar::new() });
+        let slot = Arc::new(Slot::new(None));
         let promise = Promise(slot.clone());
         handle.spawn(async move {
             tokio::time::sleep(Duration::from_secs(600)).await;
             promise.0.set(Some(()));
         });
-        let mut result = slot.result.lock().unwrap();
+        let mut result = slot.lock();
         while result.is_none() {
-            result = slot.changed.wait(result).unwrap();
+            result = slot.wait(result, ATTENTION);
         }
         assert_eq!(*result, Some(None));
     }

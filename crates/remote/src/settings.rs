@@ -88,6 +88,9 @@ fn is_replaced(variable: &str, options: &BTreeMap<String, String>) -> bool {
     options.keys().any(is_given)
 }
 
+/// The first and the longest pause before a request is repeated.
+pub(crate) const PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(15)];
+
 /// How long repeated attempts of a request may take.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
 

@@ -10,7 +10,7 @@ use crate::failure::{Cause, RequestFailure};
 use crate::pieces::{Answer, Origin, PieceBytes, PiecePart, Pieces, Request};
 use crate::place::Places;
 use crate::ready::{HasPieces, ReadyPieces};
-use crate::runtime::{ATTENTION, IoThread, NoResult};
+use crate::runtime::{ATTENTION, IoThread, Monitor, NoResult, on_disk};
 use crate::settings::{RemoteOptions, Settings};
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -19,13 +19,13 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tfseek::error::{Error, ErrorKind, Result};
 use tfseek::io::{
     Fetched, Listing, Object, PerProcess, Region, Source, Stamp, Store, Traffic, bare_url, is_interrupted,
 };
 use tokio::task::AbortHandle;
+use tokio::time::Instant;
 
 /// Objects of S3, Google Cloud Storage, Azure, HTTP servers and the Hugging Face hub.
 ///
@@ -65,10 +65,9 @@ struct Live {
     io: IoThread,
     settings: Arc<Settings>,
     backends: Mutex<Backends>,
-    pieces: Mutex<Pieces<Remote>>,
+    pieces: Monitor<Pieces<Remote>>,
     /// Handles that end the requests for pieces, by their numbers. Locked after `pieces`.
     running: Mutex<HashMap<u64, AbortHandle>>,
-    changed: Condvar,
     cache: Option<Arc<DiskCache>>,
     /// The times of requests count from here.
     start: Instant,
@@ -139,14 +138,12 @@ impl SharedStore {
             |e| RequestFailure::new(Cause::Other, format!("the thread for requests did not start: {e}"));
         let io = IoThread::start().map_err(failed)?;
         let pieces = Pieces::new(self.settings.requests, self.settings.memory, cache.is_none());
-        let pieces = Mutex::new(pieces);
         let made = Arc::new(Live {
             io,
             settings: self.settings.clone(),
             backends: Mutex::default(),
-            pieces,
+            pieces: Monitor::new(pieces),
             running: Mutex::default(),
-            changed: Condvar::new(),
             cache,
             start: Instant::now(),
         });
@@ -162,7 +159,7 @@ impl Live {
     }
 
     fn pieces(&self) -> MutexGuard<'_, Pieces<Remote>> {
-        self.pieces.lock().unwrap_or_else(PoisonError::into_inner)
+        self.pieces.lock()
     }
 
     fn running(&self) -> MutexGuard<'_, HashMap<u64, AbortHandle>> {
@@ -189,7 +186,7 @@ impl Live {
                 && let Some(piece) = cache.find_checked(folder, &request.range)
             {
                 pieces.done(&request, Ok(PieceBytes::Disk(piece)), self.start.elapsed(), Origin::Cache);
-                self.changed.notify_all();
+                self.pieces.notify();
                 continue;
             }
             let refusals = object.backend.refusals();
@@ -218,22 +215,10 @@ impl Live {
                         drop(lease);
                     };
                     // It cannot fail.
-                    let _ = tokio::task::spawn_blocking(write).await;
+                    let _ = on_disk(write).await;
                 }
             });
             self.running().insert(number, task);
-        }
-    }
-
-    /// Waits for the end of a request, at most for `time`.
-    fn wait_for_change<'p>(
-        &self,
-        pieces: MutexGuard<'p, Pieces<Remote>>,
-        time: Duration,
-    ) -> MutexGuard<'p, Pieces<Remote>> {
-        match self.changed.wait_timeout(pieces, time) {
-            Ok((pieces, _)) => pieces,
-            Err(e) => e.into_inner().0,
         }
     }
 
@@ -286,9 +271,9 @@ async fn find(cache: &Arc<DiskCache>, folder: &str, range: &Range<u64>, again: b
                 Some(cache.find(&folder, &range).map_or(Found::Lease(Some(lease)), Found::Piece))
             }
         };
-        match tokio::task::spawn_blocking(look).await {
-            Ok(Some(found)) => return found,
-            Ok(None) if since.elapsed() < disk::LEASE => tokio::time::sleep(disk::LOOK).await,
+        match on_disk(look).await {
+            Some(Some(found)) => return found,
+            Some(None) if since.elapsed() < disk::LEASE => tokio::time::sleep(disk::LOOK).await,
             _ => return Found::Lease(None),
         }
     }
@@ -357,7 +342,7 @@ impl Drop for Running {
         pieces.done(&self.request, result, live.start.elapsed(), origin);
         live.advance(&mut pieces);
         drop(pieces);
-        live.changed.notify_all();
+        live.pieces.notify();
     }
 }
 
@@ -455,6 +440,17 @@ impl RemoteStore {
         let live = self.0.live()?;
         let backend = live.backend(address)?;
         live.wait(request(backend, address.key.to_owned()))
+    }
+}
+
+#[cfg(test)]
+impl RemoteStore {
+    /// Returns what is wrong in the accounts of requests and bytes, while no request is under way.
+    pub(crate) fn wrong_account(&self) -> Option<String> {
+        let live = self.0.live().ok()?;
+        let pieces = live.pieces();
+        let is_idle = live.running().is_empty();
+        is_idle.then(|| pieces.wrong_account()).flatten()
     }
 }
 
@@ -650,7 +646,7 @@ impl RemoteObject {
                     let slow = pieces.hurry(self.id, range, now);
                     live.advance(&mut pieces);
                     let time = slow.map_or(ATTENTION, |at| (at - now).min(ATTENTION));
-                    pieces = live.wait_for_change(pieces, time);
+                    pieces = live.pieces.wait(pieces, time);
                 }
             }
         }

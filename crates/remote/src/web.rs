@@ -1,12 +1,13 @@
 //! Objects of HTTP servers, and requests that are repeated.
 
 use crate::address::Address;
+use crate::clients::execute;
 use crate::failure::{
     Answers, Cause, NO_ANSWER, RequestFailure, SLOW_ANSWER, Trace, UnderWay, status_text, transport_text,
 };
 use crate::listing::{BucketListing, changed, stamp};
 use crate::pace::{Pace, STEP, TooSlow};
-use crate::settings::{PATIENCE, Settings};
+use crate::settings::{PATIENCE, PAUSES, Settings};
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use http::header::{
@@ -16,11 +17,9 @@ use http::{HeaderMap, HeaderName, Method, StatusCode};
 use reqwest::{Client, RequestBuilder, Response, Url};
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tfseek::io::Stamp;
-
-/// The first and the longest pause before a request is repeated.
-const PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(15)];
+use tokio::time::Instant;
 
 /// The attempts of one request.
 pub(crate) struct Attempts {
@@ -84,7 +83,9 @@ impl Attempts {
             self.under_way = None;
             self.pace = Pace::new(&self.settings, 0);
             let under_way = UnderWay::new(&self.answers);
-            match self.pace.wait(build().send()).await {
+            let (client, request) = build().build_split();
+            let answer = async { execute(&client, request?).await };
+            match self.pace.wait(answer).await {
                 Ok(Ok(answer)) => {
                     self.under_way = Some(under_way);
                     self.pace.head();
@@ -150,15 +151,17 @@ impl Attempts {
         self.again(None).await
     }
 
-    /// Reads the rest of an answer, of at most `limit` bytes.
+    /// Reads the rest of an answer, of at most `limit` bytes. `None` if it broke, and the request is to be
+    /// sent again.
     ///
     /// # Errors
-    /// More bytes; the connection broke.
+    /// More bytes; the connection broke too often.
     pub(crate) async fn whole(
         &mut self,
         mut answer: Response,
         limit: u64,
-    ) -> Result<Vec<u8>, RequestFailure> {
+    ) -> Result<Option<Vec<u8>>, RequestFailure> {
+        let of = length(answer.headers()).and_then(|len| usize::try_from(len).ok());
         let mut bytes = Vec::new();
         loop {
             match self.chunk(&mut answer).await {
@@ -167,11 +170,11 @@ impl Attempts {
                     return Err(RequestFailure::too_large(len, limit));
                 }
                 Ok(Some(chunk)) => bytes.extend_from_slice(&chunk),
-                Ok(None) => return Ok(bytes),
-                Err(Broken::Request(e)) => {
-                    return Err(RequestFailure::new(Cause::Other, transport_text(&e)));
+                Ok(None) => return Ok(Some(bytes)),
+                Err(broken) => {
+                    self.rest(&broken, bytes.len(), of.unwrap_or_default()).await?;
+                    return Ok(None);
                 }
-                Err(_) => return Err(RequestFailure::new(Cause::Other, SLOW_ANSWER)),
             }
         }
     }
@@ -227,7 +230,8 @@ impl Attempts {
                         bytes.extend_from_slice(&chunk);
                         continue;
                     }
-                    Ok(None) if bytes.len() == len => return Ok(bytes),
+                    // All is here, also where the connection breaks before the answer's end.
+                    Ok(None) | Err(_) if bytes.len() == len => return Ok(bytes),
                     // Parts of this size are no failure.
                     Ok(None) if (bytes.len() - before) as u64 >= STEP => continue 'attempts,
                     Ok(None) => Broken::Short,
@@ -433,19 +437,21 @@ impl Web {
     ) -> Result<Option<(Vec<u8>, Stamp)>, RequestFailure> {
         let url = &self.url(key)?;
         let mut attempts = Attempts::new(&self.settings, &self.answers);
-        let answer = attempts.send(|| self.client.get(url.clone())).await?;
-        match answer.status() {
-            StatusCode::NOT_FOUND | StatusCode::GONE => return Ok(None),
-            status if !status.is_success() => return Err(refused(status, "")),
-            _ => {}
+        loop {
+            let answer = attempts.send(|| self.client.get(url.clone())).await?;
+            match answer.status() {
+                StatusCode::NOT_FOUND | StatusCode::GONE => return Ok(None),
+                status if !status.is_success() => return Err(refused(status, "")),
+                _ => {}
+            }
+            let headers = answer.headers().clone();
+            if let Some(len) = length(&headers).filter(|len| *len > limit) {
+                return Err(RequestFailure::too_large(len, limit));
+            }
+            let Some(bytes) = attempts.whole(answer, limit).await? else { continue };
+            let stamp = stamp_of(&headers, bytes.len() as u64);
+            return Ok(Some((bytes, stamp)));
         }
-        let headers = answer.headers().clone();
-        if let Some(len) = length(&headers).filter(|len| *len > limit) {
-            return Err(RequestFailure::too_large(len, limit));
-        }
-        let bytes = attempts.whole(answer, limit).await?;
-        let stamp = stamp_of(&headers, bytes.len() as u64);
-        Ok(Some((bytes, stamp)))
     }
 }
 

@@ -349,3 +349,14 @@ fn held(pieces: &Pieces<()>, running: &VecDeque<Request>) -> u64 {
     let here: u64 = here.map(|(start, piece)| piece.end - start).sum();
     here + running.iter().map(|request| request.range.end - request.range.start).sum::<u64>()
 }
+
+impl<O: HasPieces> Pieces<O> {
+    /// Returns what is wrong in the accounts while no request is under way.
+    pub(crate) fn wrong_account(&self) -> Option<String> {
+        let pieces = self.objects.values().flat_map(|object| &object.pieces);
+        let here = pieces.filter(|(_, piece)| piece.state.is_in_memory());
+        let bytes: u64 = here.map(|(start, piece)| piece.end - start).sum();
+        let is_right = self.running == 0 && self.bytes == bytes;
+        (!is_right).then(|| format!("{} requests, and {} bytes of {bytes}", self.running, self.bytes))
+    }
+}

@@ -1,8 +1,9 @@
 //! Faults of servers and connections.
 
-use super::server::Fault;
+use super::server::{Fault, Stored};
 use super::*;
 use std::io;
+use tfseek::error::IndexError;
 use tfseek::io::{Source, Store};
 use tfseek::stream::StreamOptions;
 use tfseek::{Damage, ErrorKind, IndexMode, Stream};
@@ -32,9 +33,40 @@ fn what_passes_is_not_noticed() {
             assert_eq!(labels(&ds), (0..100).collect::<Vec<_>>(), "{} {fault:?}", case.scheme);
             assert_eq!(case.server.faults_left(), 0);
         }
+        // A body without a length. object_store refuses these.
+        if matches!(case.scheme, "http" | "hf") {
+            let ds = indexed(&case, case.store());
+            case.server.fail(DATA, Fault::NoEnd, 2);
+            assert_eq!(labels(&ds), (0..100).collect::<Vec<_>>(), "{}", case.scheme);
+        }
         // Listings, too.
-        case.server.fail("GET", Fault::Status(503), 2);
-        assert_eq!(case.open_all(case.store()).unwrap().len(), 100);
+        for fault in [Fault::Status(503), Fault::Reset(40)] {
+            case.server.fail("GET", fault, 2);
+            assert_eq!(case.open_all(case.store()).unwrap().len(), 100, "{}", case.scheme);
+            case.server.clear_faults();
+        }
+        // And small objects, also of servers that may send no version.
+        let (url, object) = (case.url("notes.json"), case.object("notes.json"));
+        case.set("notes.json", vec![b'x'; 300]);
+        if matches!(case.scheme, "s3" | "http") {
+            let unversioned = Stored { tag: String::new(), ..case.server.get(&object).unwrap() };
+            case.server.set_alike(&object, vec![b'x'; 300], &unversioned);
+        }
+        case.server.fail("notes.json", Fault::Reset(40), 2);
+        assert_eq!(case.store().small(&url, 1000).unwrap().unwrap().0.len(), 300, "{}", case.scheme);
+    }
+}
+
+/// The rest of a body that broke is another version's. It is told as every replaced object.
+#[test]
+fn an_object_that_is_replaced_while_its_body_breaks_is_stale() {
+    for case in Case::all().filter(|case| case.scheme != "hf") {
+        let ds = indexed(&case, case.store());
+        case.server.fail(DATA, Fault::Reset(40), 1);
+        case.server.fail(DATA, Fault::Replace(shard(200..260)), 1);
+        let e = ds.read(3, &mut Vec::new()).unwrap_err();
+        let is_stale = matches!(e.kind(), tfseek::ErrorKind::Index(IndexError::Stale { .. }));
+        assert!(is_stale, "{}: {e}", case.scheme);
     }
 }
 

@@ -11,7 +11,7 @@ mod hub;
 mod listings;
 mod logins;
 mod read;
-#[path = "../server/mod.rs"]
+#[path = "../../src/tests/server/mod.rs"]
 mod server;
 mod tfds;
 mod web;

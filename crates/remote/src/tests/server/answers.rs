@@ -32,6 +32,25 @@ impl Answer {
         self
     }
 
+    fn head(&self, len: &str) -> String {
+        let mut head = format!("HTTP/1.1 {} Scripted\r\n{len}\r\n", self.status);
+        // A version that is not known is not told.
+        for (name, value) in self.headers.iter().filter(|(_, value)| !value.is_empty()) {
+            head.push_str(&format!("{name}: {value}\r\n"));
+        }
+        head.push_str("\r\n");
+        head
+    }
+
+    /// Sends the answer in chunks, without the last one. Returns the number of bytes of the body.
+    pub(super) fn send_without_end(&self, stream: &mut TcpStream) -> Option<u64> {
+        let head = self.head("Transfer-Encoding: chunked");
+        stream.write_all(format!("{head}{:x}\r\n", self.body.len()).as_bytes()).ok()?;
+        stream.write_all(&self.body).ok()?;
+        stream.write_all(b"\r\n").ok()?;
+        Some(self.body.len() as u64)
+    }
+
     /// Sends the answer, or its head and `end` bytes. Returns the number of bytes of the body, or `None` if
     /// the client is gone.
     pub(super) fn send(
@@ -42,11 +61,7 @@ impl Answer {
         end: Option<usize>,
     ) -> Option<u64> {
         let len = self.head_len.filter(|_| head_only).unwrap_or(self.body.len());
-        let mut head = format!("HTTP/1.1 {} Scripted\r\nContent-Length: {len}\r\n", self.status);
-        for (name, value) in &self.headers {
-            head.push_str(&format!("{name}: {value}\r\n"));
-        }
-        head.push_str("\r\n");
+        let head = self.head(&format!("Content-Length: {len}"));
         let body = match (head_only, end) {
             (true, _) => &[],
             (false, Some(end)) => &self.body[..end.min(self.body.len())],

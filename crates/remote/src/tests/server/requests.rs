@@ -37,11 +37,22 @@ impl Request {
             more(stream, rest)?;
         }
         let body = rest[end + 4..end + 4 + len].to_vec();
+        let request = Request::new(&method, target, headers, body);
         rest.drain(..end + 4 + len);
+        Some(request)
+    }
+
+    /// Returns a request. The names of headers are in lower case.
+    pub(crate) fn new(
+        method: &str,
+        target: &str,
+        headers: BTreeMap<String, String>,
+        body: Vec<u8>,
+    ) -> Request {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
         let query = pairs.map(|(key, value)| (decoded(key), decoded(&value.replace('+', "%20")))).collect();
-        Some(Request { method, path: decoded(path), query, headers, body })
+        Request { method: method.to_owned(), path: decoded(path), query, headers, body }
     }
 
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
@@ -60,20 +71,20 @@ impl Request {
         format!("{}{file}", self.path.trim_start_matches('/'))
     }
 
-    pub(super) fn without(&self, header: &str) -> Request {
+    pub(crate) fn without(&self, header: &str) -> Request {
         let mut request = self.clone();
         request.headers.remove(header);
         request
     }
 
-    pub(super) fn with(&self, header: &str, value: &str) -> Request {
+    pub(crate) fn with(&self, header: &str, value: &str) -> Request {
         let mut request = self.clone();
         request.headers.insert(header.to_owned(), value.to_owned());
         request
     }
 
     /// Returns the request for the first bytes of its range.
-    pub(super) fn shorter(&self, bytes: usize) -> Request {
+    pub(crate) fn shorter(&self, bytes: usize) -> Request {
         match self.range(usize::MAX) {
             Some(range) => {
                 let end = range.end.min(range.start + bytes);

@@ -12,7 +12,7 @@ mod hub;
 mod link;
 mod requests;
 
-pub(crate) use answers::{http_time, time_ns};
+pub(crate) use answers::{error, http_time, time_ns};
 pub(crate) use requests::Request;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -47,6 +47,8 @@ pub(crate) enum Fault {
     OtherRange,
     /// Only this number of bytes of the range, and the answer says so.
     Part(usize),
+    /// The connection ends after all bytes, and before the end of a body without a length.
+    NoEnd,
     /// The body is shorter by this number of bytes, and its length says so.
     Short(usize),
     /// The lowest bit of a byte of the body is flipped.
@@ -170,11 +172,7 @@ impl Server {
     pub(crate) fn start() -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let state = Mutex::new(State { page: 1000, ..State::default() });
-        let [latency, running, sending, most] = [0; 4].map(AtomicU64::new);
-        let (link, ended) = (link::Link::default(), AtomicBool::new(false));
-        let gathering = Gathering::default();
-        let shared = Arc::new(Shared { state, latency, gathering, link, running, sending, most, ended });
+        let shared = Arc::new(Shared::new());
         let accepting = shared.clone();
         thread::spawn(move || {
             for stream in listener.incoming() {
@@ -349,6 +347,21 @@ impl Drop for Running<'_> {
 }
 
 impl Shared {
+    /// Returns a server without a listener.
+    pub(crate) fn new() -> Shared {
+        let [latency, running, sending, most] = [0; 4].map(AtomicU64::new);
+        Shared {
+            state: Mutex::new(State { page: 1000, ..State::default() }),
+            latency,
+            gathering: Gathering::default(),
+            link: link::Link::default(),
+            running,
+            sending,
+            most,
+            ended: AtomicBool::new(false),
+        }
+    }
+
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -413,33 +426,37 @@ impl Shared {
                 _ => self.answer(&request),
             };
             let mut end = None;
-            match fault {
+            match &fault {
                 Some(Fault::Short(less)) => {
-                    answer.body.truncate(answer.body.len().saturating_sub(less));
+                    answer.body.truncate(answer.body.len().saturating_sub(*less));
                 }
                 Some(Fault::Flip(at)) => {
-                    if let Some(byte) = answer.body.get_mut(at) {
+                    if let Some(byte) = answer.body.get_mut(*at) {
                         *byte ^= 1;
                     }
                 }
-                Some(Fault::Reset(after)) => end = Some(after),
+                Some(Fault::Reset(after)) => end = Some(*after),
                 _ => {}
             }
             // A client that has an answer may make the next request before this thread goes on.
             let running = Some(running).filter(|_| self.link.is_limited());
             self.sending.fetch_add(1, SeqCst);
-            let sent = answer.send(&mut stream, &self.link, request.method == "HEAD", end);
+            let is_ended = !matches!(fault, Some(Fault::NoEnd));
+            let sent = match is_ended {
+                true => answer.send(&mut stream, &self.link, request.method == "HEAD", end),
+                false => answer.send_without_end(&mut stream),
+            };
             drop(running);
             self.state().counts.bytes += sent.unwrap_or(0);
             self.sending.fetch_sub(1, SeqCst);
-            if sent.is_none() || end.is_some() {
+            if sent.is_none() || end.is_some() || !is_ended {
                 let _ = stream.shutdown(Shutdown::Both);
                 return;
             }
         }
     }
 
-    fn answer(&self, request: &Request) -> answers::Answer {
+    pub(crate) fn answer(&self, request: &Request) -> answers::Answer {
         let path = request.path.as_str();
         if path.starts_with("/api/") || path.starts_with("/datasets/") || path.starts_with("/signed/") {
             return self.hub(request);

@@ -1,0 +1,4 @@
+//! Tests of all parts together.
+
+mod server;
+mod world;
