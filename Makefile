@@ -46,7 +46,7 @@ EMULATORS_NPM ?= azurite s3rver
 EMULATORS_CARGO ?= s3s-fs@0.14.1
 
 .PHONY: gallery emulators dist wheels dist-test wheel-test wheel-test-alpine sdist-test check-tag publish-crates semver lint-workflows miri portable differential demo test python public-api test-frameworks test-engines test-slow coverage tsan asan bench bench-cold \
-	bench-peers bench-gate fuzz mutants site
+	bench-peers bench-gate fuzz mutants planted site
 
 # Without the viewer, Parquet and Arrow, which take most of the time to build and which the demo does not show.
 demo:
@@ -246,7 +246,7 @@ test-engine-%:
 # 2 GB of free space, the memory of an epoch is tested too. Plans for 1,024 hosts are made of 10^9 records (docs/engines.md).
 test-slow:
 	$(CARGO) test --release --lib --test order --test bytes --test dataset -- --ignored --nocapture
-	$(CARGO) test --release --test memory -- --ignored --nocapture
+	$(CARGO) test --release --test memory --test world -- --ignored --nocapture
 	$(CARGO) test --release -p tfseek-tools --lib -- --ignored --nocapture
 	$(CARGO) test --release -p tfseek-remote --lib --test remote -- --ignored --nocapture
 	$(CARGO) test -p tfseek-cli --test faults -- --ignored --nocapture
@@ -256,6 +256,10 @@ test-slow:
 		$(PYTHON_VENV)/bin/python -m pip install -q protobuf==7.36.2 || echo "skipped: pip cannot install protobuf"; \
 		TFSEEK_SLOW=1 $(PYTHON_VENV)/bin/python -m pytest -q -s python/tests/test_faults.py python/tests/test_train_oracle.py; \
 	fi
+
+# Plants each fault of tests/planted in a copy of the last commit, and expects the test that its patch names to find it. ONLY=04 judges one.
+planted:
+	$(PYTHON) tests/planted/judge.py $(ONLY)
 
 # Runs the unit tests of the code that decodes untrusted bytes under Miri, which detects undefined behaviour. Exhaustive tests are
 # ignored there, and property tests run few cases.

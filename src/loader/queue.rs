@@ -800,6 +800,18 @@ mod tests {
             assert!(ahead <= LIMITS.ahead_records as usize + WORKERS + 1, "look-ahead");
         }
 
+        /// Lets the consumer leave: the queue is stopped, and wakes all others, which exit.
+        fn check_stop(&self) {
+            let mut left = self.clone();
+            left.consumer = Worker::Ready;
+            left.state.consumer_sleeps = false;
+            left.state.stop();
+            left.wake();
+            while (0..=WORKERS).any(|actor| left.step(actor)) {}
+            let all = [&[left.planner], left.workers.as_slice()].concat();
+            assert!(all.iter().all(|who| *who == Worker::Exited), "left behind: {}", left.key());
+        }
+
         /// Visits all states that can be reached. Returns their number.
         fn visit_all(self, batches: u64) -> usize {
             let mut seen = HashSet::new();
@@ -810,6 +822,7 @@ mod tests {
                     continue;
                 }
                 simulation.check();
+                simulation.check_stop();
                 let mut moved = false;
                 for actor in 0..WORKERS + 4 {
                     let mut next = simulation.clone();

@@ -17,12 +17,14 @@ pub mod corpus;
 pub mod episodes;
 pub mod hex;
 pub mod labelled;
+pub mod mirror;
 pub mod oracle;
 pub mod order_twin;
 pub mod payloads;
 pub mod presence;
 pub mod rng;
 pub mod roundtrip;
+pub mod run_order;
 pub mod shaped;
 pub mod shards;
 pub mod shuffles;
@@ -32,6 +34,7 @@ pub mod tensor_twin;
 pub mod tensors;
 pub mod twin;
 pub mod twin_parse;
+pub mod worlds;
 
 use std::io::Write;
 
