@@ -37,10 +37,11 @@ impl Disk {
         self.dir.path().join("index")
     }
 
-    pub(crate) fn stamp(&self, name: usize) -> Vec<i64> {
-        let Ok(found) = fs::metadata(self.path(name)) else { return Vec::new() };
-        let id = found.ino().cast_signed();
-        vec![found.mtime(), found.mtime_nsec(), found.ctime(), found.ctime_nsec(), found.size().cast_signed(), id]
+    /// Returns what the system tells of a file. Two changes within one clock tick have the same times.
+    pub(crate) fn stamp(&self, name: usize) -> Option<String> {
+        let found = fs::metadata(self.path(name)).ok()?;
+        let times = (found.mtime(), found.mtime_nsec(), found.ctime(), found.ctime_nsec());
+        Some(format!("{times:?} {} {}", found.len(), found.ino()))
     }
 
     fn pads(&self, rng: &mut Rng) -> Vec<usize> {
@@ -117,7 +118,7 @@ impl Disk {
     }
 }
 
-/// Sets the time of a file that was changed: as it was, the same for all, earlier, or one that no index can store.
+/// Sets the time of a file that was changed: as it was, the same for all, earlier, or before all others.
 fn set_time(path: &Path, before: Option<SystemTime>, rng: &mut Rng) -> &'static str {
     let start = SystemTime::UNIX_EPOCH;
     let seconds = Duration::from_secs;

@@ -1,7 +1,7 @@
 //! Loaders of the ranks of a run, which are killed and resumed from saved states.
 
 use crate::disk::Disk;
-use crate::sets::{Class, OpenSet, View, class};
+use crate::sets::{OpenSet, View};
 use crate::{attempt, seen};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -11,13 +11,12 @@ use tfseek::order::{LastBatch, MixStop, Sample, Spec, State, Subset};
 use tfseek::{Damage, Loader, LoaderOptions, Result};
 use tfseek_testkit::rng::Rng;
 use tfseek_testkit::run_order::{Kind, Position, RunOrder};
+use tfseek_testkit::worlds::{Class, class};
 
 /// The options of a run, and its order.
 #[derive(Clone)]
 struct Plan {
     order: RunOrder,
-    kind: Kind,
-    seed: u64,
     batch: u64,
     ranks: u64,
     threads: usize,
@@ -25,9 +24,6 @@ struct Plan {
     damage: Damage,
     repeat: bool,
     subsets: Vec<Option<Subset>>,
-    weights: Vec<u64>,
-    /// Batches of a mix are of one source each.
-    whole: bool,
     stop: MixStop,
 }
 
@@ -44,21 +40,16 @@ impl Plan {
         let mut base = 0;
         let records = |(set, subset): (&Rc<OpenSet>, &Option<Subset>)| {
             let all = base..base + set.view.len();
-            let is_chosen =
-                |i: &u64| subset.as_ref().is_none_or(|subset| subset.rank(i - all.start).is_some());
+            let is_chosen = |i: &u64| subset.as_ref().is_none_or(|some| some.rank(i - all.start).is_some());
             base = all.end;
             all.clone().filter(is_chosen).collect()
         };
         let sources = sets.iter().zip(&subsets).map(records).collect();
-        let seed = rng.u64();
+        let order = RunOrder::new(rng.u64(), sources, kind);
         let batch = rng.pick(&[6, 12]);
-        let weights: Vec<u64> = sets.iter().map(|_| 1 + rng.below_u64(4)).collect();
-        let whole = is_mix && rng.chance(80);
         let stop = rng.pick(&[MixStop::Never, MixStop::First, MixStop::All]);
-        let order = RunOrder::new(seed, sources, kind);
-        let rows = if whole { batch } else { 1 };
-        let order = if is_mix { order.mixed(weights.clone(), rows, stop) } else { order };
-        // Of several ranks and in a mix, a record that is left out is replaced by another row of the batch.
+        let rows = if rng.chance(80) { batch } else { 1 };
+        let order = if is_mix { order.mixed(weights(rng, sets.len()), rows, stop) } else { order };
         let skips = !is_mix && rng.chance(128);
         let damage = if skips { Damage::Skip } else { Damage::Raise };
         let last = match () {
@@ -68,30 +59,14 @@ impl Plan {
             () => rng.pick(&[LastBatch::Drop, LastBatch::Pad, LastBatch::Short, LastBatch::Continuous]),
         };
         let repeat = !skips && rng.chance(96);
-        let plan = Plan {
-            order,
-            kind,
-            seed,
-            batch,
-            ranks: 1,
-            threads: 0,
-            last,
-            damage,
-            repeat,
-            subsets,
-            weights,
-            whole,
-            stop,
-        };
-        plan.on_other_ranks(rng)
+        Plan { order, batch, ranks: 1, threads: 0, last, damage, repeat, subsets, stop }.on_other_ranks(rng)
     }
 
-    /// Returns the same run with other numbers of ranks and threads.
+    /// Returns the same run with other numbers of ranks and threads. One that leaves out damage has one rank.
     fn on_other_ranks(self, rng: &mut Rng) -> Plan {
-        if self.damage == Damage::Skip {
-            return self;
-        }
-        Plan { ranks: rng.pick(&[1, 2, 3]), threads: if rng.chance(48) { 2 } else { 0 }, ..self }
+        let ranks = if self.damage == Damage::Skip { 1 } else { rng.pick(&[1, 2, 3]) };
+        let threads = if self.damage == Damage::Raise && rng.chance(48) { 2 } else { 0 };
+        Plan { ranks, threads, ..self }
     }
 
     fn build(&self, sets: &[Rc<OpenSet>], rank: u64) -> Result<Loader> {
@@ -103,18 +78,22 @@ impl Plan {
         let options = if sources.len() == 1 {
             sources.remove(0)
         } else {
-            let mix = Mix::new(sources.into_iter().zip(self.weights.clone()));
-            mix.stop(self.stop).whole_batches(self.whole).loader()?
+            let mix = Mix::new(sources.into_iter().zip(self.order.weights()));
+            mix.stop(self.stop).whole_batches(self.order.rows > 1).loader()?
         };
-        let shuffle = match self.kind {
+        let shuffle = match self.order.kind {
             Kind::Sequential => Shuffle::None,
             Kind::Global => Shuffle::Global,
             Kind::Block(block, window) => Shuffle::Order(Spec::Block { block, window }),
         };
         let options = options.global_batch_size(self.batch).rank(rank, self.ranks).threads(self.threads);
-        let options = options.shuffle(shuffle).seed(self.seed).last_batch(self.last);
+        let options = options.shuffle(shuffle).seed(self.order.seed).last_batch(self.last);
         options.damage(self.damage).repeat(self.repeat).build()
     }
+}
+
+fn weights(rng: &mut Rng, sources: usize) -> Vec<u64> {
+    (0..sources).map(|_| 1 + rng.below_u64(4)).collect()
 }
 
 /// The loader of one rank, in a process of its own.
@@ -127,27 +106,37 @@ struct Rank {
     delivered: Position,
 }
 
-pub(crate) struct Job {
+/// What the processes of a run have in common.
+#[derive(Clone)]
+struct Run {
     sets: Vec<Rc<OpenSet>>,
-    view: Rc<View>,
     plan: Plan,
-    ranks: Vec<Rank>,
     /// The records at all positions of epochs that some rank has not ended.
     records: BTreeMap<Position, u64>,
     /// No batch was an error, and none was lost by a resume.
     complete: bool,
+}
+
+impl Run {
+    /// Returns true if files are read ahead by threads, or opened again by a mix.
+    fn opens_late(&self) -> bool {
+        self.plan.threads > 0 || self.sets.len() > 1
+    }
+}
+
+pub(crate) struct Job {
+    run: Run,
+    view: Rc<View>,
+    ranks: Vec<Rank>,
     /// The first epoch that some rank has not ended.
     open: u64,
 }
 
-/// A saved state, with what it belongs to.
+/// A saved state.
 pub(crate) struct Saved {
     json: String,
     at: Position,
-    sets: Vec<Rc<OpenSet>>,
-    plan: Plan,
-    records: BTreeMap<Position, u64>,
-    complete: bool,
+    run: Run,
 }
 
 /// What a step should return.
@@ -160,34 +149,32 @@ enum Expected {
 }
 
 impl Job {
-    /// Starts a run of data sets whose shards were accessed. `None`: a mix would open other files.
     pub(crate) fn start(disk: &Disk, rng: &mut Rng, sets: Vec<Rc<OpenSet>>) -> Option<Job> {
         let plan = Plan::draw(rng, &sets);
-        Job::run(disk, plan, sets, None).map(Result::unwrap)
+        let run = Run { sets, plan, records: BTreeMap::new(), complete: true };
+        Job::begin(disk, run, None).map(Result::unwrap)
     }
 
-    fn run(disk: &Disk, plan: Plan, sets: Vec<Rc<OpenSet>>, saved: Option<&Saved>) -> Option<Result<Job>> {
-        let view = Rc::new(View::joined(sets.iter().map(|set| &*set.view)));
-        // Threads read ahead, and a mix opens the shards of its sources again.
-        if (plan.threads > 0 || sets.len() > 1) && !view.is_current(disk) {
+    /// Begins a run of data sets whose shards were accessed. `None`: its processes would open other files.
+    fn begin(disk: &Disk, run: Run, saved: Option<&Saved>) -> Option<Result<Job>> {
+        let view = Rc::new(View::joined(run.sets.iter().map(|set| &*set.view)));
+        if run.opens_late() && !view.is_current(disk) {
             return None;
         }
         let at = saved.map_or((0, 0), |saved| saved.at);
         let rank = |r| {
-            let mut loader = plan.build(&sets, r)?;
+            let mut loader = run.plan.build(&run.sets, r)?;
             saved.map_or(Ok(()), |saved| loader.seek(&State::from_json(&saved.json)?))?;
             Ok(Rank { loader, at, epoch: at.0, delivered: at })
         };
-        let ranks = (0..plan.ranks).map(rank).collect::<Result<_>>();
-        let records = saved.map_or_else(BTreeMap::new, |saved| saved.records.clone());
-        let complete = saved.is_none_or(|saved| saved.complete);
-        Some(ranks.map(|ranks| Job { sets, view, plan, ranks, records, complete, open: at.0 }))
+        let ranks = (0..run.plan.ranks).map(rank).collect::<Result<_>>();
+        Some(ranks.map(|ranks| Job { run, view, ranks, open: at.0 }))
     }
 
     /// Returns what the next step of a rank should be, and the position after it.
     fn expected(&mut self, disk: &Disk, r: usize) -> (Expected, Position) {
         let Rank { at, epoch, .. } = self.ranks[r];
-        let Plan { order, batch, ranks, last, damage, repeat, .. } = &mut self.plan;
+        let Plan { order, batch, ranks, last, damage, repeat, .. } = &mut self.run.plan;
         if at.0 != epoch && !*repeat {
             return (Expected::End, at);
         }
@@ -205,7 +192,7 @@ impl Job {
 
     /// Returns the batch of a rank that leaves out damage: the next records that are sound.
     fn expected_sound(&mut self, disk: &Disk, (epoch, start): Position) -> (Expected, Position) {
-        let Plan { order, batch, .. } = &mut self.plan;
+        let Plan { order, batch, .. } = &mut self.run.plan;
         let mut samples = Vec::new();
         let mut left = Vec::new();
         let mut position = start;
@@ -220,7 +207,7 @@ impl Job {
             position += 1;
         }
         let after = if position == order.len() { (epoch + 1, 0) } else { (epoch, position) };
-        self.complete &= left.is_empty();
+        self.run.complete &= left.is_empty();
         match samples.as_slice() {
             [] if start == 0 => (Expected::Error, after),
             [] => (Expected::End, after),
@@ -229,7 +216,7 @@ impl Job {
     }
 
     fn next(&mut self, r: usize) -> Option<Result<Step>> {
-        if self.plan.threads > 0 {
+        if self.run.plan.threads > 0 {
             match self.ranks[r].loader.next_within(Duration::ZERO) {
                 // The batch was drawn, and is not delivered yet.
                 NextStep::Timeout => self.check_state(r),
@@ -254,7 +241,7 @@ impl Job {
             let now = self.view.sound(disk, sample.record).unwrap();
             assert!(record.unwrap().payload() == now.payload(), "record {} has other bytes", sample.record);
             if !sample.padding {
-                let twice = self.records.insert((sample.epoch, sample.position), sample.record);
+                let twice = self.run.records.insert((sample.epoch, sample.position), sample.record);
                 assert_eq!(twice, None, "{sample:?} was returned before");
             }
         }
@@ -263,7 +250,7 @@ impl Job {
 
     /// Makes a step of one rank. Returns false if the run was killed.
     pub(crate) fn step(&mut self, disk: &Disk, rng: &mut Rng, scarce: bool) -> (String, bool) {
-        if (self.plan.threads > 0 || self.sets.len() > 1) && !self.view.is_current(disk) {
+        if self.run.opens_late() && !self.view.is_current(disk) {
             return ("killed, because it may open a file again that was changed".to_owned(), false);
         }
         let r = rng.below(self.ranks.len());
@@ -273,8 +260,9 @@ impl Job {
             return (text + "killed", false);
         }
         let found = attempt(scarce, || self.next(r));
+        let is_scarce = scarce && self.run.plan.threads == 0 && self.view.has_large();
         let end = match (expected, found.as_ref().map(|found| found.as_ref().map_err(class))) {
-            (_, Some(Err(Class::Memory))) if scarce && self.plan.threads == 0 && self.view.has_large() => {
+            (_, Some(Err(Class::Memory))) if is_scarce => {
                 self.check_state(r);
                 seen("no memory");
                 return (text + "killed without memory", false);
@@ -290,7 +278,7 @@ impl Job {
                 "a batch"
             }
             (Expected::Error, Some(Err(Class::Damage | Class::Refused))) => {
-                self.complete = false;
+                self.run.complete = false;
                 seen("batch refused");
                 "an error"
             }
@@ -305,11 +293,11 @@ impl Job {
     /// Checks the epochs that all ranks have ended: each record was returned once.
     fn check_epochs(&mut self) {
         while self.ranks.iter().all(|rank| rank.at.0 > self.open) {
-            let later = self.records.split_off(&(self.open + 1, 0));
-            let mut found: Vec<u64> = std::mem::replace(&mut self.records, later).into_values().collect();
+            let later = self.run.records.split_off(&(self.open + 1, 0));
+            let mut found: Vec<u64> = std::mem::replace(&mut self.run.records, later).into_values().collect();
             found.sort_unstable();
-            if self.sets.len() == 1 && self.complete && self.plan.last != LastBatch::Drop {
-                assert_eq!(found, self.plan.order.sources[0], "the records of epoch {}", self.open);
+            if self.run.sets.len() == 1 && self.run.complete && self.run.plan.last != LastBatch::Drop {
+                assert_eq!(found, self.run.plan.order.sources[0], "the records of epoch {}", self.open);
                 seen("epoch");
             }
             self.open += 1;
@@ -318,41 +306,34 @@ impl Job {
 
     pub(crate) fn save(&self, rng: &mut Rng) -> Saved {
         let Rank { loader, delivered: at, .. } = &self.ranks[rng.below(self.ranks.len())];
-        let records = self.records.iter().filter(|(position, _)| *position < at);
-        let aligned = self.ranks.iter().all(|rank| rank.delivered == *at && rank.at == *at);
-        Saved {
-            json: loader.state().unwrap().to_json(),
-            at: *at,
-            sets: self.sets.clone(),
-            plan: self.plan.clone(),
-            records: records.map(|(position, record)| (*position, *record)).collect(),
-            complete: self.complete && aligned,
-        }
+        let mut run = self.run.clone();
+        run.records.retain(|position, _| position < at);
+        run.complete &= self.ranks.iter().all(|rank| rank.delivered == *at && rank.at == *at);
+        Saved { json: loader.state().unwrap().to_json(), at: *at, run }
     }
 }
 
 impl Saved {
     /// Resumes the run: with other ranks, threads, batches and weights, in the same process or in a new one.
     pub(crate) fn resume(&self, disk: &Disk, rng: &mut Rng) -> (String, Option<Job>) {
-        let mut plan = self.plan.clone().on_other_ranks(rng);
-        plan.batch = if plan.whole { plan.batch } else { rng.pick(&[6, 12, 18]) };
-        let weights: Vec<u64> = self.sets.iter().map(|_| 1 + rng.below_u64(4)).collect();
-        if self.sets.len() > 1 && rng.chance(128) && weights != plan.weights {
-            plan.order.change(weights.clone(), self.at);
-            plan.weights = weights;
+        let Run { sets: before, plan, records, complete } = self.run.clone();
+        let mut plan = plan.on_other_ranks(rng);
+        plan.batch = if plan.order.rows > 1 { plan.batch } else { rng.pick(&[6, 12, 18]) };
+        let weights = weights(rng, before.len());
+        if before.len() > 1 && rng.chance(128) && weights != plan.order.weights() {
+            plan.order.change(weights, self.at);
             seen("other weights");
         }
-        let mut sets = self.sets.clone();
+        let mut sets = before.clone();
         if rng.chance(128) {
             let again = sets.iter().map(|set| OpenSet::open(disk, set.options, false).ok());
             let again = again.map(|set| set.filter(|set| set.bind(disk)).map(Rc::new));
             let Some(again) = again.collect() else { return ("no data set to resume with".to_owned(), None) };
             sets = again;
         }
-        let is_same =
-            sets.iter().zip(&self.sets).all(|(now, then)| now.view.identity() == then.view.identity());
+        let is_same = sets.iter().zip(&before).all(|(now, then)| now.view.identity() == then.view.identity());
         let text = format!("at {:?} with {} ranks", self.at, plan.ranks);
-        match Job::run(disk, plan, sets, Some(self)) {
+        match Job::begin(disk, Run { sets, plan, records, complete }, Some(self)) {
             None => (text + ": files were changed", None),
             Some(Ok(job)) => {
                 assert!(is_same, "the state belongs to other records");

@@ -1,7 +1,6 @@
 //! Streams and followers: each reads the file that it opened, whatever is under its name later.
 
 use crate::disk::{Disk, NAMES};
-use crate::sets::{Class, class};
 use crate::{attempt, seen};
 use std::fs::File;
 use std::ops::ControlFlow::Continue;
@@ -10,6 +9,7 @@ use tfseek::stream::{Stream, StreamOptions};
 use tfseek::{Damage, Tail, Warning};
 use tfseek_testkit::mirror::{Found, Scan};
 use tfseek_testkit::rng::Rng;
+use tfseek_testkit::worlds::{Class, class};
 
 enum Source {
     /// A file that was opened and not read.

@@ -1,38 +1,15 @@
-//! Processes that open data sets, read and filter them, and open them again. Each knows the bytes that it opened.
+//! Processes that open data sets, read and filter them, and open them again. Each knows which bytes it opened.
 
 use crate::disk::{Disk, NAMES};
 use crate::{attempt, seen};
 use std::cell::Cell;
 use std::rc::Rc;
 use tfseek::column::ColumnOptions;
-use tfseek::{Damage, Dataset, DatasetOptions, Error, ErrorKind, IndexMode, Record, Result, Tail, Warning};
+use tfseek::{Damage, Dataset, DatasetOptions, IndexMode, Record, Result, Tail, Warning};
 use tfseek_testkit::mirror::{Scan, Written};
 use tfseek_testkit::rng::Rng;
 use tfseek_testkit::shards;
-
-/// The kinds of errors that may occur here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Class {
-    Damage,
-    /// Other content than was opened, or an index that is required and missing.
-    Refused,
-    Missing,
-    Memory,
-}
-
-pub(crate) fn class(e: &Error) -> Class {
-    match e.kind() {
-        ErrorKind::Io(io) if io.kind() == std::io::ErrorKind::OutOfMemory => Class::Memory,
-        ErrorKind::Io(io) if io.kind() == std::io::ErrorKind::NotFound => Class::Missing,
-        ErrorKind::Paths(_) => Class::Missing,
-        _ if e.is_data() => Class::Damage,
-        ErrorKind::Index(_) | ErrorKind::Order(_) => Class::Refused,
-        ErrorKind::Renumbered { .. } | ErrorKind::Changed { .. } => Class::Refused,
-        // All records of a data set that leaves out damage were damaged since.
-        ErrorKind::UnknownFeature { .. } => Class::Refused,
-        _ => panic!("an error of no documented kind: {e}"),
-    }
-}
+use tfseek_testkit::worlds::{Class, class};
 
 /// A shard of a data set as it was opened.
 #[derive(Clone)]
@@ -40,8 +17,7 @@ struct Shard {
     name: usize,
     inode: usize,
     changes: u32,
-    /// The times and the size of the file. Two changes within one clock tick have the same.
-    stamp: Vec<i64>,
+    stamp: Option<String>,
     bytes: Rc<[u8]>,
     scan: Scan,
     /// The file that is read, once the shard was accessed.
@@ -128,10 +104,9 @@ impl View {
 
     /// Returns true if the records have the same numbers and bytes in `new`.
     fn keeps_numbers(&self, new: &View) -> bool {
-        let with_records =
-            |view: &View| view.0.iter().filter(|s| !s.scan.records.is_empty()).cloned().collect();
-        let before: Vec<Shard> = with_records(self);
-        let now: Vec<Shard> = with_records(new);
+        let some = |view: &View| view.0.iter().filter(|s| !s.scan.records.is_empty()).cloned().collect();
+        let before: Vec<Shard> = some(self);
+        let now: Vec<Shard> = some(new);
         let keeps = |(k, was): (usize, &Shard)| {
             let Some(is) = now.get(k).filter(|is| is.name == was.name) else { return false };
             let starts = |shard: &Shard| shard.scan.records.iter().map(|r| r.start).collect::<Vec<_>>();

@@ -135,7 +135,7 @@ impl Inode {
         }
     }
 
-    /// Appends as a live writer does: what is missing of a record, or more records, the last one maybe in part.
+    /// Appends as a live writer does: the rest of a record, or more records, the last one maybe in part.
     fn append(&mut self, rng: &mut Rng, pads: &[usize]) -> String {
         let have = self.bytes.len();
         let end = |inode: &Inode| inode.written.last().map_or(0, Written::end);

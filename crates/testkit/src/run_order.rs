@@ -27,13 +27,13 @@ struct Cycles {
 /// The order of all epochs of a run.
 #[derive(Clone)]
 pub struct RunOrder {
-    seed: u64,
+    pub seed: u64,
     /// The records of each source, ascending.
     pub sources: Vec<Vec<u64>>,
-    kind: Kind,
+    pub kind: Kind,
     mix: Option<Cycles>,
     /// Rows of a turn: of a batch, if whole batches are mixed.
-    rows: u64,
+    pub rows: u64,
     /// Positions of an epoch.
     len: u64,
     tables: BTreeMap<(usize, u64), Vec<u64>>,
@@ -60,6 +60,11 @@ impl RunOrder {
         };
         self.len = samples.div_ceil(rows) * rows;
         self
+    }
+
+    /// Returns the weights of a mix.
+    pub fn weights(&self) -> Vec<u64> {
+        self.mix.as_ref().map_or_else(Vec::new, |cycles| cycles.weights.clone())
     }
 
     /// Returns the number of samples up to the one that completes a source.

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind, set_hook, take_hook};
 use std::sync::Once;
+use tfseek::{Error, ErrorKind};
 
 /// The number of times that each outcome was seen.
 pub type Counts = BTreeMap<&'static str, u64>;
@@ -31,10 +32,34 @@ pub fn seen(outcome: &'static str) {
     COUNTS.with_borrow_mut(|counts| *counts.entry(outcome).or_default() += 1);
 }
 
-/// Begins event `k`.
-pub fn at(k: usize) {
-    EVENT.set(k);
-    LOG.with_borrow_mut(|log| log.push(format!("{k:4} ")));
+fn begin(event: usize) {
+    EVENT.set(event);
+    LOG.with_borrow_mut(|log| log.push(format!("{event:4} ")));
+}
+
+/// The kinds of errors that files which change may cause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    Damage,
+    /// Other content than was opened, or an index that is required and missing.
+    Refused,
+    Missing,
+    Memory,
+}
+
+/// Returns the class of an error. Panics for one of another kind.
+pub fn class(e: &Error) -> Class {
+    match e.kind() {
+        ErrorKind::Io(io) if io.kind() == std::io::ErrorKind::OutOfMemory => Class::Memory,
+        ErrorKind::Io(io) if io.kind() == std::io::ErrorKind::NotFound => Class::Missing,
+        ErrorKind::Paths(_) => Class::Missing,
+        _ if e.is_data() => Class::Damage,
+        ErrorKind::Index(_) | ErrorKind::Order(_) => Class::Refused,
+        ErrorKind::Renumbered { .. } | ErrorKind::Changed { .. } => Class::Refused,
+        // All records of a data set that leaves out damage were damaged since.
+        ErrorKind::UnknownFeature { .. } => Class::Refused,
+        _ => panic!("an error of no documented kind: {e}"),
+    }
 }
 
 /// A list of events that ended in a panic.
@@ -59,11 +84,12 @@ fn keep_messages() {
     });
 }
 
-fn attempt(seed: u64, events: &[u64], world: &impl Fn(u64, &[u64])) -> Result<(), Failure> {
+/// Makes the events of a world.
+fn attempt(seed: u64, events: &[u64], make: &impl Fn(u64, &[u64])) -> Result<(), Failure> {
     keep_messages();
     LOG.take();
     PANIC.set(Some(String::new()));
-    let made = catch_unwind(AssertUnwindSafe(|| world(seed, events)));
+    let made = catch_unwind(AssertUnwindSafe(|| make(seed, events)));
     let message = PANIC.take().unwrap_or_default();
     // A panic leaves the limit of `most_held` as it was.
     super::alloc::most_held(usize::MAX, || ());
@@ -97,22 +123,36 @@ pub fn shrunk(mut events: Vec<u64>, fails: impl Fn(&[u64]) -> Option<usize>) -> 
     events
 }
 
-/// Makes the worlds of these seeds. `TFSEEK_WORLDS` is another number of them, and `TFSEEK_WORLD` the only
-/// seed, whose events are printed: the result is then `None`. Panics with the seed, the events, and the
-/// fewest of them that fail.
-pub fn run(test: &str, seeds: Range<u64>, world: impl Fn(u64, &[u64])) -> Option<Counts> {
+/// Makes the worlds of these seeds: `new` of the seed, and `event` for each number. `TFSEEK_WORLDS` is
+/// another number of worlds, and `TFSEEK_WORLD` the only seed, whose events are printed. Returns what was
+/// seen, if there were as many worlds. Panics with the seed, the events, and the fewest of them that fail.
+pub fn run<W>(
+    test: &str,
+    seeds: Range<u64>,
+    new: impl Fn(u64) -> W,
+    event: impl Fn(&mut W, u64),
+) -> Option<Counts> {
+    let make = |seed, events: &[u64]| {
+        let mut world = new(seed);
+        for (k, &draw) in events.iter().enumerate() {
+            begin(k);
+            event(&mut world, draw);
+        }
+    };
     let number = |name: &str| std::env::var(name).ok().map(|text| text.parse().expect("a number"));
     let only: Option<u64> = number("TFSEEK_WORLD");
+    let least = seeds.end;
     let seeds = match (only, number("TFSEEK_WORLDS")) {
         (Some(seed), _) => seed..seed + 1,
         (None, Some(count)) => seeds.start..count,
         _ => seeds,
     };
+    let end = seeds.end;
     COUNTS.take();
     for seed in seeds {
         let events = events(seed);
-        if let Err(failure) = attempt(seed, &events, &world) {
-            fail(test, seed, events, failure, &world);
+        if let Err(failure) = attempt(seed, &events, &make) {
+            fail(test, seed, events, failure, &make);
         }
         if only.is_some() {
             println!("{}", LOG.take().join("\n"));
@@ -120,14 +160,14 @@ pub fn run(test: &str, seeds: Range<u64>, world: impl Fn(u64, &[u64])) -> Option
     }
     let counts = COUNTS.take();
     println!("{counts:?}");
-    only.is_none().then_some(counts)
+    (only.is_none() && end >= least).then_some(counts)
 }
 
-fn fail(test: &str, seed: u64, mut events: Vec<u64>, first: Failure, world: &impl Fn(u64, &[u64])) -> ! {
+fn fail(test: &str, seed: u64, mut events: Vec<u64>, first: Failure, make: &impl Fn(u64, &[u64])) -> ! {
     events.truncate(first.event + 1);
-    let fails = |events: &[u64]| attempt(seed, events, world).err().map(|failure| failure.event);
+    let fails = |events: &[u64]| attempt(seed, events, make).err().map(|failure| failure.event);
     let fewest = shrunk(events, fails);
-    let last = attempt(seed, &fewest, world).err();
+    let last = attempt(seed, &fewest, make).err();
     let shown = |failure: &Failure| format!("{}\n{}", failure.log.join("\n"), failure.message);
     let shortest = last.as_ref().map_or_else(|| "it does not fail again".to_owned(), shown);
     panic!(
