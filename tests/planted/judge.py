@@ -4,17 +4,13 @@
     python3 tests/planted/judge.py [NUMBER ..]
 
 The text before the diff of a patch has the lines `finds: COMMAND` and, if it needs variables, `env: NAME=VALUE ..`. The command must pass
-without the fault, and with it fail and name a seed or a test. A patch that no longer applies counts as not found."""
-import os
-import pathlib
-import re
-import shlex
-import subprocess
-import sys
-import tempfile
+without the fault, and with it fail and name a seed or a test. A patch that no longer applies counts as not found. What the commands print is
+in `target/planted`."""
+import os, pathlib, re, shlex, subprocess, sys, tempfile
 
 FOLDER = pathlib.Path(__file__).resolve().parent
 ROOT = FOLDER.parent.parent
+OUTPUTS = ROOT / "target" / "planted"
 LIMIT = 3600
 
 
@@ -55,6 +51,8 @@ def judge(copy, patch, sound):
         return finds[0], None, "does not apply: " + applied.stderr.strip()
     status, output = run(copy, *key)
     git("checkout", "--quiet", ".", cwd=copy)
+    OUTPUTS.mkdir(parents=True, exist_ok=True)
+    (OUTPUTS / f"{patch.stem}.txt").write_text(output)
     if status == 0 or status is None:
         return finds[0], None, "is not found" if status == 0 else "takes too long"
     if "could not compile" in output:
