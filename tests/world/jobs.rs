@@ -10,7 +10,7 @@ use tfseek::loader::{Mix, NextStep, Shuffle, Step};
 use tfseek::order::{LastBatch, MixStop, Sample, Spec, State, Subset};
 use tfseek::{Damage, Loader, LoaderOptions, Result};
 use tfseek_testkit::rng::Rng;
-use tfseek_testkit::run_order::{Kind, Position, RunOrder};
+use tfseek_testkit::run_order::{Position, RunOrder, SourceOrder};
 use tfseek_testkit::worlds::{Class, class};
 
 /// The options of a run, and its order.
@@ -30,8 +30,9 @@ struct Plan {
 impl Plan {
     fn draw(rng: &mut Rng, sets: &[Rc<OpenSet>]) -> Plan {
         let is_mix = sets.len() > 1;
-        let block = Kind::Block(1 + rng.below_u64(5), 1 + rng.below_u64(3));
-        let kind = [Kind::Sequential, Kind::Global, block][rng.below(if is_mix { 2 } else { 3 })];
+        let block = SourceOrder::Block(1 + rng.below_u64(5), 1 + rng.below_u64(3));
+        let kind =
+            [SourceOrder::Sequential, SourceOrder::Global, block][rng.below(if is_mix { 2 } else { 3 })];
         let subset = |set: &Rc<OpenSet>| {
             let some = Subset::from_fn(set.view.len(), |_| rng.chance(128));
             (!some.is_empty() && rng.chance(96)).then_some(some)
@@ -82,9 +83,9 @@ impl Plan {
             mix.stop(self.stop).whole_batches(self.order.rows > 1).loader()?
         };
         let shuffle = match self.order.kind {
-            Kind::Sequential => Shuffle::None,
-            Kind::Global => Shuffle::Global,
-            Kind::Block(block, window) => Shuffle::Order(Spec::Block { block, window }),
+            SourceOrder::Sequential => Shuffle::None,
+            SourceOrder::Global => Shuffle::Global,
+            SourceOrder::Block(block, window) => Shuffle::Order(Spec::Block { block, window }),
         };
         let options = options.global_batch_size(self.batch).rank(rank, self.ranks).threads(self.threads);
         let options = options.shuffle(shuffle).seed(self.order.seed).last_batch(self.last);

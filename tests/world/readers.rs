@@ -6,8 +6,8 @@ use std::fs::File;
 use std::ops::ControlFlow::Continue;
 use tfseek::follow::{Follow, FollowOptions};
 use tfseek::stream::{Stream, StreamOptions};
-use tfseek::{Damage, Tail, Warning};
-use tfseek_testkit::mirror::{Found, Scan};
+use tfseek::{Damage, Record, Tail, Warning};
+use tfseek_testkit::mirror::{RecordState, ScannedFile};
 use tfseek_testkit::rng::Rng;
 use tfseek_testkit::worlds::{Class, class};
 
@@ -27,7 +27,7 @@ pub(crate) struct Reader {
     /// The edits of the file when the first byte was read.
     edits: u32,
     /// The records of a stream that leaves out damage.
-    scan: Option<Scan>,
+    scan: Option<ScannedFile>,
     next: usize,
 }
 
@@ -56,11 +56,11 @@ impl Reader {
         }
         let is_replaced = disk.names[self.name] != Some(self.inode);
         match disk.inodes[self.inode].found(self.next) {
-            Found::Sound => Ok(true),
-            Found::Damaged => Err(Class::Damage),
-            Found::Torn if self.tail == Tail::Strict => Err(Class::Damage),
+            RecordState::Sound => Ok(true),
+            RecordState::Damaged => Err(Class::Damage),
+            RecordState::Torn if self.tail == Tail::Strict => Err(Class::Damage),
             _ if matches!(self.source, Source::Follow(_)) && is_replaced => Err(Class::Refused),
-            Found::Torn | Found::Nothing => Ok(false),
+            RecordState::Torn | RecordState::Nothing => Ok(false),
         }
     }
 
@@ -71,7 +71,7 @@ impl Reader {
             let options = StreamOptions { damage: self.damage, tail: self.tail, ..Default::default() };
             let file = file.try_clone().unwrap();
             let stream = options.read_file(file, disk.path(self.name), |_| Continue(())).unwrap();
-            self.scan = Scan::of(inode, Damage::Skip, self.tail);
+            self.scan = ScannedFile::of(inode, Damage::Skip, self.tail);
             self.edits = inode.edits;
             self.source = Source::Stream(Box::new(stream));
         }
@@ -79,12 +79,11 @@ impl Reader {
         let is_follow = matches!(self.source, Source::Follow(_));
         let is_edited = inode.edits != self.edits;
         for _ in 0..1 + rng.below(12) {
-            let next = || match &mut self.source {
-                Source::Follow(follow) => Ok(follow.next()?.map(|record| record.payload().to_vec())),
-                Source::Stream(stream) => Ok(stream.next()?.map(|record| record.payload().to_vec())),
+            let found = match &mut self.source {
+                Source::Follow(follow) => owned(attempt(scarce, move || follow.next())),
+                Source::Stream(stream) => owned(attempt(scarce, move || stream.next())),
                 Source::Opened(_) => Ok(None),
             };
-            let found = attempt(scarce, next).map_err(|e| class(&e));
             let expected = self.expected(disk);
             match found {
                 Err(Class::Memory) if scarce && inode.has_large() => return (text + ": no memory", false),
@@ -130,4 +129,8 @@ impl Reader {
         assert_eq!(gaps, warns.then(|| scan.left.clone()), "what was left out as damage");
         seen("stream ended");
     }
+}
+
+fn owned(found: tfseek::Result<Option<Record<'_>>>) -> Result<Option<Vec<u8>>, Class> {
+    found.map(|found| found.map(|record| record.payload().to_vec())).map_err(|e| class(&e))
 }

@@ -6,7 +6,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use tfseek::column::ColumnOptions;
 use tfseek::{Damage, Dataset, DatasetOptions, IndexMode, Record, Result, Tail, Warning};
-use tfseek_testkit::mirror::{Scan, Written};
+use tfseek_testkit::mirror::{ScannedFile, Written};
 use tfseek_testkit::rng::Rng;
 use tfseek_testkit::shards;
 use tfseek_testkit::worlds::{Class, class};
@@ -19,7 +19,7 @@ struct Shard {
     changes: u32,
     stamp: Option<String>,
     bytes: Rc<[u8]>,
-    scan: Scan,
+    scan: ScannedFile,
     /// The file that is read, once the shard was accessed.
     bound: Cell<Option<usize>>,
 }
@@ -51,7 +51,7 @@ impl View {
         }
         let shard = |(name, inode): (usize, usize)| {
             let file = &disk.inodes[inode];
-            let scan = Scan::of(file, options.damage, options.tail)?;
+            let scan = ScannedFile::of(file, options.damage, options.tail)?;
             let bytes = file.bytes.as_slice().into();
             let stamp = disk.stamp(name);
             Some(Shard { name, inode, changes: file.changes, stamp, bytes, scan, bound: Cell::default() })

@@ -48,7 +48,7 @@ impl Written {
 
 /// The state of a record at the end of what a reader has read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum RecordState {
     Sound,
     Damaged,
     /// The file ends inside the record.
@@ -154,16 +154,16 @@ impl Inode {
     }
 
     /// Returns the state of the record with this ordinal.
-    pub fn found(&self, ordinal: usize) -> Found {
-        let Some(record) = self.written.get(ordinal) else { return Found::Nothing };
+    pub fn found(&self, ordinal: usize) -> RecordState {
+        let Some(record) = self.written.get(ordinal) else { return RecordState::Nothing };
         let here = &self.bytes[record.start..self.bytes.len().min(record.end())];
         let header = here.get(..HEADER);
         if here == &*record.framed {
-            Found::Sound
+            RecordState::Sound
         } else if here.len() == record.framed.len() || header.is_some_and(|h| *h != record.framed[..HEADER]) {
-            Found::Damaged
+            RecordState::Damaged
         } else {
-            Found::Torn
+            RecordState::Torn
         }
     }
 
@@ -171,7 +171,7 @@ impl Inode {
     pub fn sound_at(&self, was: &Written) -> Option<&Written> {
         let same = |now: &&Written| now.start == was.start && now.framed.len() == was.framed.len();
         let ordinal = self.written.iter().position(|now| same(&now))?;
-        (self.found(ordinal) == Found::Sound).then(|| &self.written[ordinal])
+        (self.found(ordinal) == RecordState::Sound).then(|| &self.written[ordinal])
     }
 
     /// Returns true if the payload was ever that of a record of this file.
@@ -186,7 +186,7 @@ impl Inode {
 
 /// The records that a scan finds in a file.
 #[derive(Clone)]
-pub struct Scan {
+pub struct ScannedFile {
     pub records: Rc<[Written]>,
     /// End of the last one.
     pub end: usize,
@@ -197,21 +197,21 @@ pub struct Scan {
     pub left: Vec<Range<u64>>,
 }
 
-impl Scan {
+impl ScannedFile {
     /// Scans a file as an index does, by comparing it with what was written. `None`: an error of damage.
-    pub fn of(inode: &Inode, damage: Damage, tail: Tail) -> Option<Scan> {
-        let states: Vec<Found> = (0..inode.written.len()).map(|k| inode.found(k)).collect();
+    pub fn of(inode: &Inode, damage: Damage, tail: Tail) -> Option<ScannedFile> {
+        let states: Vec<RecordState> = (0..inode.written.len()).map(|k| inode.found(k)).collect();
         let is_whole = |record: &Written| record.end() <= inode.bytes.len();
-        let is_kept = |(record, state): &(&Written, &Found)| match damage {
-            Damage::Skip => **state == Found::Sound,
+        let is_kept = |(record, state): &(&Written, &RecordState)| match damage {
+            Damage::Skip => **state == RecordState::Sound,
             _ => is_whole(record),
         };
         // Less than a header is a torn tail, whatever it is.
         let header = |record: &Written| {
             inode.bytes[record.start..].get(..HEADER).is_none_or(|header| *header == record.framed[..HEADER])
         };
-        let is_torn = states.last() == Some(&Found::Torn);
-        let has_gaps = states.contains(&Found::Damaged);
+        let is_torn = states.last() == Some(&RecordState::Torn);
+        let has_gaps = states.contains(&RecordState::Damaged);
         let kept = inode.written.iter().zip(&states).filter(is_kept).map(|(record, _)| record.clone());
         let records: Rc<[Written]> = kept.collect();
         let refused = match damage {
@@ -224,9 +224,9 @@ impl Scan {
             left.extend((at < record.start).then_some(at as u64..record.start as u64));
             at = record.end();
         }
-        left.extend((at < inode.bytes.len()).then(|| at as u64..inode.bytes.len() as u64));
+        left.extend((at < inode.bytes.len()).then_some(at as u64..inode.bytes.len() as u64));
         let has_gaps = has_gaps && damage == Damage::Skip;
-        (!refused).then_some(Scan { records, end: at, has_gaps, is_torn, left })
+        (!refused).then_some(ScannedFile { records, end: at, has_gaps, is_torn, left })
     }
 
     /// Returns true if a reader says what was left out as damage.

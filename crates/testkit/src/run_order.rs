@@ -9,7 +9,7 @@ pub type Position = (u64, u64);
 
 /// The order of one data set, with the records of a block and the blocks of a window.
 #[derive(Clone, Copy, Debug)]
-pub enum Kind {
+pub enum SourceOrder {
     Sequential,
     Global,
     Block(u64, u64),
@@ -30,7 +30,7 @@ pub struct RunOrder {
     pub seed: u64,
     /// The records of each source, ascending.
     pub sources: Vec<Vec<u64>>,
-    pub kind: Kind,
+    pub kind: SourceOrder,
     mix: Option<Cycles>,
     /// Rows of a turn: of a batch, if whole batches are mixed.
     pub rows: u64,
@@ -42,7 +42,7 @@ pub struct RunOrder {
 impl RunOrder {
     /// Returns the order of one data set, or of several that [`mixed`](RunOrder::mixed) mixes. `sources`: the
     /// records of each, ascending.
-    pub fn new(seed: u64, sources: Vec<Vec<u64>>, kind: Kind) -> RunOrder {
+    pub fn new(seed: u64, sources: Vec<Vec<u64>>, kind: SourceOrder) -> RunOrder {
         let len = sources.iter().map(Vec::len).sum::<usize>() as u64;
         RunOrder { seed, sources, kind, mix: None, rows: 1, len, tables: BTreeMap::new() }
     }
@@ -100,9 +100,9 @@ impl RunOrder {
         tables.entry((c, pass)).or_insert_with(|| {
             let n = sources[c].len() as u64;
             let order = match *kind {
-                Kind::Sequential => (0..n).collect(),
-                Kind::Global => twin::prp(n, *seed, pass, stream).all(),
-                Kind::Block(block, window) => twin::block_order(n, block, window, *seed, pass, stream),
+                SourceOrder::Sequential => (0..n).collect(),
+                SourceOrder::Global => twin::prp(n, *seed, pass, stream).all(),
+                SourceOrder::Block(block, window) => twin::block_order(n, block, window, *seed, pass, stream),
             };
             order.into_iter().map(|u| sources[c][u as usize]).collect()
         })

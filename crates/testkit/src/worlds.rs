@@ -63,7 +63,7 @@ pub fn class(e: &Error) -> Class {
 }
 
 /// A list of events that ended in a panic.
-struct Failure {
+struct FailedWorld {
     /// The number of the last event.
     event: usize,
     message: String,
@@ -85,7 +85,7 @@ fn keep_messages() {
 }
 
 /// Makes the events of a world.
-fn attempt(seed: u64, events: &[u64], make: &impl Fn(u64, &[u64])) -> Result<(), Failure> {
+fn attempt(seed: u64, events: &[u64], make: &impl Fn(u64, &[u64])) -> Result<(), FailedWorld> {
     keep_messages();
     LOG.take();
     PANIC.set(Some(String::new()));
@@ -93,7 +93,7 @@ fn attempt(seed: u64, events: &[u64], make: &impl Fn(u64, &[u64])) -> Result<(),
     let message = PANIC.take().unwrap_or_default();
     // A panic leaves the limit of `most_held` as it was.
     super::alloc::most_held(usize::MAX, || ());
-    made.map_err(|_| Failure { event: EVENT.get(), message, log: LOG.take() })
+    made.map_err(|_| FailedWorld { event: EVENT.get(), message, log: LOG.take() })
 }
 
 /// Returns the events of a seed.
@@ -163,12 +163,12 @@ pub fn run<W>(
     (only.is_none() && end >= least).then_some(counts)
 }
 
-fn fail(test: &str, seed: u64, mut events: Vec<u64>, first: Failure, make: &impl Fn(u64, &[u64])) -> ! {
+fn fail(test: &str, seed: u64, mut events: Vec<u64>, first: FailedWorld, make: &impl Fn(u64, &[u64])) -> ! {
     events.truncate(first.event + 1);
     let fails = |events: &[u64]| attempt(seed, events, make).err().map(|failure| failure.event);
     let fewest = shrunk(events, fails);
     let last = attempt(seed, &fewest, make).err();
-    let shown = |failure: &Failure| format!("{}\n{}", failure.log.join("\n"), failure.message);
+    let shown = |failure: &FailedWorld| format!("{}\n{}", failure.log.join("\n"), failure.message);
     let shortest = last.as_ref().map_or_else(|| "it does not fail again".to_owned(), shown);
     panic!(
         "seed {seed}, event {}: {}\n\n{} events are enough:\n{shortest}\n\nreplay: TFSEEK_WORLD={seed} cargo test --test {test}",
