@@ -10,7 +10,8 @@ import os, pathlib, re, shlex, subprocess, sys, tempfile
 
 FOLDER = pathlib.Path(__file__).resolve().parent
 ROOT = FOLDER.parent.parent
-OUTPUTS = ROOT / "target" / "planted"
+# A copy has a folder of its own for what is built: cargo would take it for what was built of this tree.
+TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).absolute() / "planted"
 LIMIT = 3600
 
 
@@ -26,7 +27,7 @@ def run(copy, finds, env):
     """The exit status of a command in the copy, and its output. A command that takes too long has no status."""
     command = [os.environ.get("CARGO", "cargo") if word == "cargo" else word for word in shlex.split(finds)]
     variables = dict(word.split("=", 1) for word in env.split())
-    target = {"CARGO_TARGET_DIR": os.environ.get("CARGO_TARGET_DIR", str(ROOT / "target"))}
+    target = {"CARGO_TARGET_DIR": str(TARGET / "build")}
     try:
         made = subprocess.run(command, cwd=copy, env={**os.environ, **target, **variables}, timeout=LIMIT,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -51,8 +52,7 @@ def judge(copy, patch, sound):
         return finds[0], None, "does not apply: " + applied.stderr.strip()
     status, output = run(copy, *key)
     git("checkout", "--quiet", ".", cwd=copy)
-    OUTPUTS.mkdir(parents=True, exist_ok=True)
-    (OUTPUTS / f"{patch.stem}.txt").write_text(output)
+    (TARGET / f"{patch.stem}.txt").write_text(output)
     if status == 0 or status is None:
         return finds[0], None, "is not found" if status == 0 else "takes too long"
     if "could not compile" in output:

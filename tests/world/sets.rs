@@ -199,7 +199,7 @@ impl OpenSet {
 
     /// Accesses all shards. Returns false if one of them is refused.
     pub(crate) fn bind(&self, disk: &Disk) -> bool {
-        (0..self.view.0.len()).all(|s| self.bind_shard(disk, s))
+        (0..self.view.0.len()).filter(|&s| !self.bind_shard(disk, s)).count() == 0
     }
 
     /// Accesses a shard, which must then be the one that was opened, or one that begins with its records.
