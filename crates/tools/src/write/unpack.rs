@@ -1,5 +1,6 @@
 //! Decompression of files, which can only be read in order, to plain files.
 
+use super::reshard::sets::sync_name;
 use std::path::{Path, PathBuf};
 use tfseek::io::Existing;
 use tfseek::paths::has_extension;
@@ -108,6 +109,8 @@ pub fn unpack(
         progress(record.payload().len() as u64);
     }
     writer.close()?;
+    // The folder may be new. It is no error if the user cannot read the one around it.
+    let _ = target.parent().map(sync_name);
     Ok(stream.records_read())
 }
 

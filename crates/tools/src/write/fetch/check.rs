@@ -1,6 +1,6 @@
 //! One file of a fetch: its records are checked as they arrive, and selected.
 
-use super::journal::{Done, Earlier};
+use super::journal::{Done, Earlier, HIDDEN};
 use super::plan::{is_stale, listed_again};
 use super::wanted::WantedPart;
 use super::worker::{FetchRun, SharedWorker, Worker, hidden};
@@ -249,17 +249,23 @@ fn complete(worker: &mut Worker, options: &CheckOptions, mut done: Done) -> Resu
         file.sync_all().map_err(here)?;
         run.hidden.rename(part.as_ref(), hidden(&name, "ready").as_ref()).map_err(here)?;
     }
+    // Under this name or the one in the folder may be another version, of the same size.
+    sync_folder(&run.folder.join(HIDDEN)).map_err(here)?;
     run.journal.done(job.index, done)?;
     job.earlier.done = Some(done);
     if !options.new_set && done.selected == done.records {
-        run.journal.placed(job.index, &name)?;
-        job.earlier.placed = Some(name.clone());
+        if job.earlier.placed.as_ref() != Some(&name) {
+            run.journal.placed(job.index, &name)?;
+            run.journal.sync()?;
+            job.earlier.placed = Some(name.clone());
+        }
         place(&run, &hidden(&name, "ready"), &name)?;
     }
     Ok(wrong)
 }
 
-/// Gives a complete file its name in the folder.
+/// Gives a complete file its name in the folder. The end of the run makes it durable. After a power failure
+/// before that, the file has this name, or still waits for it.
 ///
 /// # Errors
 /// I/O errors.
@@ -268,8 +274,7 @@ pub(super) fn place(run: &FetchRun, ready: &str, name: &str) -> Result<()> {
     let parent = path.parent().unwrap_or(&run.folder);
     let rename = || {
         fs::create_dir_all(parent)?;
-        run.hidden.rename(ready.as_ref(), &path)?;
-        sync_folder(parent)
+        run.hidden.rename(ready.as_ref(), &path)
     };
     rename().map_err(|e| Error::from(e).in_file(&path))
 }

@@ -2,6 +2,7 @@
 
 use super::wanted::is_below;
 use crate::error::{FetchReason, ToolsError};
+use crate::write::reshard::sets::sync_folder;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -229,7 +230,8 @@ fn line(text: &str) -> String {
 /// A journal that is written.
 ///
 /// A file system does not tell which bytes of a file with holes arrived. A line has the checksum of its
-/// piece, so nothing is synced for it: pieces that a loss of power took are seen, and requested again.
+/// piece, so nothing is synced for it: pieces that a loss of power took are seen, and requested again. The
+/// path of a file is on the disk before the file gets it, because a folder with unknown files is refused.
 pub(super) struct Journal {
     path: PathBuf,
     file: Mutex<Option<File>>,
@@ -267,7 +269,13 @@ impl Journal {
         }
         text += &states;
         let path = Journal::path(folder);
-        let file = replace(hidden, JOURNAL, text.as_bytes()).map_err(|e| Error::from(e).in_file(&path))?;
+        let write = || {
+            let file = replace(hidden, JOURNAL, text.as_bytes())?;
+            sync_folder(&folder.join(HIDDEN))?;
+            sync_folder(folder)?;
+            Ok(file)
+        };
+        let file = write().map_err(|e: io::Error| Error::from(e).in_file(&path))?;
         Ok(Journal { file: Mutex::new(Some(file)), path })
     }
 
@@ -296,6 +304,15 @@ impl Journal {
         self.add(&format!("placed {file} {path}"))
     }
 
+    /// Waits until the disk has all lines.
+    pub(super) fn sync(&self) -> Result<()> {
+        let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        match file.as_ref() {
+            Some(file) => file.sync_all().map_err(|e| Error::from(e).in_file(&self.path)),
+            None => Err(ErrorKind::Cancelled.into()),
+        }
+    }
+
     /// Ends the journal. Threads that still wait for bytes write nothing more.
     pub(super) fn close(&self) {
         *self.file.lock().unwrap_or_else(PoisonError::into_inner) = None;
@@ -318,7 +335,7 @@ fn done_line(file: usize, done: Done) -> String {
     format!("done {file} {} {} {}", done.records, done.selected, done.bytes)
 }
 
-/// Writes the list of a complete fetch.
+/// Writes the list of a complete fetch, durably: the journal is removed after this.
 ///
 /// # Errors
 /// I/O errors.
@@ -342,9 +359,11 @@ pub(super) fn write_list<'f>(
     list.insert("files".into(), files.map(file).collect());
     let hidden = folder.join(LIST.0);
     let text = Value::Object(list).to_string();
-    let write = || match HiddenFolder::open(&hidden, true)? {
-        Some(hidden) => replace(&hidden, LIST.1, text.as_bytes()).map(drop),
-        None => Err(io::ErrorKind::NotFound.into()),
+    let write = || {
+        let opened = HiddenFolder::open(&hidden, true)?.ok_or(io::ErrorKind::NotFound)?;
+        replace(&opened, LIST.1, text.as_bytes())?;
+        sync_folder(&hidden)?;
+        sync_folder(folder)
     };
     write().map_err(|e| Error::from(e).in_file(&hidden.join(LIST.1)))
 }

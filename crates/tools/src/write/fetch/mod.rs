@@ -30,6 +30,8 @@ mod wanted;
 mod worker;
 
 use crate::error::ToolsError;
+use crate::write::reshard::new_folder::create_folder;
+use crate::write::reshard::sets::sync_folder;
 use crate::write::{WriteProgress, outputs};
 use check::{CheckOptions, Ended, fetch_file, merged};
 use journal::{Earlier, HIDDEN, Journal, Left, write_list};
@@ -139,10 +141,12 @@ impl FetchPlan {
         let mut files = self.wanted.files.iter();
         let Some(file) = files.find(|file| file.part == WantedPart::Description) else { return Ok(()) };
         let path = self.options.folder.join(&file.name);
-        match fs::remove_file(&path) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Error::from(e).in_file(&path)),
-            _ => Ok(()),
-        }
+        let removed = match fs::remove_file(&path) {
+            Ok(()) => sync_folder(&self.options.folder),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            Err(e) => Err(e),
+        };
+        removed.map_err(|e| Error::from(e).in_file(&path))
     }
 
     /// Returns true if a file is complete: it has its name in the folder, or waits for it in the hidden one.
@@ -179,7 +183,7 @@ impl FetchPlan {
         // A fetch that is refused changes nothing.
         outputs::check_local(folder)?;
         self.left()?;
-        fs::create_dir_all(folder).map_err(|e| Error::from(e).in_file(folder))?;
+        create_folder(folder)?;
         let (lock, hidden) = lock_folder(folder)?;
         let (mut files, mut report) = self.earlier(self.left()?);
         let journal = Journal::begin(folder, &hidden, &self.wanted.request, self.named(&files))?;

@@ -10,7 +10,7 @@ use crate::error::{FetchReason, ToolsError};
 use crate::write::reshard::limits::disk_space;
 use crate::write::reshard::names::OutPattern;
 use crate::write::reshard::sets::sync_folder;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -135,21 +135,44 @@ pub(super) fn place_all(
         wanted.files.iter().map(|file| Some(file.name.clone())).collect()
     };
     take_back(run, wanted, files, &names)?;
-    for (index, ((file, earlier), name)) in wanted.files.iter().zip(files.iter_mut()).zip(names).enumerate() {
-        let Some(name) = name.filter(|_| file.part != WantedPart::Description) else { continue };
-        let ready = hidden(&file.name, "ready");
-        if earlier.placed.as_ref() != Some(&name) {
-            run.journal.placed(index, &name)?;
+    let mut are_new = false;
+    for (index, ((file, earlier), name)) in wanted.files.iter().zip(files.iter_mut()).zip(&names).enumerate()
+    {
+        let Some(name) = name.as_ref().filter(|_| file.part != WantedPart::Description) else { continue };
+        if earlier.placed.as_ref() != Some(name) {
+            run.journal.placed(index, name)?;
             earlier.placed = Some(name.clone());
-        }
-        // It has its name already if a run was killed after this.
-        if is_ready(run, &ready) {
-            place(run, &ready, &name)?;
+            are_new = true;
         }
     }
-    sync_folder(&run.folder).map_err(|e| Error::from(e).in_file(&run.folder))?;
+    // A name that another file had is then known to be the new one's.
+    if are_new {
+        run.journal.sync()?;
+    }
+    for (file, name) in wanted.files.iter().zip(&names) {
+        let ready = hidden(&file.name, "ready");
+        // It has its name already if a run was killed after this.
+        if let Some(name) = name.as_ref().filter(|_| file.part != WantedPart::Description)
+            && is_ready(run, &ready)
+        {
+            place(run, &ready, name)?;
+        }
+    }
+    sync_folders(run, files)?;
     if let Some(data_set) = &wanted.data_set {
         describe(run, data_set, wanted, files)?;
+    }
+    Ok(())
+}
+
+/// Syncs the folders of all files, and those around them.
+fn sync_folders(run: &FetchRun, files: &[Earlier]) -> Result<(), ToolsError> {
+    let names = files.iter().filter_map(|file| file.placed.as_deref());
+    let mut folders: BTreeSet<&Path> = names.flat_map(|name| Path::new(name).ancestors().skip(1)).collect();
+    folders.insert(Path::new(""));
+    for folder in folders {
+        let path = run.folder.join(folder);
+        sync_folder(&path).map_err(|e| Error::from(e).in_file(&path))?;
     }
     Ok(())
 }
@@ -210,6 +233,7 @@ fn describe(
     }
     run.journal.done(index, done)?;
     run.journal.placed(index, &file.name)?;
+    run.journal.sync()?;
     let ready = hidden(&file.name, "ready");
     replace(&run.hidden, &ready, &text).map_err(|e| run.in_hidden(e, &ready))?;
     Ok(place(run, &ready, &file.name)?)

@@ -5,7 +5,7 @@
 //! only that folder.
 
 use super::options::{ReshardSet, ShardCount};
-use super::sets::{Folders, sync_folder};
+use super::sets::{Folders, sync_folder, sync_name};
 use crate::error::{OptionsReason, OutputConflict, PathReason, ToolsError};
 use crate::write::outputs;
 use std::collections::BTreeSet;
@@ -24,7 +24,8 @@ pub(crate) struct NewFolder {
     files: Vec<PathBuf>,
     /// The folder of the files until all are complete.
     staging: TempDir,
-    parents: Parents,
+    /// The folders that were created around it. They are removed if it does not get its name.
+    _parents: Folders,
 }
 
 impl NewFolder {
@@ -39,7 +40,8 @@ impl NewFolder {
             Some(parent) if parent != Path::new("") => parent,
             _ => Path::new("."),
         };
-        let parents = Parents::create(parent)?;
+        let parents = Folders(missing(parent));
+        create_folder(parent)?;
         let canonical = |path: &Path| path.canonicalize().map_err(|e| Error::from(e).in_file(path));
         if canonical(parent)?.starts_with(canonical(metadata.folder())?) {
             let output = out;
@@ -58,7 +60,7 @@ impl NewFolder {
             builder.permissions(fs::Permissions::from_mode(0o777));
         }
         let staging = builder.tempdir_in(parent).map_err(|e| Error::from(e).in_file(parent))?;
-        Ok(NewFolder { out, files, staging, parents })
+        Ok(NewFolder { out, files, staging, _parents: parents })
     }
 
     /// Returns the folder of the files until all are complete.
@@ -107,7 +109,7 @@ impl NewFolder {
             check_new(&self.out)?;
             return Err(Error::from(e).in_file(&self.out).into());
         }
-        self.parents.sync().map_err(|e| Error::from(e).in_file(&self.out))?;
+        sync_name(&self.out).map_err(|e| Error::from(e).in_file(&self.out))?;
         for set in sets {
             set.path = self.renamed(&set.path);
             set.shards.iter_mut().for_each(|path| *path = self.renamed(path));
@@ -185,10 +187,13 @@ fn check_new(out: &Path) -> Result<(), ToolsError> {
     if is_new { Ok(()) } else { Err(OutputConflict::Folder(out.into()).into()) }
 }
 
-/// Creates a folder and those around it.
+/// Creates a folder and those around it. A folder that is new has its name durably.
 pub(crate) fn create_folder(folder: &Path) -> Result<(), ToolsError> {
     outputs::check_local(folder)?;
-    fs::create_dir_all(folder).map_err(|e| Error::from(e).in_file(folder).into())
+    let missing = missing(folder);
+    let created =
+        fs::create_dir_all(folder).and_then(|()| missing.iter().try_for_each(|path| sync_name(path)));
+    created.map_err(|e| Error::from(e).in_file(folder).into())
 }
 
 /// Copies a file, durably.
@@ -200,28 +205,10 @@ fn copy(from: &Path, to: &Path) -> Result<(), ToolsError> {
     target.sync_all().map_err(|e| in_file(to, e))
 }
 
-/// The folder of the output, and the folders that were created for it.
-struct Parents {
-    folder: PathBuf,
-    created: Folders,
-}
-
-impl Parents {
-    fn create(folder: &Path) -> Result<Parents, ToolsError> {
-        let missing = folder.ancestors().take_while(|path| *path != Path::new("") && !path.exists());
-        let mut created: Vec<PathBuf> = missing.map(PathBuf::from).collect();
-        created.reverse();
-        let parents = Parents { folder: folder.into(), created: Folders(created) };
-        create_folder(folder)?;
-        Ok(parents)
-    }
-
-    /// Syncs the folder of the output, and those around it that are new.
-    fn sync(&self) -> io::Result<()> {
-        sync_folder(&self.folder)?;
-        let created = self.created.0.iter().rev();
-        created
-            .filter_map(|path| path.parent())
-            .try_for_each(|path| sync_folder(if path == Path::new("") { Path::new(".") } else { path }))
-    }
+/// Returns the folders that do not exist, the outer ones first.
+fn missing(folder: &Path) -> Vec<PathBuf> {
+    let missing = folder.ancestors().take_while(|path| *path != Path::new("") && !path.exists());
+    let mut missing: Vec<PathBuf> = missing.map(PathBuf::from).collect();
+    missing.reverse();
+    missing
 }

@@ -90,7 +90,10 @@ impl Folders {
     ) -> Result<(), ToolsError> {
         for folder in sets.into_iter().map(SetNames::folder) {
             match fs::create_dir(folder) {
-                Ok(()) => self.0.push(folder.into()),
+                Ok(()) => {
+                    self.0.push(folder.into());
+                    sync_name(folder).map_err(|e| Error::from(e).in_file(folder))?;
+                }
                 Err(_) if folder.is_dir() => {}
                 Err(e) => return Err(Error::from(e).in_file(folder).into()),
             }
@@ -110,6 +113,15 @@ impl Drop for Folders {
             // Fails if there is a file in it.
             let _ = fs::remove_dir(folder);
         }
+    }
+}
+
+/// Syncs the folder in which a file or a folder got its name.
+pub(crate) fn sync_name(path: &Path) -> io::Result<()> {
+    match path.parent() {
+        Some(parent) if parent == Path::new("") => sync_folder(Path::new(".")),
+        Some(parent) => sync_folder(parent),
+        None => Ok(()),
     }
 }
 
