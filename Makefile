@@ -249,7 +249,7 @@ test-slow:
 	$(CARGO) test --release --test memory --test world -- --ignored --nocapture
 	$(CARGO) test --release -p tfseek-tools --lib -- --ignored --nocapture
 	$(CARGO) test --release -p tfseek-remote --lib --test remote -- --ignored --nocapture
-	$(CARGO) test -p tfseek-cli --test faults -- --ignored --nocapture
+	$(CARGO) test -p tfseek-cli --features remote --test faults -- --ignored --nocapture
 	$(CARGO) test --release -p tfseek-cli --features remote --test cli --test claims -- --ignored --nocapture
 	$(CARGO) test --release -p tfseek-view --test browser goals -- --ignored --nocapture
 	@$(call with_package,$(PYTHON_VENV),$(PYTHON)) \

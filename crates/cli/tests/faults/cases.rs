@@ -142,6 +142,9 @@ impl Case {
             fs::create_dir(dir.path(folder)).unwrap();
             dir.shard(&format!("{folder}/x"), labels(start..start + 3));
         }
+        if self.args.contains("robot") {
+            dir.robot(&[&robot::episodes(0, &[3, 1, 4]), &robot::episodes(3, &[5, 2])]);
+        }
         dir.shard("odd-1", labels(0..3));
         dir.shard("odd-[1]", labels(5..8));
         damage(&dir.shard("bad", labels(0..300)), 34 * 7 + 20);

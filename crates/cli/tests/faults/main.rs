@@ -11,6 +11,8 @@ mod common;
 mod calls;
 mod cases;
 mod disk;
+#[cfg(feature = "remote")]
+mod fetches;
 mod forgets;
 mod hostile;
 mod kills;

@@ -2,10 +2,12 @@
 //!
 //! `recorder.c` writes down the calls of a run. A state has the effects of all calls before a moment. Of those
 //! that were not synced, names may be lost one by one, and the data of a file wholly or in part, by pages,
-//! with the length that they give it or without it.
+//! with the length that they give it or without it, or all after one of its writes.
+//!
+//! With the variable TFSEEK_POWER, a run is looked at in one state only: the one that this seed draws.
 
 use crate::support::*;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -40,6 +42,27 @@ enum Event {
     Rename(Renaming),
     Sync(usize),
     SyncFolder(usize),
+}
+
+/// A state after a power failure.
+#[derive(Default)]
+pub(crate) struct State {
+    pub(crate) files: Files,
+    /// The folders, which may have no files.
+    pub(crate) folders: BTreeSet<PathBuf>,
+    /// True if the run had ended.
+    pub(crate) is_end: bool,
+    /// Its moment and its number, or the seed that draws it.
+    pub(crate) origin: String,
+}
+
+/// How many states of a run are looked at.
+#[derive(Clone, Copy)]
+pub(crate) struct Tries {
+    /// The first ones of each moment, which are all if there are fewer.
+    pub(crate) of_moment: usize,
+    /// The number of seeds, each of which draws a moment and a state.
+    pub(crate) seeds: u64,
 }
 
 /// The files before a run, and what the run did to them.
@@ -184,7 +207,15 @@ impl Recording {
             let bytes = reader.read(line, rest);
             rest = &rest[bytes..];
         }
-        reader.recording
+        let recording = reader.recording;
+        // What a disk has that forgets nothing.
+        let disk = recording.disk(recording.events.len());
+        let mut expected = disk.state(&mut Choices::default()).files;
+        expected.retain(|path, _| !is_of_recorder(path));
+        let mut found = files(&root);
+        found.retain(|path, _| !is_of_recorder(path));
+        assert!(found == expected, "the recorder has not seen each call");
+        recording
     }
 
     /// Returns the number of moments at which the power may fail.
@@ -196,13 +227,18 @@ impl Recording {
     /// together.
     pub(crate) fn syncs(&self) -> Vec<Vec<usize>> {
         let mut found: Vec<Vec<usize>> = Vec::new();
+        // The calls of a file since it was written last.
+        let mut last: HashMap<usize, usize> = HashMap::new();
         for (k, event) in self.events.iter().enumerate() {
-            match (event, k.checked_sub(1).map(|before| &self.events[before])) {
-                (Event::Sync(file), Some(Event::Sync(before))) if file == before => {
-                    found.last_mut().unwrap().push(k);
+            match event {
+                Event::Change(file, _) => drop(last.remove(file)),
+                Event::Sync(file) if last.contains_key(file) => found[last[file]].push(k),
+                Event::Sync(file) => {
+                    last.insert(*file, found.len());
+                    found.push(vec![k]);
                 }
-                (Event::Sync(_) | Event::SyncFolder(_), _) => found.push(vec![k]),
-                _ => {}
+                Event::SyncFolder(_) => found.push(vec![k]),
+                Event::Rename(_) => {}
             }
         }
         found
@@ -246,28 +282,59 @@ impl Recording {
         disk
     }
 
-    /// Calls `check` with all states at a moment, or with some that are drawn if there are more than `most`. A
-    /// state may come twice.
-    pub(crate) fn states(&self, moment: usize, most: usize, seed: u64, mut check: impl FnMut(Files)) {
-        let disk = self.disk(moment);
-        let mut choices = Choices::default();
-        for _ in 0..most {
-            check(disk.files(&mut choices));
-            if !choices.next() {
-                return;
+    /// Calls `check` with states of all moments, each once, and returns their number.
+    pub(crate) fn each_state(&self, tries: Tries, mut check: impl FnMut(State)) -> usize {
+        let only: Option<u64> = std::env::var("TFSEEK_POWER").ok().map(|seed| seed.parse().unwrap());
+        let of_moment = if only.is_some() { 0 } else { tries.of_moment };
+        let seeds = only.map_or(0..tries.seeds, |seed| seed..seed + 1);
+        let mut drawn: Vec<(usize, u64)> =
+            seeds.map(|seed| (Rng::new(seed).below(self.moments()), seed)).collect();
+        drawn.sort_unstable();
+        let mut drawn = drawn.into_iter().peekable();
+        let mut seen = BTreeSet::new();
+        for moment in 0..self.moments() {
+            let disk = self.disk(moment);
+            let mut look = |choices: &mut Choices, origin: String| {
+                let mut state = disk.state(choices);
+                state.files.retain(|path, _| !is_of_recorder(path) && !is_temporary(path));
+                (state.is_end, state.origin) = (moment + 1 == self.moments(), origin);
+                if seen.insert(digest(&state)) {
+                    check(state);
+                }
+            };
+            let mut choices = Choices::default();
+            for number in 0..of_moment {
+                look(&mut choices, format!("state {number} of moment {moment}"));
+                if !choices.next() {
+                    break;
+                }
+            }
+            while let Some((_, seed)) = drawn.next_if(|(of, _)| *of == moment) {
+                let mut rng = Rng::new(seed);
+                rng.below(self.moments());
+                choices.random = Some(rng);
+                look(&mut choices, format!("TFSEEK_POWER={seed}"));
             }
         }
-        choices.random = Some(Rng::new(seed));
-        for _ in 0..most {
-            check(disk.files(&mut choices));
-        }
+        seen.len()
     }
 }
 
-pub(crate) fn digest(files: &Files) -> u64 {
+/// Returns true for the outputs of a run that is recorded.
+fn is_of_recorder(path: &Path) -> bool {
+    ["stdout", "stderr"].iter().any(|name| path == Path::new(name))
+}
+
+/// Returns true for a file that a run leaves only if it was killed, under a name that shows it.
+fn is_temporary(path: &Path) -> bool {
+    let is_temporary = |name: &str| name.starts_with(".tmp-") || name.contains(".incomplete");
+    path.iter().any(|name| is_temporary(name.to_str().unwrap()))
+}
+
+fn digest(state: &State) -> u64 {
     use std::hash::{DefaultHasher, Hash, Hasher};
     let mut hasher = DefaultHasher::new();
-    files.hash(&mut hasher);
+    (&state.files, &state.folders, state.is_end).hash(&mut hasher);
     hasher.finish()
 }
 
@@ -325,6 +392,19 @@ impl Choices {
     }
 }
 
+/// What is left of the data of a file that were not synced.
+#[derive(Clone, Copy)]
+enum KeptData {
+    All,
+    None,
+    /// Zeros of the right length.
+    Length,
+    /// Some pages, and zeros in place of the others.
+    Pages,
+    /// The first writes.
+    First,
+}
+
 /// What a disk has for certain, and what it may have lost.
 struct Disk<'a> {
     names: Names,
@@ -334,25 +414,28 @@ struct Disk<'a> {
 }
 
 impl Disk<'_> {
-    /// Returns the files of a state.
-    fn files(&self, choices: &mut Choices) -> Files {
+    /// Returns a state.
+    fn state(&self, choices: &mut Choices) -> State {
         let mut names = self.names.clone();
         for changes in &self.renamings {
             if choices.choose(2) == 0 {
                 rename(&mut names, changes);
             }
         }
-        let mut found = Files::new();
+        let mut found = State::default();
         let mut contents: HashMap<usize, Vec<u8>> = HashMap::new();
-        let mut folders = vec![(0, PathBuf::new())];
-        while let Some((folder, path)) = folders.pop() {
+        let mut waiting = vec![(0, PathBuf::new())];
+        while let Some((folder, path)) = waiting.pop() {
             let inside = names.range((folder, String::new())..(folder + 1, String::new()));
             for ((_, name), node) in inside {
                 match *node {
-                    Node::Folder(number) => folders.push((number, path.join(name))),
+                    Node::Folder(number) => {
+                        found.folders.insert(path.join(name));
+                        waiting.push((number, path.join(name)));
+                    }
                     Node::File(file) => {
                         let content = contents.entry(file).or_insert_with(|| self.content(file, choices));
-                        found.insert(path.join(name), content.clone());
+                        found.files.insert(path.join(name), content.clone());
                     }
                 }
             }
@@ -377,11 +460,21 @@ impl Disk<'_> {
         if new == *old {
             return new;
         }
-        match choices.choose(if pages.len() > 1 { 4 } else { 3 }) {
-            0 => return new,
-            1 => return old.clone(),
-            2 => return kept,
-            _ => {}
+        let changes = &self.changes[file];
+        let mut ways = vec![KeptData::All, KeptData::None, KeptData::Length];
+        ways.extend((pages.len() > 1).then_some(KeptData::Pages));
+        ways.extend((changes.len() > 1).then_some(KeptData::First));
+        match ways[choices.choose(ways.len())] {
+            KeptData::All => return new,
+            KeptData::None => return old.clone(),
+            KeptData::Length => return kept,
+            KeptData::First => {
+                let mut first = old.clone();
+                let count = 1 + choices.choose(changes.len() - 1);
+                changes[..count].iter().for_each(|change| apply(&mut first, change));
+                return first;
+            }
+            KeptData::Pages => {}
         }
         let is_random = choices.random.is_some();
         // The first pages or the last ones, where all ways are tried.

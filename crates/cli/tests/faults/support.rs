@@ -149,11 +149,14 @@ fn add_files(root: &Path, dir: &Path, found: &mut Files) {
     }
 }
 
-/// Changes the files of a folder to these. Files that are the same are not written.
+/// Changes the files of a folder to these. Files that are the same are not written. Folders without files
+/// are removed.
 pub(crate) fn restore(dir: &Path, wanted: &Files) {
     let found = files(dir);
     for path in found.keys().filter(|path| !wanted.contains_key(*path)) {
         fs::remove_file(dir.join(path)).unwrap();
+        let folders = path.ancestors().skip(1).filter(|folder| *folder != Path::new(""));
+        folders.for_each(|folder| drop(fs::remove_dir(dir.join(folder))));
     }
     for (path, bytes) in wanted.iter().filter(|&(path, bytes)| found.get(path) != Some(bytes)) {
         fs::create_dir_all(dir.join(path).parent().unwrap()).unwrap();

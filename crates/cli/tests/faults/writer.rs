@@ -9,15 +9,15 @@ use std::time::{Duration, Instant};
 use tfseek::index::IndexOptions;
 use tfseek::writer::WriterOptions;
 use tfseek::{Compression, Dataset, DatasetOptions, IndexMode};
-use tfseek_tools::set::{TaskAttempt, TaskOptions, TaskWriter, commit};
+use tfseek_tools::set::{SetOptions, SetWriter, TaskAttempt, TaskOptions, TaskWriter, commit};
 
 /// Environment variable with the kind of the file that a child process writes. The test binary runs itself
 /// with it set.
 const KIND: &str = "TFSEEK_TEST_KIND";
 pub(crate) const KINDS: [&str; 6] = ["plain", "gzip", "zlib", "members", "indexed", "shards"];
 /// Kinds of sets of three shards. The second one is written by tasks, whose files have names before they are
-/// complete.
-pub(crate) const SETS: [&str; 2] = ["shards", "tasks"];
+/// complete, the third one in order, as `tfseek.write` of Python does.
+pub(crate) const SETS: [&str; 3] = ["shards", "tasks", "in-order"];
 const RECORDS: u64 = 3000;
 
 fn options(kind: &str) -> WriterOptions {
@@ -29,7 +29,7 @@ fn options(kind: &str) -> WriterOptions {
     WriterOptions {
         compression,
         members: (kind == "members").then_some(100_000),
-        index: matches!(kind, "indexed" | "shards" | "tasks").then(IndexOptions::new),
+        index: (kind == "indexed" || SETS.contains(&kind)).then(IndexOptions::new),
         ..WriterOptions::default()
     }
 }
@@ -57,9 +57,24 @@ fn write_tasks(records: u64) -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
+/// Writes the records of the first shard, then those of the second one. Their number is not known before.
+fn write_in_order(records: u64) -> Result<(), Box<dyn std::error::Error>> {
+    let mut options = SetOptions::new("out@3.tfrecord");
+    options.index = true;
+    options.force = true;
+    let mut writer = SetWriter::new(&options)?;
+    for shard in 0..3 {
+        (shard..records).step_by(3).try_for_each(|i| writer.write(&payload(i)))?;
+    }
+    writer.close(&|_| std::ops::ControlFlow::Continue(()))?;
+    Ok(())
+}
+
 fn write(kind: &str, records: u64) -> Result<(), Box<dyn std::error::Error>> {
-    if kind == "tasks" {
-        return write_tasks(records);
+    match kind {
+        "tasks" => return write_tasks(records),
+        "in-order" => return write_in_order(records),
+        _ => {}
     }
     if kind == "shards" {
         let mut shards = options(kind).create_shards("out", ".tfrecord", 3)?;
@@ -177,7 +192,7 @@ impl Target {
     #[track_caller]
     fn check_success(&self, context: &str) {
         assert!(self.check(context), "success, but not all files are new: {context}");
-        if matches!(self.kind, "indexed" | "shards" | "tasks") {
+        if self.kind == "indexed" || SETS.contains(&self.kind) {
             let index = IndexOptions::new().mode(IndexMode::Require);
             for name in &self.names {
                 let opened: tfseek::Result<Dataset> =
