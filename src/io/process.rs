@@ -101,3 +101,17 @@ impl<T> Drop for PerProcess<T> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Mutex;
+
+    #[test]
+    fn a_forked_child_finds_no_lock_that_its_parent_holds() {
+        let value = PerProcess::<Mutex<u32>>::default().forked();
+        let held = value.first().lock().unwrap();
+        *value.own().try_lock().unwrap() = 7;
+        assert_eq!((*held, *value.own().try_lock().unwrap()), (0, 7));
+    }
+}
