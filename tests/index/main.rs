@@ -3,6 +3,7 @@
 mod columns;
 mod concurrency;
 mod folders;
+mod formats;
 mod gaps;
 mod gaps_gzip;
 mod growing_gzip;

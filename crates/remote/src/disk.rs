@@ -524,6 +524,7 @@ fn for_each_file(folder: &Path, mut f: impl FnMut(PathBuf, Kind)) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tfseek_testkit::formats;
 
     const OBJECT: &str = "0123456789abcdef0123456789abcdef";
 
@@ -570,6 +571,35 @@ mod tests {
         assert_eq!(read(&cache, &range), Some(bytes(&range)));
         assert_eq!((read(&cache, &(5..1004)), read(&cache, &(4..1005))), (None, None));
         assert_eq!(content(dir.path()), (1, 1004));
+    }
+
+    /// The name of an object's folder is a part of the format. `TFSEEK_WRITE_FORMATS=1` writes the piece.
+    #[test]
+    fn pieces_of_all_versions_are_found() {
+        let mut stamp = Stamp::new(9_000);
+        stamp.modified_ns = Some(1_700_000_000_123_456_700);
+        let object = folder_name("s3://bucket/train.tfrecord", &stamp).unwrap();
+        let range = 5..405;
+        let piece = |cache: &DiskCache| cache.path(&object, &range);
+        let folder_of = |dir: &Path| DiskCache::new(dir.join("cache"), 1 << 20);
+        let dir = tempfile::tempdir().unwrap();
+        let cache = folder_of(dir.path());
+        cache.write(&object, &range, &bytes(&range));
+        let name = piece(&folder_of(Path::new(""))).display().to_string();
+        formats::compare(&name, &fs::read(piece(&cache)).unwrap());
+        for version in formats::versions(&name) {
+            let dir = tempfile::tempdir().unwrap();
+            let cache = folder_of(dir.path());
+            fs::create_dir_all(piece(&cache).parent().unwrap()).unwrap();
+            fs::copy(version.join(&name), piece(&cache)).unwrap();
+            let mut found = Vec::new();
+            match cache.find(&object, &range) {
+                Some(CachedPiece::Read(read)) => found = read,
+                Some(CachedPiece::Open(piece)) => piece.append(&range, &mut found).unwrap(),
+                None => panic!("{}", version.display()),
+            }
+            assert_eq!(found, bytes(&range));
+        }
     }
 
     /// A FIFO would wait for a writer, and a link could name any file.

@@ -15,6 +15,7 @@ pub mod bench;
 pub mod bucket;
 pub mod corpus;
 pub mod episodes;
+pub mod formats;
 pub mod hex;
 pub mod labelled;
 pub mod mirror;

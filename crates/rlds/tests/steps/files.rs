@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tfseek::index::IndexOptions;
 use tfseek::{ErrorKind, Warning};
+use tfseek_testkit::formats;
 use tfseek_testkit::shards::{names, set_mtime};
 
 const T: u64 = 1_600_000_000_000_000_000;
@@ -81,6 +82,55 @@ fn a_file_is_built_once_and_has_the_same_bytes_each_time() {
     assert_eq!(case.found(case.index().mode(IndexMode::Rebuild), &EpisodeOptions::default()).1, case.len());
     assert_eq!(fs::read(case.file()).unwrap(), first);
     assert_eq!(names(&case.dir.path().join("i")), ["x.tfri", "x.tfrs"]);
+}
+
+/// Returns features of each division, and an episode of none, of three, and of ninety steps.
+fn kept_episodes() -> (Vec<EpisodeKey>, Vec<Vec<u8>>) {
+    let key = |name: &str, kind, values| EpisodeKey { name: name.into(), kind, values };
+    let steps = |width| EpisodeValues::Steps { width };
+    let keys = vec![
+        key("action", DType::Float32, steps(2)),
+        key("goal", DType::Bytes, EpisodeValues::Episode),
+        key("image", DType::Bytes, steps(1)),
+        key("points", DType::Int64, EpisodeValues::Divided { lengths: vec!["sizes".into()], width: 1 }),
+        key("sizes", DType::Int64, steps(1)),
+    ];
+    let payload = |steps: i64| {
+        let images: Vec<Vec<u8>> = (0..steps).map(|t| vec![t as u8; t as usize % 5]).collect();
+        let sizes: Vec<i64> = (0..steps).map(|t| t % 3).collect();
+        let builder = ExampleBuilder::new()
+            .float("action", (0..2 * steps).map(|t| t as f32 / 8.0))
+            .bytes("goal", [format!("{steps} steps")])
+            .bytes("image", &images)
+            .int64("points", (0..sizes.iter().sum()).map(|point| point * point * point))
+            .int64("sizes", sizes);
+        builder.encode().unwrap()
+    };
+    (keys, [0, 3, 90].map(payload).into())
+}
+
+/// `TFSEEK_WRITE_FORMATS=1` writes the files of this version.
+#[test]
+fn tables_of_all_versions_are_read_without_a_scan() {
+    let shard_name = "episodes.tfrecord";
+    let name = "episodes.tfrs";
+    let copied = |shard: &[u8]| {
+        let (keys, payloads) = kept_episodes();
+        let dir = tempfile::tempdir().unwrap();
+        let path = write(dir.path(), "x", shard);
+        set_mtime(&path, T);
+        Case { dir, path, keys, payloads }
+    };
+    let case = copied(&framed(&kept_episodes().1));
+    assert_eq!(case.scanned(), case.len());
+    formats::compare(shard_name, &fs::read(&case.path).unwrap());
+    formats::compare(name, &fs::read(case.file()).unwrap());
+    for version in formats::versions(name) {
+        let case = copied(&fs::read(version.join(shard_name)).unwrap());
+        fs::create_dir(case.dir.path().join("i")).unwrap();
+        fs::copy(version.join(name), case.file()).unwrap();
+        assert_eq!(case.scanned(), 0, "{}", version.display());
+    }
 }
 
 #[test]
