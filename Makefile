@@ -1,8 +1,6 @@
 # All targets work in a fresh clone with a Rust toolchain. A step whose tools are missing is skipped with a message.
 
 CARGO ?= cargo
-FUZZ_SECONDS ?= 60
-FUZZ_TARGETS ?= $$($(CARGO) fuzz list)
 PYTHON ?= python3
 PYTHON_VENV := target/python
 MATURIN_ARGS ?= --profile dev --features as-tests,remote
@@ -23,7 +21,8 @@ ENGINE_beam := apache-beam pyarrow
 ENGINE_spark := 'pyspark[sql]>=4.1' pyarrow pandas
 ENGINE_dask := 'dask[dataframe]' distributed pyarrow
 
-MIRI_TESTS ?= crc:: frame:: example:: tensor:: batch::
+MIRI_CRATES ?= tfseek-wire tfseek-image tfseek-rlds tfseek-tfds
+MIRI_TESTS ?= crc:: frame:: example:: image:: tensor:: order:: index:: batch::
 PORTABLE_TARGETS ?= i686-unknown-linux-gnu s390x-unknown-linux-gnu aarch64-unknown-linux-gnu
 PORTABLE_TESTS ?= --lib --test bytes --test batch --test order --test index
 # x86-64 processors without SSE 4.2, without PCLMULQDQ, without AVX2 and without AVX-512, in this order.
@@ -46,7 +45,7 @@ EMULATORS_NPM ?= azurite s3rver
 EMULATORS_CARGO ?= s3s-fs@0.14.1
 
 .PHONY: gallery emulators dist wheels dist-test wheel-test wheel-test-alpine sdist-test check-tag publish-crates semver lint-workflows miri portable differential demo test python public-api test-frameworks test-engines test-slow coverage tsan asan bench bench-cold \
-	bench-peers bench-gate fuzz mutants planted site
+	bench-peers bench-gate fuzz fuzz-minimise oss-fuzz mutants planted site
 
 # Without the viewer, Parquet and Arrow, which take most of the time to build and which the demo does not show.
 demo:
@@ -261,13 +260,14 @@ test-slow:
 planted:
 	$(PYTHON) tests/planted/judge.py $(ONLY)
 
-# Runs the unit tests of the code that decodes untrusted bytes under Miri, which detects undefined behaviour. Exhaustive tests are
-# ignored there, and property tests run few cases.
+# Runs the unit tests of the code that needs no file under Miri, which detects undefined behaviour. Exhaustive tests, and those of files,
+# are ignored there, and property tests run few cases.
 miri:
 	@if $(CARGO) +nightly miri --version >/dev/null 2>&1; then \
 		set -ex; export PROPTEST_CASES=4 MIRIFLAGS=-Zmiri-disable-isolation; \
-		$(CARGO) +nightly miri test -p tfseek-wire --lib; \
+		$(CARGO) +nightly miri test $(MIRI_CRATES:%=-p %) --lib; \
 		$(CARGO) +nightly miri test -p tfseek --lib -- $(MIRI_TESTS); \
+		$(CARGO) +nightly miri test -p tfseek-tools --lib -- forms::; \
 	else echo "skipped: there is no nightly toolchain with miri"; fi
 
 # Compiles for 32-bit and big-endian targets, and for aarch64. Runs the tests PORTABLE_TESTS, and those of pictures, on those with a cross
@@ -306,14 +306,14 @@ portable:
 	done
 
 # Measures the lines that tests cover, per module and together. Lines of unit tests are not counted. COVERAGE_LINES=1 prints the lines
-# that are not covered.
+# that are not covered. Conditions that were never true or never false fail, unless crates/testkit/branches.tsv has a reason.
 coverage:
 	@if ! $(CARGO) llvm-cov --version >/dev/null 2>&1; then \
 		echo "skipped: cargo-llvm-cov is not installed"; \
-	elif ! ls "$$(rustc --print sysroot)"/lib/rustlib/*/bin/llvm-profdata* >/dev/null 2>&1; then \
-		echo "skipped: rustup component add llvm-tools"; \
+	elif ! ls "$$(rustc +nightly --print sysroot)"/lib/rustlib/*/bin/llvm-profdata* >/dev/null 2>&1; then \
+		echo "skipped: rustup component add llvm-tools --toolchain nightly"; \
 	else \
-		set -ex; $(CARGO) llvm-cov --lcov --output-path target/coverage.lcov -p tfseek -p tfseek-wire $(COVERAGE_TESTS); \
+		set -ex; $(CARGO) +nightly llvm-cov --branch --lcov --output-path target/coverage.lcov -p tfseek -p tfseek-wire $(COVERAGE_TESTS); \
 		awk -v modules='$(COVERAGE_MODULES)' -v least=$(COVERAGE_LEAST) -v lines=$(COVERAGE_LINES) \
 			-f crates/testkit/coverage.awk target/coverage.lcov; \
 	fi
@@ -321,7 +321,7 @@ coverage:
 # Tests threads (the loader, the shared state of datasets, and exported Arrow streams) under ThreadSanitizer, which requires the source of the standard library.
 tsan:
 	@if [ -d "$$(rustc +nightly --print sysroot 2>/dev/null)/lib/rustlib/src/rust/library" ]; then \
-		set -x; RUSTFLAGS=-Zsanitizer=thread $(CARGO) +nightly test -Zbuild-std --target-dir target/tsan \
+		set -ex; RUSTFLAGS=-Zsanitizer=thread $(CARGO) +nightly test -Zbuild-std --target-dir target/tsan \
 			--target $(SANITIZER_TARGET) -p tfseek --lib --test loader --test dataset; \
 		RUSTFLAGS=-Zsanitizer=thread $(CARGO) +nightly test -Zbuild-std --target-dir target/tsan \
 			--target $(SANITIZER_TARGET) -p tfseek-arrow --lib; \
@@ -347,21 +347,22 @@ bench-cold:
 		set -x; TFSEEK_ROUNDS=5 TFSEEK_COLD="$(TFSEEK_COLD)" $(CARGO) bench --bench loader; \
 	fi
 
-# Benches other libraries on the same work: protobuf libraries, and TensorFlow if TFSEEK_TF_PYTHON names a Python that has it.
 # Counts the instructions of the hottest functions in valgrind and compares them with benches/gate/counts.tsv. `make bench-gate WRITE=1` records
-# them. Counts do not depend on other work of the machine. Versions of gungraun and of its runner must be equal.
+# them. Counts do not depend on other work of the machine. Versions of gungraun and of its runner must be equal, so it is installed in target.
+bench-gate: export PATH := $(CURDIR)/target/gungraun/bin:$(PATH)
 bench-gate:
 	@version=$$(sed -n '/^name = "gungraun"/{n;s/version = "\(.*\)"/\1/p}' benches/gate/Cargo.lock); \
 	if ! command -v valgrind >/dev/null; then \
 		echo "skipped: valgrind is not installed"; \
-	elif ! command -v gungraun-runner >/dev/null; then \
-		echo "skipped: cargo install gungraun-runner --version $$version"; \
+	elif ! { command -v gungraun-runner >/dev/null || $(CARGO) install -q --root target/gungraun --version $$version gungraun-runner; }; then \
+		echo "skipped: cargo cannot install gungraun-runner $$version"; \
 	else \
 		set -ex; rm -rf benches/gate/target/gungraun; mkdir -p benches/gate/target; \
 		(cd benches/gate && $(CARGO) bench --bench counts -- --save-summary=json >target/counts.log); \
 		$(PYTHON) benches/gate/gate.py benches/gate/target/gungraun $(if $(WRITE),--write); \
 	fi
 
+# Benches other libraries on the same work: protobuf libraries, and TensorFlow if TFSEEK_TF_PYTHON names a Python that has it.
 bench-peers:
 	cd benches/peers && $(CARGO) bench && $(CARGO) build --release
 	@if [ -z "$(TFSEEK_TF_PYTHON)" ]; then \
@@ -379,42 +380,55 @@ bench-peers:
 		$(TFSEEK_TF_PYTHON) bench.py head --json ../target/peers.json; \
 	fi
 
-# Compares the results of tfseek and TensorFlow (docs/differential.md).
+# Compares the results of tfseek and TensorFlow (docs/differential.md), which TFSEEK_TF_PYTHON has. Without it, TF_PIP names the package that pip
+# installs in target/tensorflow, such as tensorflow-cpu.
 differential:
-	@if [ -z "$(TFSEEK_TF_PYTHON)" ]; then \
-		echo "skipped: TFSEEK_TF_PYTHON does not name a Python with TensorFlow"; \
+	@export TFSEEK_TF_PYTHON="$(or $(TFSEEK_TF_PYTHON),$(if $(TF_PIP),$(CURDIR)/target/tensorflow/bin/python))"; \
+	if [ -z "$$TFSEEK_TF_PYTHON" ]; then \
+		echo "skipped: TFSEEK_TF_PYTHON does not name a Python with TensorFlow, and TF_PIP no package"; \
+	elif [ -z "$(TFSEEK_TF_PYTHON)" ] && ! { $(PYTHON) -m venv target/tensorflow && $$TFSEEK_TF_PYTHON -m pip install -q $(TF_PIP); }; then \
+		echo "skipped: pip cannot install $(TF_PIP)"; \
 	else \
 		set -ex; \
 		$(CARGO) test --test differential -- --include-ignored --nocapture; \
-		$(TFSEEK_TF_PYTHON) -m pip install -q --upgrade --target target/python-tf pytest; \
-		$(TFSEEK_TF_PYTHON) -m pip install -q --upgrade --no-deps --target target/python-tf ./python; \
-		PYTHONPATH=target/python-tf $(TFSEEK_TF_PYTHON) -m pytest -q python/tests/test_tensorflow.py; \
+		$$TFSEEK_TF_PYTHON -m pip install -q --upgrade --target target/python-tf pytest; \
+		$$TFSEEK_TF_PYTHON -m pip install -q --upgrade --no-deps --target target/python-tf ./python; \
+		PYTHONPATH=target/python-tf $$TFSEEK_TF_PYTHON -m pytest -q python/tests/test_tensorflow.py; \
 	fi
 
-# Runs the fuzz targets (fuzz/README.md), FUZZ_SECONDS each. FUZZ_TARGETS names some of them. libFuzzer requires unstable compiler flags,
-# which RUSTC_BOOTSTRAP enables on a stable toolchain.
-fuzz:
-	@if ! $(CARGO) fuzz --version >/dev/null 2>&1; then \
-		echo "skipped: cargo-fuzz is not installed"; \
-	elif [ ! -f fuzz/Cargo.toml ]; then \
-		echo "skipped: there are no fuzz targets"; \
+# Runs the fuzz targets (fuzz/README.md), by default each for a minute, or minimises their corpora. FUZZ_SECONDS, FUZZ_MINUTES, FUZZ_TARGETS and
+# FUZZ_SINCE are explained in fuzz/run.py. libFuzzer requires unstable compiler flags, which RUSTC_BOOTSTRAP enables on a stable toolchain.
+fuzz fuzz-minimise:
+	@if ! $(CARGO) fuzz --version >/dev/null 2>&1; then echo "skipped: cargo-fuzz is not installed"; \
+	else RUSTC_BOOTSTRAP=1 CARGO="$(CARGO)" $(PYTHON) fuzz/run.py $(if $(filter fuzz-minimise,$@),--minimise); fi
+
+# Runs oss-fuzz/build.sh as OSS-Fuzz does, outside of its container, and each program that it builds on its seeds, for ten seconds.
+oss-fuzz: export SRC = $(CURDIR)/target/oss-fuzz/src
+oss-fuzz: export OUT = $(CURDIR)/target/oss-fuzz/out
+oss-fuzz: export WORK = $(CURDIR)/target/oss-fuzz/work
+oss-fuzz:
+	@if ! $(CARGO) fuzz --version >/dev/null 2>&1; then echo "skipped: cargo-fuzz is not installed"; \
+	elif ! command -v zip >/dev/null; then echo "skipped: zip is not installed"; \
 	else \
-		set -e; export RUSTC_BOOTSTRAP=1; \
-		targets="$(FUZZ_TARGETS)"; \
-		for target in $$targets; do \
-			echo "fuzz $$target, $(FUZZ_SECONDS) s"; \
-			$(CARGO) fuzz run "$$target" -- -max_total_time=$(FUZZ_SECONDS) -timeout=60; \
+		set -e; export FUZZING_LANGUAGE=rust FUZZING_ENGINE=libfuzzer SANITIZER=address ARCHITECTURE=x86_64 RUSTC_BOOTSTRAP=1; \
+		rm -rf target/oss-fuzz; mkdir -p $$SRC $$OUT $$WORK; ln -s $(CURDIR) $$SRC/tfseek; \
+		env -u CARGO_TARGET_DIR bash -eu oss-fuzz/build.sh; \
+		for seeds in $$OUT/*_seed_corpus.zip; do \
+			program=$${seeds%_seed_corpus.zip}; corpus=$$WORK/$${program##*/}; \
+			$(PYTHON) -m zipfile -e $$seeds $$corpus; \
+			(set -x; cd $$WORK; $$program -max_total_time=10 -timeout=60 $$corpus); \
 		done; \
 	fi
 
-# Runs the tests on 300 mutants of the code that reads bytes and computes orders, drawn by a seed: about three hours on two cores.
+# Runs the tests on MUTANTS mutants of the code that reads bytes and computes orders, drawn by a seed: 300 take about three hours on two cores.
 # docs/reliability.md has the result.
+MUTANTS ?= 300
 MUTANT_MODULES := -p tfseek -p tfseek-wire -f 'crates/wire/src/**' $(foreach module,frame example index order,-f 'src/$(module)/**')
 mutants:
 	@if ! $(CARGO) mutants --version >/dev/null 2>&1; then \
 		echo "skipped: cargo-mutants is not installed"; \
 	else \
-		set -e; names=$$($(CARGO) mutants --list --json $(MUTANT_MODULES) | python3 crates/testkit/draw_mutants.py 300 15); \
+		set -e; names=$$($(CARGO) mutants --list --json $(MUTANT_MODULES) | python3 crates/testkit/draw_mutants.py $(MUTANTS) 15); \
 		$(CARGO) mutants --test-package tfseek,tfseek-wire $(MUTANT_MODULES) --re "$$names" -- --lib --tests; \
 	fi
 

@@ -1,5 +1,5 @@
 //! The repository: layers of modules, import cycles, unsafe code, wording, facts on the pages, promised items,
-//! and limits on what grows.
+//! workflows, and limits on what grows.
 
 mod cycles;
 mod facts;
@@ -8,3 +8,4 @@ mod promises;
 mod size;
 mod source;
 mod words;
+mod workflows;
