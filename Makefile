@@ -22,7 +22,7 @@ ENGINE_spark := 'pyspark[sql]>=4.1' pyarrow pandas
 ENGINE_dask := 'dask[dataframe]' distributed pyarrow
 
 MIRI_CRATES ?= tfseek-wire tfseek-image tfseek-rlds tfseek-tfds
-MIRI_TESTS ?= crc:: frame:: example:: image:: tensor:: order:: index:: batch::
+MIRI_TESTS ?= crc:: frame:: example:: image:: tensor:: order:: batch::
 PORTABLE_TARGETS ?= i686-unknown-linux-gnu s390x-unknown-linux-gnu aarch64-unknown-linux-gnu
 PORTABLE_TESTS ?= --lib --test bytes --test batch --test order --test index
 # x86-64 processors without SSE 4.2, without PCLMULQDQ, without AVX2 and without AVX-512, in this order.
@@ -30,8 +30,9 @@ PORTABLE_CPUS ?= qemu64 Nehalem Westmere Haswell
 
 # The modules that decode bytes of files or decide which record is returned, and the tests whose coverage of them is measured.
 COVERAGE_MODULES ?= frame|wire|example|index|order
+COVERAGE_BRANCHES ?= frame|wire|index|order
 COVERAGE_LEAST ?= 97
-COVERAGE_TESTS ?= --lib --test bytes --test index --test order --test dataset --test batch
+COVERAGE_TESTS ?= --lib --test bytes --test index --test order --test dataset --test batch --test loader --test stores
 SANITIZER_TARGET ?= x86_64-unknown-linux-gnu
 SITE_VENV := target/site-tools
 
@@ -261,13 +262,14 @@ planted:
 	$(PYTHON) tests/planted/judge.py $(ONLY)
 
 # Runs the unit tests of the code that needs no file under Miri, which detects undefined behaviour. Exhaustive tests, and those of files,
-# are ignored there, and property tests run few cases.
+# are ignored there, and property tests run few cases. The threads of rayon that scan a shard keep to Tree Borrows only.
 miri:
 	@if $(CARGO) +nightly miri --version >/dev/null 2>&1; then \
 		set -ex; export PROPTEST_CASES=4 MIRIFLAGS=-Zmiri-disable-isolation; \
 		$(CARGO) +nightly miri test $(MIRI_CRATES:%=-p %) --lib; \
 		$(CARGO) +nightly miri test -p tfseek --lib -- $(MIRI_TESTS); \
 		$(CARGO) +nightly miri test -p tfseek-tools --lib -- forms::; \
+		MIRIFLAGS="$$MIRIFLAGS -Zmiri-tree-borrows" $(CARGO) +nightly miri test -p tfseek --lib -- index::; \
 	else echo "skipped: there is no nightly toolchain with miri"; fi
 
 # Compiles for 32-bit and big-endian targets, and for aarch64. Runs the tests PORTABLE_TESTS, and those of pictures, on those with a cross
@@ -315,7 +317,7 @@ coverage:
 	else \
 		set -ex; $(CARGO) +nightly llvm-cov --branch --lcov --output-path target/coverage.lcov -p tfseek -p tfseek-wire $(COVERAGE_TESTS); \
 		awk -v modules='$(COVERAGE_MODULES)' -v least=$(COVERAGE_LEAST) -v lines=$(COVERAGE_LINES) \
-			-f crates/testkit/coverage.awk target/coverage.lcov; \
+			-v branches='$(COVERAGE_BRANCHES)' -f crates/testkit/coverage.awk crates/testkit/branches.tsv target/coverage.lcov; \
 	fi
 
 # Tests threads (the loader, the shared state of datasets, and exported Arrow streams) under ThreadSanitizer, which requires the source of the standard library.

@@ -3,6 +3,10 @@
 # The variable `modules` has the names of folders in src/ or crates/, separated by `|`. Unit tests are not counted: files that end in `tests.rs`, and
 # the lines of a file from `mod tests {` on. With `lines` set, the lines that are not covered are printed. With `least` set, a lower
 # percentage of all modules together is an error.
+#
+# `awk -v branches='frame|wire' -f coverage.awk branches.tsv target/coverage.lcov` also prints the lines of these modules with a condition that was
+# never true or never false. The first file has those that are accepted: the path, the line's text and the reason, separated by tabs. Another
+# such line is an error, and so is one of that file which is covered.
 
 function first_test_line(path,    line, number, found) {
     while ((getline line < path) > 0) {
@@ -14,6 +18,12 @@ function first_test_line(path,    line, number, found) {
     return found ? found : number + 1
 }
 
+/\t/ && FNR == NR {
+    split($0, row, "\t")
+    reason[row[1] "\t" row[2]] = row[3]
+    next
+}
+
 /^SF:/ {
     path = substr($0, 4)
     counted = match(path, path ~ /\/crates\// ? "/crates/(" modules ")/src/" : "/src/(" modules ")/") && path !~ /tests\.rs$/
@@ -21,6 +31,7 @@ function first_test_line(path,    line, number, found) {
         short = substr(path, RSTART + 1)
         split(short, parts, "/")
         module = parts[2]
+        has_branches = match("|" branches "|", "\\|" module "\\|")
         tests = first_test_line(path)
     }
 }
@@ -31,6 +42,17 @@ function first_test_line(path,    line, number, found) {
         all[module]++
         if (at[2] > 0) covered[module]++
         else if (lines) print short ":" at[1] ":" text[at[1]]
+    }
+}
+
+/^BRDA:/ && counted && has_branches {
+    split(substr($0, 6), at, ",")
+    if (at[1] < tests) {
+        line = text[at[1]]
+        gsub(/^ +|\t/, "", line)
+        conditions++
+        if (at[4] > 0) met++
+        else missed[short "\t" line] = at[1]
     }
 }
 
@@ -45,4 +67,12 @@ END {
     }
     printf "%-10s %6d of %6d lines, %.2f %%\n", "together", hit, sum, 100 * hit / sum
     if (100 * hit < least * sum) { print "expected at least " least " %"; exit 1 }
+    if (!branches) exit
+    for (key in missed) {
+        left++
+        if (!(key in reason)) { print "never true, or never false: " key " (line " missed[key] ")"; wrong = 1 }
+    }
+    for (key in reason) if (!(key in missed)) { print "covered, or changed: " key; wrong = 1 }
+    printf "%d of %d outcomes of conditions, the others in %d lines\n", met, conditions, left
+    exit wrong
 }

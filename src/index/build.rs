@@ -316,6 +316,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "Miri opens no file with O_NONBLOCK")]
     fn compressed_shards() {
         let stream = records(3000);
         for compression in [Compression::Gzip, Compression::Zlib] {
@@ -367,6 +368,7 @@ mod tests {
 
     #[test]
     #[cfg(unix)] // Elsewhere an open file may keep its name.
+    #[cfg_attr(miri, ignore = "Miri opens no file with O_NONBLOCK")]
     fn a_replaced_shard_is_not_the_indexed_one() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x");
@@ -382,6 +384,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "Miri opens no file with O_NONBLOCK")]
     fn a_writer_saves_the_same_index_as_a_checked_scan() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x");

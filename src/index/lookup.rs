@@ -406,6 +406,7 @@ mod tests {
     /// causes an error.
     #[test]
     #[cfg(unix)] // Elsewhere an open file may keep its name.
+    #[cfg_attr(miri, ignore = "Miri opens no file with O_NONBLOCK")]
     fn a_deleted_or_replaced_index_file_stays_usable_within_the_budget() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x.tfri");
@@ -454,6 +455,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "Miri opens no file with O_NONBLOCK")]
     fn threads_that_load_a_table_at_the_same_time_all_get_it() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x.tfri");

@@ -369,6 +369,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "too slow under Miri")]
     fn floats_of_16_bits_are_the_nearest() {
         let mut state = 1_u32;
         let mut random = || {

@@ -214,6 +214,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "too slow under Miri")]
     fn what_cannot_be_copied_is_refused() {
         let split = |rest: &str| format!(r#"{{"name": "x", "splits": [{{"name": "a", {rest}}}]}}"#);
         for (info, words) in [

@@ -158,6 +158,7 @@ mod tests {
 
     /// Data around the end of a piece, with and without bytes of ones there, before much else.
     #[test]
+    #[cfg_attr(miri, ignore = "too slow under Miri")]
     fn memory_is_taken_for_the_data_alone() {
         for len in [PIECE - 1, PIECE, PIECE + 1, 2 * PIECE, 3 * PIECE + 7] {
             for ones in [None, Some(PIECE - 1), Some(PIECE)] {

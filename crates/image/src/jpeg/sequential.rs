@@ -377,6 +377,7 @@ mod tests {
 
     /// Blocks that end at each position, by each code, also behind the last coefficient.
     #[test]
+    #[cfg_attr(miri, ignore = "too slow under Miri")]
     fn pairs_are_read_as_single_codes_are() {
         let mut state = 1_u32;
         let mut random = |n: u32| {

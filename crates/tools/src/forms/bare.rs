@@ -164,7 +164,8 @@ mod tests {
     fn a_second_decoder_agrees_on_damaged_streams() {
         let mut rng = Rng::new(1);
         let mut failed = 0;
-        for _ in 0..20_000 {
+        let rounds = if cfg!(miri) { 60 } else { 20_000 };
+        for _ in 0..rounds {
             let mut bytes = Vec::new();
             for _ in 0..rng.below(4) {
                 let len = rng.pick(&[0, 1, 5, 127, 128, 200]);
@@ -181,7 +182,7 @@ mod tests {
             assert_eq!(twin(&bytes, 180), (payloads, e.is_none()), "{bytes:?}");
             failed += usize::from(e.is_some());
         }
-        assert!(failed > 1000);
+        assert!(failed > rounds / 20);
     }
 
     #[test]

@@ -387,6 +387,7 @@ fn errors_have_their_place() {
 
 /// Every text that is cut off is an error, or ends after a record.
 #[test]
+#[cfg_attr(miri, ignore = "too slow under Miri")]
 fn every_truncation() {
     let text =
         r#"{"i": [1, 2], "b": "a\u00e9\n", "f": [1.5e3, "NaN"]} {"features": {"b": [{"base64": "/w=="}]}}"#;
@@ -419,6 +420,7 @@ fn the_length_of_a_record_is_bounded() {
 
 /// Strings and numbers equal serde_json's, and only texts it reads are accepted. Floats are rounded once.
 #[test]
+#[cfg_attr(miri, ignore = "too slow under Miri")]
 fn strings_and_numbers_are_those_of_serde_json() {
     let mut rng = Rng::new(7);
     let mut strings = 0;
@@ -472,6 +474,7 @@ fn strings_and_numbers_are_those_of_serde_json() {
 /// Records of all lengths around the buffer's length, some of which lie in it as a whole. Errors have the
 /// same place.
 #[test]
+#[cfg_attr(miri, ignore = "too slow under Miri")]
 fn records_on_the_border_of_the_buffer() {
     let text: String = (0..40).map(|k| format!("{{\"b\": \"{}\"}}\n", "é".repeat(k * 100))).collect();
     let payloads = read(text.as_bytes(), Some(SCHEMA), JsonForm::Auto).unwrap();
@@ -488,6 +491,7 @@ fn records_on_the_border_of_the_buffer() {
 
 /// Texts with small changes: no panic, and only JSON is accepted.
 #[test]
+#[cfg_attr(miri, ignore = "too slow under Miri")]
 fn changed_texts_are_records_or_errors() {
     const TEXTS: &[&str] = &[
         r#"{"i": [1, 2], "b": ["x", {"base64": "/w=="}], "f": -1.5e3}"#,
