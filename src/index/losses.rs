@@ -139,4 +139,18 @@ mod tests {
             assert!(decoded(inflated, bytes).is_err(), "{inflated} and {bytes} bytes");
         }
     }
+
+    #[test]
+    fn ranges_in_another_order_and_more_bytes_than_the_shard_are_corrupt() {
+        let header = IndexHeader { data_size: 100, n_records: 7, ..IndexHeader::default() };
+        let range = |records, start, end| NotInflatedRange { records, start, end };
+        let is_sound = |bytes, ranges| {
+            let losses = Losses { inflated: 0, bytes, ranges };
+            losses.encode().decode(&header).is_ok()
+        };
+        assert!(is_sound(100, vec![range(3, 0, 9), range(3, 20, 100)]));
+        assert!(!is_sound(101, vec![]));
+        assert!(!is_sound(0, vec![range(3, 0, 9), range(2, 20, 30)]));
+        assert!(!is_sound(0, vec![range(3, 10, 9)]));
+    }
 }

@@ -655,6 +655,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "too slow under Miri")]
     fn alternating_small_and_large_records() {
         // `scan_file` switches between reading all bytes and reading headers. The file is long enough for
         // several reports.

@@ -514,6 +514,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "too slow under Miri")]
     fn each_flipped_bit_is_found_on_first_use_of_its_block() {
         let table = build((0..1500).map(|i| i * 16));
         let good: Vec<u8> = table.parts().concat();

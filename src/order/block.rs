@@ -298,6 +298,7 @@ mod tests {
 
     /// Each window contains the records of its blocks and no others.
     #[test]
+    #[cfg_attr(miri, ignore = "too slow under Miri")]
     fn windows_over_a_grid_of_shapes() {
         for (n, b, w) in [
             (1, 1, 1),
@@ -336,6 +337,7 @@ mod tests {
 
     /// For sizes of all magnitudes, each position is inside its window.
     #[test]
+    #[cfg_attr(miri, ignore = "too slow under Miri")]
     fn windows_of_any_size() {
         let size = |bits: u32, i: u64| (crate::order::prp::mix(i) >> (64 - bits)).max(1);
         for bits in 1..=64 {
@@ -354,6 +356,7 @@ mod tests {
 
     /// The blocks of any batch belong to at most two windows, so no more than two windows need memory.
     #[test]
+    #[cfg_attr(miri, ignore = "too slow under Miri")]
     fn two_windows_are_enough() {
         let n = 10_007;
         let b = 32;
