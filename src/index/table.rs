@@ -441,6 +441,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "too slow under Miri")]
     fn lengths_around_multiples_of_a_block() {
         for m in [1u64, 2, 1023, 1024, 1025, 2047, 2048, 2049, 5000] {
             let table = build((0..m).map(|i| i * 17));

@@ -259,7 +259,8 @@ mod tests {
 
     #[test]
     fn small_permutations_agree_with_single_numbers() {
-        for n in (1..70).chain([100, 511, 512, 513, 1000, 1023, 1024]) {
+        let long: &[u64] = if cfg!(miri) { &[100] } else { &[100, 511, 512, 513, 1000, 1023, 1024] };
+        for n in (1..70).step_by(if cfg!(miri) { 9 } else { 1 }).chain(long.iter().copied()) {
             let order = Permutation::new(n, 7, n * n, 3 << 32);
             let mut numbers = vec![0; n as usize];
             order.fill_small(&mut numbers);

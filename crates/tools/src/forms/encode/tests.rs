@@ -235,6 +235,7 @@ fn without_form(message: &str) -> &str {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "too slow under Miri")]
 fn errors_have_their_place() {
     let auto = |text: &str| read(text.as_bytes(), Some(SCHEMA), JsonForm::Auto).unwrap_err();
     let table = [
