@@ -537,6 +537,7 @@ mod tests {
 
     /// All reducers take part in the passes of the one with the most dimensions.
     #[test]
+    #[cfg_attr(miri, ignore = "too slow under Miri")]
     fn a_value_without_dimensions_is_passed_as_often_as_others() {
         let values: Vec<f64> = (0..=GROUP).map(|k| k as f64).collect();
         let mut reducers = [Reducer::new(false), Reducer::new(false)];
