@@ -1,4 +1,4 @@
-//! What a simulated world has in place of threads, time and servers. Only tests have one (`tests/world/`).
+//! The threads, time and servers of a simulated world, in place of real ones. Only tests have one (`tests/world/`).
 
 use std::cell::RefCell;
 use std::pin::Pin;

@@ -7,6 +7,7 @@ mod progress;
 pub mod reshard;
 pub mod salvage;
 pub mod set;
+mod sync;
 pub mod unpack;
 
 pub(crate) use progress::Tally;

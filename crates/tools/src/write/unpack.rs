@@ -1,6 +1,6 @@
 //! Decompression of files, which can only be read in order, to plain files.
 
-use super::reshard::sets::sync_name;
+use super::sync::sync_name;
 use std::path::{Path, PathBuf};
 use tfseek::io::Existing;
 use tfseek::paths::has_extension;

@@ -6,7 +6,7 @@ use super::wanted::WantedPart;
 use super::worker::{FetchRun, SharedWorker, Worker, hidden};
 use crate::error::{FetchReason, ToolsError};
 use crate::work::KindedStream;
-use crate::write::reshard::sets::sync_folder;
+use crate::write::sync::sync_folder;
 use std::fs::{self, File};
 use std::io;
 use std::path::PathBuf;

@@ -2,7 +2,7 @@
 
 use super::wanted::is_below;
 use crate::error::{FetchReason, ToolsError};
-use crate::write::reshard::sets::sync_folder;
+use crate::write::sync::sync_folder;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;

@@ -31,7 +31,7 @@ mod worker;
 
 use crate::error::ToolsError;
 use crate::write::reshard::new_folder::create_folder;
-use crate::write::reshard::sets::sync_folder;
+use crate::write::sync::sync_folder;
 use crate::write::{WriteProgress, outputs};
 use check::{CheckOptions, Ended, fetch_file, merged};
 use journal::{Earlier, HIDDEN, Journal, Left, write_list};

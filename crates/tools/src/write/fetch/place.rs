@@ -9,7 +9,7 @@ use super::worker::{FetchRun, hidden};
 use crate::error::{FetchReason, ToolsError};
 use crate::write::reshard::limits::disk_space;
 use crate::write::reshard::names::OutPattern;
-use crate::write::reshard::sets::sync_folder;
+use crate::write::sync::sync_folder;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::{self, File, TryLockError};
 use std::io;

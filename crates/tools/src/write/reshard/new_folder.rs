@@ -5,9 +5,10 @@
 //! only that folder.
 
 use super::options::{ReshardSet, ShardCount};
-use super::sets::{Folders, sync_folder, sync_name};
+use super::sets::Folders;
 use crate::error::{OptionsReason, OutputConflict, PathReason, ToolsError};
 use crate::write::outputs;
+use crate::write::sync::{sync_folder, sync_name};
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Write};

@@ -5,7 +5,8 @@ use super::names::SetNames;
 use super::options::ReshardSet;
 use crate::error::{OutputConflict, ToolsError};
 use crate::write::outputs;
-use std::fs::{self, File};
+use crate::write::sync::sync_name;
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use tfseek::index::{IndexOptions, build_beside};
@@ -113,26 +114,5 @@ impl Drop for Folders {
             // Fails if there is a file in it.
             let _ = fs::remove_dir(folder);
         }
-    }
-}
-
-/// Syncs the folder in which a file or a folder got its name.
-pub(crate) fn sync_name(path: &Path) -> io::Result<()> {
-    match path.parent() {
-        Some(parent) if parent == Path::new("") => sync_folder(Path::new(".")),
-        Some(parent) => sync_folder(parent),
-        None => Ok(()),
-    }
-}
-
-/// Syncs a folder. A rename in it is durable only after this.
-pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
-    if !cfg!(unix) {
-        return Ok(());
-    }
-    match File::open(folder)?.sync_all() {
-        // The file system does not sync folders.
-        Err(e) if e.kind() == io::ErrorKind::InvalidInput => Ok(()),
-        done => done,
     }
 }

@@ -13,6 +13,7 @@ use crate::write::outputs;
 use crate::write::reshard::names::{OutPattern, SetNames};
 use crate::write::reshard::sets::{self, index_compressed, written_size};
 use crate::write::reshard::{ReshardSet, ShardCount, writer_options};
+use crate::write::sync::sync_folder;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fs;
@@ -234,7 +235,7 @@ pub fn commit(
             sets::check_other(&names)?;
         }
     }
-    let sync = || sets::sync_folder(&folder).map_err(|e| Error::from(e).in_file(&folder));
+    let sync = || sync_folder(&folder).map_err(|e| Error::from(e).in_file(&folder));
     for (from, to) in &left {
         // The last name makes the set whole, so the others must be on the disk before.
         if shards.last() == Some(*to) {
