@@ -43,7 +43,10 @@ pub(super) fn judge(seeds: Range<u64>) {
     if let Some(seed) = failed {
         let plan = least(WorldPlan::new(seed));
         let outcome = run(&WorldPlan { is_shown: true, ..plan.clone() });
-        panic!("TFSEEK_WORLD={seed} fails, with this of its plan:\n{plan:?}\n{}", told(&outcome));
+        panic!(
+            "seed {seed} fails, as TFSEEK_WORLD={seed} shows, with this of its plan:\n{plan:?}\n{}",
+            told(&outcome)
+        );
     }
 }
 
@@ -53,7 +56,7 @@ pub(super) fn show(seed: u64) {
     println!("{plan:?}");
     let outcome = run(&plan);
     println!("{}", told(&outcome));
-    assert!(outcome.failure.is_none(), "TFSEEK_WORLD={seed} fails");
+    assert!(outcome.failure.is_none(), "seed {seed} fails");
 }
 
 fn told(outcome: &Outcome) -> String {
