@@ -218,7 +218,7 @@ impl Sent {
                 self.at = self.body.len();
                 return Some((Err(io::ErrorKind::ConnectionReset.into()), self));
             }
-            Some(Fault::Stall(after)) if self.at >= after => sleep(FOR_EVER).await,
+            Some(Fault::Stall(after)) if self.at >= after && len > 0 => sleep(FOR_EVER).await,
             Some(Fault::Drip) => {
                 sleep(Duration::from_secs(1)).await;
                 len = len.min(1);
