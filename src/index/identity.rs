@@ -178,10 +178,7 @@ pub(crate) fn dataset_hash<'a>(shards: impl Iterator<Item = &'a IndexHeader>) ->
 mod tests {
     use super::super::layout::{GZIP, TORN, ZLIB};
     use super::*;
-    use crate::error::Result;
-    use crate::io::Fetched;
-    use std::ops::Range;
-    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+    use crate::io::flipped::Flipped;
 
     fn at(size: u64, mtime_ns: i64) -> Stamp {
         Stamp { modified_ns: Some(mtime_ns), ..Stamp::new(size) }
@@ -240,55 +237,18 @@ mod tests {
         assert_eq!(fingerprints(bytes.as_slice(), 150_000).unwrap(), want);
     }
 
-    /// A source that sends a wrong byte until it is distrusted, or always.
-    #[derive(Debug)]
-    struct Flipped {
-        bytes: Vec<u8>,
-        wrong: usize,
-        is_wrong: AtomicBool,
-        is_asked: AtomicBool,
-    }
-
-    impl Source for Flipped {
-        fn name(&self) -> &str {
-            "flipped"
-        }
-
-        fn len(&self) -> u64 {
-            self.bytes.len() as u64
-        }
-
-        fn stamp(&self) -> Result<Stamp> {
-            Ok(Stamp::new(self.len()))
-        }
-
-        fn want(&self, _: &[Range<u64>]) {}
-
-        fn fetch(&self, range: Range<u64>, buf: &mut Vec<u8>) -> Result<Fetched> {
-            let mut bytes = self.bytes.clone();
-            bytes[self.wrong] ^= u8::from(self.is_wrong.load(Relaxed));
-            bytes.as_slice().fetch(range, buf)
-        }
-
-        fn distrust(&self, range: &Range<u64>) -> bool {
-            if range.contains(&(self.wrong as u64)) && self.wrong.is_multiple_of(2) {
-                self.is_wrong.store(false, Relaxed);
-            }
-            !self.is_asked.swap(true, Relaxed)
-        }
-    }
-
     #[test]
     fn bits_that_were_flipped_on_their_way_make_no_other_shard() {
         let bytes: Vec<u8> = (0..200_000u32).map(|i| (i / 7) as u8).collect();
         let (fp_head, fp_tail) = fingerprints(bytes.as_slice(), 150_000).unwrap();
         let known = IndexHeader { indexed_end: 150_000, fp_head, fp_tail, ..IndexHeader::default() };
-        // Bytes with odd numbers stay wrong, and are those of another shard.
         for wrong in [0, 1, 65_534, 149_998, 149_999] {
-            let [is_wrong, is_asked] = [true, false].map(AtomicBool::new);
-            let file = Flipped { bytes: bytes.clone(), wrong, is_wrong, is_asked };
-            let found = fingerprints_beside(&file, &known).unwrap();
-            assert_eq!(found == (fp_head, fp_tail), wrong.is_multiple_of(2), "{wrong}");
+            let file = Flipped::new(bytes.clone(), wrong);
+            assert_eq!(fingerprints_beside(&file, &known).unwrap(), (fp_head, fp_tail), "{wrong}");
+            // Bytes that stay wrong are those of another shard.
+            let mut other = bytes.clone();
+            other[wrong] ^= 16;
+            assert_ne!(fingerprints_beside(&Flipped::new(other, 2), &known).unwrap(), (fp_head, fp_tail));
         }
     }
 

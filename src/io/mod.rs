@@ -7,6 +7,8 @@ mod atomic;
 pub(crate) mod compression;
 mod existing;
 mod file_state;
+#[cfg(test)]
+pub(crate) mod flipped;
 mod hidden;
 pub(crate) mod inflate;
 mod interrupt;

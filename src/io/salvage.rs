@@ -363,45 +363,8 @@ impl Read for SalvageInput<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::io::{Fetched, Stamp};
+    use crate::io::flipped::Flipped;
     use flate2::write::GzEncoder;
-    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-
-    /// An object of which one bit is wrong until its store is asked once more.
-    #[derive(Debug)]
-    struct Flipped {
-        bytes: Vec<u8>,
-        wrong: usize,
-        is_wrong: AtomicBool,
-    }
-
-    impl Source for Flipped {
-        fn name(&self) -> &str {
-            "flipped"
-        }
-
-        fn len(&self) -> u64 {
-            self.bytes.len() as u64
-        }
-
-        fn stamp(&self) -> Result<Stamp> {
-            Ok(Stamp::new(self.len()))
-        }
-
-        fn want(&self, _: &[Range<u64>]) {}
-
-        fn fetch(&self, range: Range<u64>, buf: &mut Vec<u8>) -> Result<Fetched> {
-            let mut bytes = self.bytes.clone();
-            if self.is_wrong.load(Relaxed) {
-                bytes[self.wrong] ^= 16;
-            }
-            bytes.as_slice().fetch(range, buf)
-        }
-
-        fn distrust(&self, _: &Range<u64>) -> bool {
-            self.is_wrong.swap(false, Relaxed)
-        }
-    }
 
     #[test]
     fn a_bit_that_was_flipped_on_its_way_is_no_damage() {
@@ -414,7 +377,7 @@ mod tests {
         for (bytes, compression) in [(stream, Compression::None), (gzip.finish().unwrap(), Compression::Gzip)]
         {
             for wrong in 0..bytes.len() {
-                let file = Flipped { bytes: bytes.clone(), wrong, is_wrong: true.into() };
+                let file = Flipped::new(bytes.clone(), wrong);
                 let size = file.len();
                 let mut reader = SalvageReader::kept(file, size, compression, 1 << 20);
                 let mut records = Vec::new();

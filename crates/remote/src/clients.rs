@@ -3,7 +3,7 @@
 use crate::failure::{
     Answers, NO_ANSWER, NO_DESCRIPTOR, SLOW_ANSWER, Trace, UnderWay, is_no_descriptor, transport_text,
 };
-use crate::pace::{Pace, TooSlow};
+use crate::pace::{Pace, Repeats, TooSlow};
 use crate::settings::{CONNECT, PATIENCE, Settings};
 #[cfg(test)]
 use crate::simulated;
@@ -79,6 +79,14 @@ pub(crate) fn client(settings: &Settings, redirects: usize) -> Result<reqwest::C
         let text = if no_descriptor { NO_DESCRIPTOR.to_owned() } else { transport_text(&e) };
         Told(format!("no HTTP client: {text}"))
     })
+}
+
+impl Trace {
+    /// Returns true, after a pause, if the body of the last answer broke and is to be asked for again.
+    /// object_store does so only for objects with a version.
+    pub(crate) async fn asks_again(&self, repeats: &mut Repeats) -> bool {
+        self.seen().is_cut && repeats.again(None).await
+    }
 }
 
 /// Sends a request.

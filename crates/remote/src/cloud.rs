@@ -4,7 +4,8 @@ use crate::address::{Address, Kind};
 use crate::clients::{Connector, Told};
 use crate::failure::{Answers, Cause, RequestFailure, Trace};
 use crate::listing::{BucketListing, PAGE, Pages, changed, stamp};
-use crate::settings::{PATIENCE, PAUSES, Settings};
+use crate::pace::Repeats;
+use crate::settings::{PATIENCE, Settings};
 use futures_util::{StreamExt, future};
 use http::{HeaderValue, StatusCode};
 use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey};
@@ -26,7 +27,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tfseek::io::Stamp;
-use tokio::time::Instant;
 
 /// How long a login without variables may take. It asks a metadata server, which most computers do not have.
 const LOGIN: Duration = Duration::from_secs(3);
@@ -117,32 +117,6 @@ struct Page {
     next: Option<String>,
 }
 
-/// The repetitions of a request whose answer breaks in its body. object_store has them only for objects with
-/// a version.
-struct Repeats<'a> {
-    trace: &'a Trace,
-    left: usize,
-    pause: Duration,
-    since: Instant,
-}
-
-impl<'a> Repeats<'a> {
-    fn new(settings: &Settings, trace: &'a Trace) -> Repeats<'a> {
-        Repeats { trace, left: settings.retries, pause: PAUSES[0], since: Instant::now() }
-    }
-
-    /// Returns true, after a pause, if the request is to be made again.
-    async fn again(&mut self) -> bool {
-        if !self.trace.seen().is_cut || self.left == 0 || self.since.elapsed() + self.pause >= PATIENCE {
-            return false;
-        }
-        self.left -= 1;
-        tokio::time::sleep(self.pause).await;
-        self.pause = (self.pause * 2).min(PAUSES[1]);
-        true
-    }
-}
-
 /// A listing of names that begin with a prefix.
 struct Lister<'a> {
     opened: &'a OpenedBucket,
@@ -165,10 +139,10 @@ impl Lister<'_> {
             ..PaginatedListOptions::default()
         };
         let prefix = (!self.prefix.is_empty()).then_some(self.prefix);
-        let mut repeats = Repeats::new(self.settings, self.trace);
+        let mut repeats = Repeats::new(self.settings);
         let listed = loop {
             match self.opened.lists.list_paginated(prefix, options.clone()).await {
-                Err(_) if repeats.again().await => {}
+                Err(_) if self.trace.asks_again(&mut repeats).await => {}
                 listed => break listed?,
             }
         };
@@ -414,7 +388,7 @@ impl Cloud {
                     extensions: traced(&trace),
                     ..GetOptions::default()
                 };
-                let mut repeats = Repeats::new(&self.settings, &trace);
+                let mut repeats = Repeats::new(&self.settings);
                 loop {
                     let answer = opened.objects.get_opts(path, options.clone()).await?;
                     let now =
@@ -426,7 +400,7 @@ impl Cloud {
                     let bytes = match body(answer, len).await {
                         Ok(Ok(bytes)) => bytes,
                         Ok(Err(failure)) => return Ok(Err(failure)),
-                        Err(_) if repeats.again().await => continue,
+                        Err(_) if trace.asks_again(&mut repeats).await => continue,
                         Err(e) => return Err(e),
                     };
                     if bytes.len() > len {
@@ -456,7 +430,7 @@ impl Cloud {
         let path = &path(key)?;
         let result = self.call(u64::MAX, |opened, trace| async move {
             let options = GetOptions { extensions: traced(&trace), ..GetOptions::default() };
-            let mut repeats = Repeats::new(&self.settings, &trace);
+            let mut repeats = Repeats::new(&self.settings);
             loop {
                 let answer = opened.objects.get_opts(path, options.clone()).await?;
                 let len = answer.meta.size;
@@ -467,7 +441,7 @@ impl Cloud {
                 let bytes = match body(answer, usize::try_from(len).unwrap_or(usize::MAX)).await {
                     Ok(Ok(bytes)) => bytes,
                     Ok(Err(failure)) => return Ok(Err(failure)),
-                    Err(_) if repeats.again().await => continue,
+                    Err(_) if trace.asks_again(&mut repeats).await => continue,
                     Err(e) => return Err(e),
                 };
                 let other = |text: &str| Ok(Err(RequestFailure::new(Cause::Other, text)));

@@ -1,6 +1,6 @@
-//! The pace of answers: bytes that come one by one keep no request alive.
+//! The pace of answers, because bytes that come one by one keep no request alive, and the pauses between attempts.
 
-use crate::settings::Settings;
+use crate::settings::{PATIENCE, PAUSES, Settings};
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
@@ -14,6 +14,38 @@ pub(crate) struct Pace {
     time: Duration,
     end: Instant,
     bytes: u64,
+}
+
+/// The repetitions of a request that are left, and the pauses before them.
+#[derive(Debug)]
+pub(crate) struct Repeats {
+    left: usize,
+    pause: Duration,
+    since: Instant,
+}
+
+impl Repeats {
+    pub(crate) fn new(settings: &Settings) -> Repeats {
+        Repeats { left: settings.retries, pause: PAUSES[0], since: Instant::now() }
+    }
+
+    /// Returns true while the request has time for another attempt.
+    pub(crate) fn has_time(&self) -> bool {
+        self.since.elapsed() < PATIENCE
+    }
+
+    /// Waits before the next attempt: for `wait`, or for twice the last pause. Returns false at once if there
+    /// were too many attempts, or if they take too long.
+    pub(crate) async fn again(&mut self, wait: Option<Duration>) -> bool {
+        let pause = wait.unwrap_or(self.pause);
+        if self.left == 0 || self.since.elapsed() + pause >= PATIENCE {
+            return false;
+        }
+        self.left -= 1;
+        self.pause = (self.pause * 2).min(PAUSES[1]);
+        tokio::time::sleep(pause).await;
+        true
+    }
 }
 
 /// The deadline has passed.

@@ -6,8 +6,8 @@ use crate::failure::{
     Answers, Cause, NO_ANSWER, RequestFailure, SLOW_ANSWER, Trace, UnderWay, status_text, transport_text,
 };
 use crate::listing::{BucketListing, changed, stamp};
-use crate::pace::{Pace, STEP, TooSlow};
-use crate::settings::{PATIENCE, PAUSES, Settings};
+use crate::pace::{Pace, Repeats, STEP, TooSlow};
+use crate::settings::{PAUSES, Settings};
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use http::header::{
@@ -19,16 +19,13 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 use tfseek::io::Stamp;
-use tokio::time::Instant;
 
 /// The attempts of one request.
 pub(crate) struct Attempts {
     pub(crate) trace: Trace,
     answers: Arc<Answers>,
     settings: Arc<Settings>,
-    left: usize,
-    pause: Duration,
-    since: Instant,
+    repeats: Repeats,
     /// The pace of the last answer.
     pace: Pace,
     under_way: Option<UnderWay>,
@@ -47,9 +44,7 @@ impl Attempts {
             trace: Trace::default(),
             answers: answers.clone(),
             settings: settings.clone(),
-            left: settings.retries,
-            pause: PAUSES[0],
-            since: Instant::now(),
+            repeats: Repeats::new(settings),
             pace: Pace::new(settings, 0),
             under_way: None,
         }
@@ -60,15 +55,11 @@ impl Attempts {
     /// # Errors
     /// There were too many.
     async fn again(&mut self, wait: Option<Duration>) -> Result<(), RequestFailure> {
-        let pause = wait.unwrap_or(self.pause);
         self.under_way = None;
-        self.left = match self.left.checked_sub(1) {
-            Some(left) if self.since.elapsed() + pause < PATIENCE => left,
-            _ => return Err(RequestFailure::new(Cause::Other, self.trace.seen().text())),
-        };
-        self.pause = (self.pause * 2).min(PAUSES[1]);
-        tokio::time::sleep(pause).await;
-        Ok(())
+        if self.repeats.again(wait).await {
+            return Ok(());
+        }
+        Err(RequestFailure::new(Cause::Other, self.trace.seen().text()))
     }
 
     /// Sends a request until there is an answer that is not a failure for a while.
@@ -101,7 +92,7 @@ impl Attempts {
                 }
                 Ok(Err(e)) => {
                     drop(under_way);
-                    if self.answers.waits(&e) && self.since.elapsed() < PATIENCE {
+                    if self.answers.waits(&e) && self.repeats.has_time() {
                         tokio::time::sleep(PAUSES[0]).await;
                         continue;
                     }

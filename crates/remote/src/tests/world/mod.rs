@@ -31,7 +31,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 use turns::Turns;
 
-/// What all parts of a world share.
+/// The network, the processes and the turns of a world.
 pub(crate) struct World {
     plan: WorldPlan,
     handle: Handle,
@@ -196,7 +196,7 @@ impl World {
     }
 }
 
-/// What came of a world.
+/// The result of a world.
 #[derive(Debug)]
 struct Outcome {
     log: Vec<String>,

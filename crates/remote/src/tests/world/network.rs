@@ -122,7 +122,7 @@ impl Drop for Exchange {
     fn drop(&mut self) {
         self.here.process.under_way.fetch_sub(1, Relaxed);
         let time = self.since.elapsed();
-        // What a killed process asked for is dropped when the world ends.
+        // Requests of a killed process are dropped when the world ends.
         let is_killed = self.here.process.is_killed.load(Relaxed);
         if time > LONGEST && !is_killed && !self.here.world.turns.is_over() {
             let text = format!("request {} had {time:?}, and no deadline", self.number);

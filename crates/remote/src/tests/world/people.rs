@@ -23,15 +23,15 @@ use tokio::runtime::Runtime;
 /// How often a thread begins a work anew, after errors that may be.
 const TRIES: usize = 40;
 
-/// What threads share over the lives of their processes.
+/// The state that outlives processes.
 struct Shared {
     truth: Truth,
     folder: PathBuf,
-    /// Where each thread is, by process and thread.
+    /// The place of each thread, by process and thread.
     places: Mutex<HashMap<(usize, usize), Place>>,
 }
 
-/// Where a thread is: the work that it does, and the last state of its epoch.
+/// The work that a thread does, and the last state of its epoch.
 #[derive(Clone, Default)]
 struct Place {
     work: usize,
@@ -387,7 +387,7 @@ impl Person {
         let has_versions = self.world.plan.has_versions;
         let has_changed = truth.has_changed(self.host, versions);
         let is_allowed = match kind_of(e) {
-            // Where nothing tells versions apart, an index that was made of a flipped bit is of other bytes.
+            // An index that was made of a flipped bit is of other bytes. No version tells that the object is the same.
             "stale" => has_changed || !has_versions && network.flips() > 0,
             "missing" => truth.has_removed(self.host),
             "damage" => network.flips() > 1 || !has_versions && has_changed,
@@ -397,7 +397,7 @@ impl Person {
                 let _ = fs::remove_dir_all(self.shared.folder.join("index"));
                 true
             }
-            // Where a body broke and the rest is another version's, the error tells of the first.
+            // A body broke, and its rest is another version's: the error is about the broken body.
             "input" => network.was_wrong() || network.refusals() >= 3 || has_changed,
             _ => false,
         };

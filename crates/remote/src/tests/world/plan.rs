@@ -1,4 +1,4 @@
-//! What happens in a world, drawn from its seed. Each part can be left out, to find those that matter.
+//! The processes, faults and events of a world, drawn from its seed. Any of them can be left out.
 
 use tfseek::order::Spec;
 use tfseek::{Damage, Shuffle};
@@ -23,9 +23,9 @@ pub(super) struct WorldPlan {
     pub(super) rate: u64,
     pub(super) cache_bytes: u64,
     pub(super) processes: Vec<ProcessPlan>,
-    /// What befalls requests, by their numbers.
+    /// The faults of requests, by their numbers.
     pub(super) faults: Vec<(usize, Fault)>,
-    /// What happens, and after how many milliseconds.
+    /// The events, each after a number of milliseconds.
     pub(super) events: Vec<(u64, Event)>,
 }
 
@@ -61,7 +61,7 @@ pub(super) struct EpochPlan {
     pub(super) leaves: Option<u64>,
 }
 
-/// What befalls a request.
+/// A fault of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
     /// There is no connection.
@@ -86,7 +86,7 @@ pub(super) enum Fault {
     Whole,
 }
 
-/// What happens without a request.
+/// An event that is no request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
     /// An object is replaced.
