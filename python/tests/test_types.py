@@ -45,8 +45,7 @@ def test_generic_classes_have_parameters_at_run_time(ds: tfseek.Dataset) -> None
         ("_open", "OpenOptions", tfseek.open, {"paths", "kind"}),
         ("_stream", "StreamOptions", tfseek.stream, {"paths", "kind"}),
         ("_loader", "LoaderOptions", tfseek.Loader, {"ds", "spec", "transform"}),
-        ("_scan", "ScanOptions", tfseek._scan.scan_dataset, {"ds", "columns", "spec"}),
-        ("_tfds", "OpenOptions", tfseek.tfds.open, {"dir"}),
+        ("_scan", "ScanOptions", tfseek._scan._arguments, {"columns", "spec"}),
     ],
 )
 def test_the_options_of_overloads_are_those_of_the_function(

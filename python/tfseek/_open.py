@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Optional, Union, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, Optional, TypedDict, Union, cast, overload
 
 from . import _fsspec, _tfseek
 from ._choices import Damage, IndexMode, Io, Kind, Tail, Verify
@@ -15,27 +16,33 @@ from ._tfseek import Dataset, Example, SequenceExample
 from ._warnings import raise_all
 
 if TYPE_CHECKING:
-    from typing_extensions import TypedDict, Unpack
+    from typing_extensions import Unpack
 
-    class OpenOptions(TypedDict, total=False):
-        """Arguments of :func:`open` that do not determine the type of its records."""
 
-        index: IndexMode
-        index_dir: Optional[Union[str, os.PathLike[str]]]
-        verify: Verify
-        io: Io
-        columns: Union[str, Iterable[str]]
-        tail: Tail
-        damage: Damage
-        rest: Optional[Union[str, "os.PathLike[str]"]]
-        allow_missing: bool
-        max_record: Optional[int]
-        threads: Optional[int]
-        storage_options: Optional[Mapping[str, str]]
-        cache_dir: Optional[Union[str, "os.PathLike[str]"]]
-        cache_bytes: Optional[int]
-        filesystem: Optional[FsspecFilesystem]
-        progress: Progress
+class ShardOptions(TypedDict, total=False):
+    """Arguments of :func:`open` that ``tfseek.tfds.open`` has, too."""
+
+    index: IndexMode
+    index_dir: Optional[Union[str, os.PathLike[str]]]
+    verify: Verify
+    io: Io
+    tail: Tail
+    damage: Damage
+    rest: Optional[Union[str, "os.PathLike[str]"]]
+    max_record: Optional[int]
+    threads: Optional[int]
+    storage_options: Optional[Mapping[str, str]]
+    cache_dir: Optional[Union[str, "os.PathLike[str]"]]
+    cache_bytes: Optional[int]
+    filesystem: Optional[FsspecFilesystem]
+
+
+class OpenOptions(ShardOptions, total=False):
+    """Arguments of :func:`open` that do not determine the type of its records."""
+
+    columns: Union[str, Iterable[str]]
+    allow_missing: bool
+    progress: Progress
 
 
 Paths = Union[str, "os.PathLike[str]", Iterable[Union[str, "os.PathLike[str]"]]]
@@ -119,34 +126,37 @@ def open(
     Raises :class:`tfseek.NotFoundError`, :class:`tfseek.IoError`, :class:`tfseek.SidecarError`, and :class:`tfseek.DataError` for the
     first damage in a shard that is scanned.
     """
+    # The first statement: the local variables are the arguments.
+    options = dict(locals())
     if isinstance(paths, Iterator):
         paths = cast(Paths, list(paths))
     through = _fsspec.given(paths, filesystem)
-    if through is not None:
-        check_beside_filesystem(storage_options, cache_dir, cache_bytes)
-    opened = _tfseek.open(
-        {
-            "paths": path_list(paths) if through is None else through[0],
-            "index": index,
-            "index_dir": None if index_dir is None else os.fspath(index_dir),
-            "verify": verify,
-            "io": io,
-            "columns": [columns] if isinstance(columns, str) else list(columns),
-            "kind": kind,
-            "tail": tail,
-            "damage": damage,
-            "rest": rest_folder(rest, damage),
-            "allow_missing": allow_missing,
-            "max_record": max_record,
-            "threads": threads,
-            "storage_options": options_of_storage(storage_options),
-            **cache_of(cache_dir, cache_bytes),
-            "filesystem": None if through is None else through[1],
-        },
-        when_slow(progress, "opening"),
-    )
+    names, fs = (path_list(paths), None) if through is None else through
+    opened = _tfseek.open({**native_options(options, fs), "paths": names}, when_slow(progress, "opening"))
     raise_all(opened.warnings)
     return opened
+
+
+def native_options(options: Mapping[str, Any], fs: Optional[_fsspec.Filesystem]) -> dict[str, Any]:
+    """Returns arguments of :func:`open` in the form of native functions. Those that are not given have its defaults."""
+    found = {name: options.get(name, default) for name, default in _DEFAULTS.items()}
+    if fs is not None and found["storage_options"] is not None:
+        raise ValueError("storage_options: expected those of the filesystem, given to fsspec, found others beside it")
+    if fs is not None and (found["cache_dir"] is not None or found["cache_bytes"] is not None):
+        raise ValueError("cache_dir: expected a URL of a store of tfseek, found a filesystem, which has caches of its own")
+    columns = found["columns"]
+    for name in ("index_dir", "cache_dir"):
+        found[name] = None if found[name] is None else os.fspath(found[name])
+    return {
+        **found,
+        "columns": [columns] if isinstance(columns, str) else list(columns),
+        "rest": rest_folder(found["rest"], found["damage"]),
+        "storage_options": options_of_storage(found["storage_options"]),
+        "filesystem": fs,
+    }
+
+
+_DEFAULTS = {name: each.default for name, each in inspect.signature(open).parameters.items() if name not in ("paths", "progress")}
 
 
 def reopen(arguments: Any, fingerprint: str, ids: Any, storage: Sequence[str] = ()) -> Dataset[Any]:
@@ -186,19 +196,6 @@ def options_of_storage(options: Optional[Mapping[str, str]]) -> Optional[dict[st
         if not isinstance(value, str):
             raise TypeError(f"storage_options: expected a str for {name!r}, found {type(value).__name__}")
     return dict(options)
-
-
-def cache_of(cache_dir: Optional[Union[str, "os.PathLike[str]"]], cache_bytes: Optional[int]) -> dict[str, Any]:
-    """Returns the arguments of the cache on disk."""
-    return {"cache_dir": None if cache_dir is None else os.fspath(cache_dir), "cache_bytes": cache_bytes}
-
-
-def check_beside_filesystem(storage_options: Any, cache_dir: Any, cache_bytes: Any) -> None:
-    """Refuses options of the own stores beside a filesystem of fsspec."""
-    if storage_options is not None:
-        raise ValueError("storage_options: expected those of the filesystem, given to fsspec, found others beside it")
-    if cache_dir is not None or cache_bytes is not None:
-        raise ValueError("cache_dir: expected a URL of a store of tfseek, found a filesystem, which has caches of its own")
 
 
 def rest_folder(rest: Optional[Union[str, "os.PathLike[str]"]], damage: Damage) -> Optional[str]:

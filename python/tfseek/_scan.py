@@ -156,35 +156,26 @@ def scan(
     for item in listed:
         if not isinstance(item, Part):
             raise TypeError(f"parts: expected a tfseek.Part or a list of them, found {type(item).__name__}")
-    arguments = _arguments(spec, columns, where, text, record, rename, bytes, tensors, batch_rows, verify)
-    return Scan({**arguments, "dataset": None, "parts": listed, "threads": None}, options_of_storage(storage_options))
+    arguments = _arguments(
+        spec, columns, where=where, text=text, record=record, rename=rename, bytes=bytes, tensors=tensors, batch_rows=batch_rows, verify=verify
+    )
+    return Scan({**arguments, "dataset": None, "parts": listed}, options_of_storage(storage_options))
 
 
 def scan_dataset(
     ds: Dataset[Any],
     columns: Optional[Iterable[str]] = None,
     spec: Optional[Spec] = None,
-    *,
-    where: Optional[str] = None,
-    text: Text = (),
-    record: Optional[str] = None,
-    rename: Optional[Mapping[str, str]] = None,
-    bytes: ArrowBytes = "auto",
-    tensors: Tensors = "lists",
-    batch_rows: Optional[int] = None,
-    threads: Optional[int] = None,
-    verify: Optional[Verify] = None,
+    **options: Any,
 ) -> Scan:
-    """The method ``Dataset.scan``."""
+    """The method ``Dataset.scan``. The options are those of :func:`scan`."""
     if columns is not None:
         columns = listed_names("columns", columns)
-    arguments = _arguments(
-        _schema_of(ds, columns) if spec is None else spec, columns, where, text, record, rename, bytes, tensors, batch_rows, verify
-    )
+    arguments = _arguments(_schema_of(ds, columns) if spec is None else spec, columns, **options)
     arguments["inferred"] = spec is None and len(ds) > INFERRED_RECORDS
     # A later record may have a feature that the first ones lack.
     arguments["complete"] = arguments["inferred"] and columns is None
-    return Scan({**arguments, "dataset": ds, "parts": None, "threads": threads})
+    return Scan({**arguments, "dataset": ds, "parts": None})
 
 
 def _schema_of(ds: Dataset[Any], columns: Optional[list[str]]) -> Schema:
@@ -200,14 +191,16 @@ def _schema_of(ds: Dataset[Any], columns: Optional[list[str]]) -> Schema:
 def _arguments(
     spec: Spec,
     columns: Optional[Iterable[str]],
-    where: Optional[str],
-    text: Text,
-    record: Optional[str],
-    rename: Optional[Mapping[str, str]],
-    bytes: ArrowBytes,
-    tensors: Tensors,
-    batch_rows: Optional[int],
-    verify: Optional[Verify],
+    *,
+    where: Optional[str] = None,
+    text: Text = (),
+    record: Optional[str] = None,
+    rename: Optional[Mapping[str, str]] = None,
+    bytes: ArrowBytes = "auto",
+    tensors: Tensors = "lists",
+    batch_rows: Optional[int] = None,
+    threads: Optional[int] = None,
+    verify: Optional[Verify] = None,
 ) -> dict[str, Any]:
     """Returns the arguments of a scan, checked."""
     own_text: list[str] = []
@@ -251,6 +244,7 @@ def _arguments(
         "bytes": bytes,
         "tensors": tensors,
         "batch_rows": batch_rows,
+        "threads": threads,
         "verify": verify,
     }
 

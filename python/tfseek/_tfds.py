@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Union, cast
 import numpy as np
 import numpy.typing as npt
 
-from ._choices import Damage, IndexMode, Io, Labels, MissingValue, Rounding, Tail, Verify
+from ._choices import Labels, MissingValue, Rounding
 from ._errors import SpecError
 from ._features import Image, schema_of
 from ._ids import seeds_of
-from ._fsspec import Filesystem, FsspecFilesystem
-from ._open import cache_of, check_beside_filesystem, options_of_storage, rest_folder
+from ._fsspec import Filesystem
+from ._open import ShardOptions, native_options
 from ._progress import Progress
 from ._scan import Scan, Spec, listed_names
 from ._show import record_html
@@ -26,30 +26,17 @@ from ._tfseek import Schema, TfdsBuilder, TfdsDecoder, TfdsFeatures
 from ._warnings import Warning, raise_all, warning_of
 
 if TYPE_CHECKING:
-    from typing_extensions import TypedDict, Unpack
+    from typing_extensions import Unpack
 
     from ._scan import ScanOptions
 
-    class OpenOptions(TypedDict, total=False):
+    class OpenOptions(ShardOptions, total=False):
         """The options of :func:`open`."""
 
         config: Optional[str]
         version: Optional[str]
         decode: Decode
         optional: MissingValue
-        index: IndexMode
-        index_dir: Optional[Union[str, os.PathLike[str]]]
-        verify: Verify
-        io: Io
-        tail: Tail
-        damage: Damage
-        rest: Optional[Union[str, os.PathLike[str]]]
-        max_record: Optional[int]
-        threads: Optional[int]
-        storage_options: Optional[Mapping[str, str]]
-        cache_dir: Optional[Union[str, os.PathLike[str]]]
-        cache_bytes: Optional[int]
-        filesystem: Optional[FsspecFilesystem]
 
 
 #: Pictures: decoded, left as the bytes of their files, or made by a spec.
@@ -309,19 +296,7 @@ def open(
     version: Optional[str] = None,
     decode: Decode = True,
     optional: MissingValue = "default",
-    index: IndexMode = "auto",
-    index_dir: Optional[Union[str, "os.PathLike[str]"]] = None,
-    verify: Verify = "payload",
-    io: Io = "auto",
-    tail: Tail = "strict",
-    damage: Damage = "raise",
-    rest: Optional[Union[str, "os.PathLike[str]"]] = None,
-    max_record: Optional[int] = None,
-    threads: Optional[int] = None,
-    storage_options: Optional[Mapping[str, str]] = None,
-    cache_dir: Optional[Union[str, "os.PathLike[str]"]] = None,
-    cache_bytes: Optional[int] = None,
-    filesystem: Optional[FsspecFilesystem] = None,
+    **options: Unpack[ShardOptions],
 ) -> Builder:
     """Opens a data set that TensorFlow Datasets prepared. TensorFlow is not needed.
 
@@ -337,36 +312,20 @@ def open(
         ``{"image": tfseek.Image((224, 224), crop="random_resized")}`` makes pictures of 8 or 16 bits by a spec.
     optional: value of an optional feature that a record does not have: ``"default"``, the value that TFDS uses, or ``"none"``: ``None``, and a
         :class:`tfseek.Column` in batches.
-    index, index_dir, verify, io, tail, damage, rest, max_record, threads, storage_options, cache_dir, cache_bytes, filesystem: as for :func:`tfseek.open`, whose rule about files in maps
-        holds for the shards, too.
+    options: ``index``, ``index_dir``, ``verify``, ``io``, ``tail``, ``damage``, ``rest``, ``max_record``, ``threads``, ``storage_options``,
+        ``cache_dir``, ``cache_bytes`` and ``filesystem`` of :func:`tfseek.open`, whose rule about files in maps holds for the shards, too.
 
     Raises :class:`tfseek.Error` for a folder without a data set or with several, :class:`tfseek.DataError` for files with another content than
     expected, and :class:`tfseek.SpecError` for paths in ``decode`` that are no pictures.
     """
     if optional not in ("default", "none"):
         raise ValueError(f"optional: expected 'default' or 'none', found {optional!r}")
-    if filesystem is not None:
-        check_beside_filesystem(storage_options, cache_dir, cache_bytes)
+    for name in options.keys() - ShardOptions.__annotations__.keys():
+        raise TypeError(f"open() got an unexpected keyword argument {name!r}")
+    filesystem = options.get("filesystem")
     through = None if filesystem is None else Filesystem(filesystem)
-    arguments: dict[str, Any] = {
-        "index": index,
-        "index_dir": None if index_dir is None else os.fspath(index_dir),
-        "verify": verify,
-        "io": io,
-        "columns": [],
-        "kind": "example",
-        "tail": tail,
-        "damage": damage,
-        "rest": rest_folder(rest, damage),
-        "allow_missing": False,
-        "max_record": max_record,
-        "threads": threads,
-        "storage_options": options_of_storage(storage_options),
-        **cache_of(cache_dir, cache_bytes),
-        "filesystem": through,
-    }
     folder = os.path.expanduser(os.fspath(dir)) if through is None else through.url(dir)
-    core = TfdsBuilder(folder, config, version, arguments)
+    core = TfdsBuilder(folder, config, version, {**native_options(options, through), "kind": "example"})
     features = core.features()
     decoder = features.decoder(None, pictures_of(decode), optional == "none")
     builder = Builder(core, features, decoder)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from types import TracebackType
 from typing import Any, Optional, Union
 
 import numpy.typing as npt
@@ -151,14 +150,9 @@ class TFRecordWriter:
     def __enter__(self) -> TFRecordWriter:
         return self
 
-    def __exit__(
-        self,
-        kind: Optional[type[BaseException]] = None,
-        value: Optional[BaseException] = None,
-        traceback: Optional[TracebackType] = None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self._open = False
-        self._writer.__exit__(kind, value, traceback)
+        self._writer.__exit__(*raised)
 
     def __del__(self) -> None:
         # As in TensorFlow, records of a writer that was never closed are not lost. A forked child does not own the file.
