@@ -9,8 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ._arrays import unmasked
-from ._names import name_of
-
 _INT64_MAX = 2**63 - 1
 
 #: ``(kind, values)``, with numbers as little-endian bytes and byte strings as a list. ``(None, None)``: a feature without a kind.
@@ -25,6 +23,18 @@ def features(mapping: Mapping[Any, Any]) -> list[tuple[str, Part]]:
 def feature_lists(mapping: Mapping[Any, Iterable[Any]]) -> list[tuple[str, list[Part]]]:
     """Returns each feature list with its name, one part per step."""
     return [(name, [_part(name, step) for step in steps]) for name, steps in _named(mapping)]
+
+
+def name_of(name: Any) -> str:
+    """Returns a feature's name, given as ``str`` or as ``bytes`` in UTF-8, which TensorFlow accepts as well."""
+    if isinstance(name, bytes):
+        try:
+            return name.decode()
+        except UnicodeDecodeError:
+            raise ValueError(f"expected the name of a feature in UTF-8, found {name!r}") from None
+    if not isinstance(name, str):
+        raise TypeError(f"expected str or bytes as the name of a feature, found {type(name).__name__}")
+    return name
 
 
 def _named(mapping: Mapping[Any, Any]) -> list[tuple[str, Any]]:

@@ -19,15 +19,24 @@ import numpy as np
 from ._arrays import unmasked
 from ._errors import SpecError
 from ._choices import ArrayDType, Crop, DType, Layout, Resize, SplitsDType
-from ._names import name_of
+from ._encode import name_of
 from ._tfseek import Schema, TfdsDecoder
 
 #: ``"int64"``, ``np.int64``, ``tf.int64``; ``"float32"``; ``"string"`` or ``"bytes"``; ``int``, ``float``, ``bytes``.
 DTypeLike = DType
 
 
+class Shaped:
+    """A spec whose shape may be a number, a list or a TensorShape."""
+
+    shape: Any
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shape", _frozen(self.shape))
+
+
 @dataclass(frozen=True)
-class FixedLenFeature:
+class FixedLenFeature(Shaped):
     """A fixed number of values per record: an array ``[rows] + shape``.
 
     ``default_value`` replaces an absent feature and has the number of values of ``shape``. Without it, an absent feature is an error.
@@ -36,10 +45,6 @@ class FixedLenFeature:
     shape: Any
     dtype: DTypeLike
     default_value: Any = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "shape", _frozen(self.shape))
-
 
 @dataclass(frozen=True)
 class Optional:
@@ -61,7 +66,7 @@ class VarLenFeature:
 
 
 @dataclass(frozen=True)
-class FixedLenSequenceFeature:
+class FixedLenSequenceFeature(Shaped):
     """Any number of blocks of ``shape`` per record: an array ``[rows, longest] + shape``.
 
     Shorter records are padded with 0, ``b""`` or ``default_value``. ``allow_missing`` must be true, except in feature lists.
@@ -71,10 +76,6 @@ class FixedLenSequenceFeature:
     dtype: DTypeLike
     allow_missing: bool = False
     default_value: Any = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "shape", _frozen(self.shape))
-
 
 @dataclass(frozen=True)
 class RowSplits:
@@ -157,7 +158,7 @@ class SparseFeature:
 
 
 @dataclass(frozen=True)
-class Raw:
+class Raw(Shaped):
     """An array per record, as the bytes of one byte string, which ``tf.io.decode_raw`` reads: an array ``[rows] + shape``.
 
     With ``None`` as the first dimension of ``shape`` it is a :class:`tfseek.Ragged`, whose rows have any number of items.
@@ -170,12 +171,8 @@ class Raw:
     dtype: ArrayDType
     shape: Any
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "shape", _frozen(self.shape))
-
-
 @dataclass(frozen=True)
-class Tensor:
+class Tensor(Shaped):
     """An array per record, as one byte string that ``tf.io.serialize_tensor`` wrote. The column is that of :class:`Raw`.
 
     Each tensor must have this dtype and this shape, of which the first dimension may be ``None``.
@@ -183,10 +180,6 @@ class Tensor:
 
     dtype: ArrayDType
     shape: Any
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "shape", _frozen(self.shape))
-
 
 @dataclass(frozen=True)
 class Image:
@@ -198,37 +191,25 @@ class Image:
 
     size: height and width. ``None``: those of each file, and a list of arrays ``[height, width, channels]``. channels: 1 (brightness), 3 (RGB) or
         4 (RGB and alpha, which a JPEG does not have).
-
     resize: ``"bilinear"`` (antialiased, as Pillow and torchvision), ``"area"`` (means), or ``None``: pictures must have the size.
-
     crop: ``"center"``: the largest centred rectangle of the same ratio, both sides times ``fraction``; without ``resize`` the centre of exactly this
         size. ``"random_resized"``: as torchvision's ``RandomResizedCrop``, with its ``scale`` (parts of the area) and ``ratio`` (width to height).
         ``None``: all of the picture.
-
     crop_with: a name that random crops and mirrors are drawn with, by default the feature's. A mask with its picture's name shares them, and needs
         the same ``crop``, ``fraction``, ``scale``, ``ratio`` and ``flip``.
-
     dtype: ``"uint8"``, ``"uint16"``, ``"float32"``, ``"float16"`` or ``"bfloat16"``. Floats are 0 to 1: the file's 8 bits divided by 255, its 16
         bits by 65535.
-
     flip: the probability that a picture is mirrored left to right.
-
     jitter: changes of ``brightness``, ``contrast``, ``saturation`` and ``hue``, a dict. They are applied in its order; torchvision draws an order for
         each picture. A number a means a factor of ``max(0, 1 - a)`` to ``1 + a``, or a turn of the hue of ``-a`` to ``a``, where 0.5 is half of the
         circle. ``(low, high)`` means this range.
-
     mean, std: a number per channel, in units of 0 to 1. Floats become ``(value - mean) / std``.
-
     layout: ``"hwc"``, or ``"chw"`` for ``[rows, channels, height, width]``.
-
     exif: applies the orientation in the EXIF data of a JPEG. Height and width are then the turned picture's.
-
     missing: a value of 0 to 255 for all pixels and channels where a record has no picture: no feature, no value or an empty byte string. ``mean``, ``std``
         and ``dtype`` apply to it. It requires a size. By default it is an error.
-
     geometry: the name of one more column beside the picture, int32 ``[rows, 5]``, of windows ``[rows, steps, 5]``: top, left, height and width of the
         part that is used, in the turned picture, and 1 if it is mirrored. All are 0 where the picture is missing. Not in items of LeRobot.
-
     scaled: decodes a JPEG to a half, a quarter or an eighth of its height and width where that leaves at least ``size``, before the resize. Large
         pictures take 0.5 to 0.6 of the time, and their pixels differ a little (docs/parsing.md).
 

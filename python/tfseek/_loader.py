@@ -488,13 +488,11 @@ class Loader(Generic[Batch]):
         It is the position after the last batch that the newest iterator returned. After the last batch of an epoch it is the start of
         the next epoch.
         """
-        state: dict[str, Any] = json.loads(self._core.state())
-        return state
+        return state_of(self._core.state())
 
     def _upcoming(self) -> dict[str, Any]:
         """Returns the state at which the next iteration begins."""
-        state: dict[str, Any] = json.loads(self._core.upcoming())
-        return state
+        return state_of(self._core.upcoming())
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Resumes the next iteration at a state. The number of ranks, threads and the batch size may differ. Buckets keep the
@@ -548,6 +546,12 @@ class _Iteration(Iterator[Any]):
         except StopIteration:
             self._ended = True
             raise
+
+
+def state_of(text: str) -> dict[str, Any]:
+    """Returns the state in the JSON form of Rust."""
+    state: dict[str, Any] = json.loads(text)
+    return state
 
 
 def state_text(state: Any) -> str:

@@ -120,7 +120,10 @@ def reshard(
         shards_of_splits = _tfseek.prepared_shards(names, os.fspath(out))
         if shards_of_splits is not None:
             [prepared], names = names, shards_of_splits
-        opened = _open(names, allow_missing, memory, threads, storage_options)
+        is_remote = storage_options is not None or any("://" in name for name in names)
+        # By maps if the files fit into the memory.
+        io: Io = "auto" if is_remote or _tfseek.fits_memory(names, allow_missing, memory) else "pread"
+        opened = open(names, io=io, allow_missing=allow_missing, threads=threads, storage_options=storage_options)
     if where is not None:
         opened = opened.filter(where)
     arguments = {
@@ -146,20 +149,6 @@ def reshard(
     }
     way, sets = _tfseek.reshard(opened, arguments, progress)
     return Resharded([ReshardedSet(*part) for part in sets], way)
-
-
-def _open(
-    names: list[str],
-    allow_missing: bool,
-    memory: Optional[Union[int, str]],
-    threads: Optional[int],
-    storage: Optional[Mapping[str, str]],
-) -> Dataset[Any]:
-    """Opens a dataset, by maps if its files fit into the memory."""
-    if storage is not None or any("://" in name for name in names):
-        return open(names, allow_missing=allow_missing, threads=threads, storage_options=storage)
-    io: Io = "auto" if _tfseek.fits_memory(names, allow_missing, memory) else "pread"
-    return open(names, io=io, allow_missing=allow_missing, threads=threads)
 
 
 def _fractions(split: Mapping[str, float]) -> list[tuple[str, float]]:

@@ -46,9 +46,6 @@ class Windows(_tfds.Dataset):
     ``win[i]`` is a flat dict: a value for each key, ``KEY_is_pad`` for each key with several offsets, and ``_episode`` and ``_step``, the numbers of the
     anchor. ``win[10:20]`` and ``win[[4, 2]]`` are Windows. :class:`tfseek.Loader`, :class:`tfseek.Mix`, ``tfseek.torch`` and ``tfseek.grain`` take
     them like other data sets, with all their options.
-
-    Windows can be used by several threads and after a fork, and they can be pickled. An unpickled copy opens the files again, and raises an error if
-    their content has changed.
     """
 
     __slots__ = ("_core", "_recipe")

@@ -13,34 +13,3 @@ from ._scan import scan_dataset
 from ._show import dataset_html, example_html, sequence_html
 from ._tensor import bfloat16
 from ._warnings import warning_of
-
-__all__ = [
-    "Bytes",
-    "Column",
-    "DataError",
-    "Error",
-    "IoError",
-    "NotFoundError",
-    "OrderError",
-    "OutOfRangeError",
-    "Ragged",
-    "SidecarError",
-    "Sparse",
-    "SpecError",
-    "bfloat16",
-    "byte_buffer",
-    "dataset_html",
-    "example_html",
-    "features_again",
-    "feature_lists",
-    "features",
-    "filesystem_of",
-    "pictures",
-    "positions",
-    "progress_of",
-    "reopen",
-    "scan_dataset",
-    "sequence_html",
-    "to_json",
-    "warning_of",
-]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Optional, Union
+from typing import Any, Optional, Union
 
 from . import _tfseek
 from ._choices import Damage, Kind
@@ -25,17 +25,11 @@ class StatsFields(Mapping[str, Any]):
     def __init__(self, fields: dict[str, Any]) -> None:
         self._fields = fields
 
-    if TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any: ...
-
-    else:
-
-        def __getattr__(self, name):
-            try:
-                return self._fields[name]
-            except KeyError:
-                raise AttributeError(f"no field {name!r}; fields: {', '.join(self._fields)}") from None
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self._fields[name]
+        except KeyError:
+            raise AttributeError(f"no field {name!r}; fields: {', '.join(self._fields)}") from None
 
     def __getitem__(self, name: str) -> Any:
         return self._fields[name]
@@ -49,12 +43,8 @@ class StatsFields(Mapping[str, Any]):
     def __repr__(self) -> str:
         return f"StatsFields({', '.join(f'{name}={value!r}' for name, value in self._fields.items())})"
 
-    # Names with an underscore are looked up on the class first, so pickling needs these.
-    def __getstate__(self) -> dict[str, Any]:
-        return self._fields
-
-    def __setstate__(self, fields: dict[str, Any]) -> None:
-        self._fields = fields
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._fields,)
 
 
 class Stats(StatsFields):
@@ -86,11 +76,8 @@ class Stats(StatsFields):
     def _repr_html_(self) -> str:
         return self._found.html()
 
-    def __getstate__(self) -> Any:
-        return (self._fields, self._table, self._found)
-
-    def __setstate__(self, state: Any) -> None:
-        self._fields, self._table, self._found = state
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Stats, (self._fields, self._table, self._found)
 
 
 def stats(

@@ -31,11 +31,7 @@ class Read(beam.PTransform):
     The index is used, and built if it does not exist, when the pipeline is made. Workers need the shards only, under the same paths.
 
     source: paths as of :func:`tfseek.open`, or a :class:`tfseek.Dataset`.
-    spec: a dict of feature specs or a :class:`tfseek.Schema`; inferred if it is absent.
-    columns: the columns to read.
-    where: a condition on records, such as ``"label == 3"``; other records are read but not parsed.
-    record: name of a column with the number of each record.
-    text, rename: as of :meth:`tfseek.Dataset.scan`.
+    spec, columns, where, record, text, rename: as of :meth:`tfseek.Dataset.scan`. Records that do not meet the condition are read but not parsed.
 
     A worker claims pieces of about 8 MiB, or of a 10,000th of the dataset if that is more. So an idle worker takes over pieces that another
     one has not read yet, also within one shard. A gzip or zlib shard is one piece.
@@ -64,8 +60,7 @@ class Read(beam.PTransform):
 class ReadBytes(beam.PTransform):
     """The payloads of all records, as ``bytes``.
 
-    source: paths as of :func:`tfseek.open`, or a :class:`tfseek.Dataset`. The index is used, and built if it does not exist, when the
-        pipeline is made. Workers need the shards only, under the same paths.
+    source: as for :class:`Read`.
 
     A worker claims each record by its number before it yields the record, so an idle worker takes over the second half of what another one
     has not read yet, also within one shard. It finds the first record of such a range from the nearest border of the plan, which has

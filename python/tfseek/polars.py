@@ -34,9 +34,7 @@ def scan(
 ) -> pl.LazyFrame:
     """Returns the records of a dataset as a ``polars.LazyFrame``.
 
-    A query reads only the columns that it needs. Polars evaluates its predicates: on column files if the dataset has them
-    (``tfseek index --column``), else on the predicate's columns of the records. Of the records that pass, the rest is read. Other records are not
-    verified, and cause no errors. A query builds no column files.
+    A query reads only the columns that it needs, and Polars evaluates its predicates, as PyArrow does those of :func:`tfseek.arrow.dataset`.
 
     source: paths as of :func:`tfseek.open`, a :class:`tfseek.Dataset`, a view of one, or a ``tfseek.tfds.Dataset``.
     columns, spec, text, record, rename, threads, verify: as for :meth:`Dataset.scan`.

@@ -45,11 +45,8 @@ def read(
     checksums, and raise an error for a shard that was replaced since.
 
     source: paths as of :func:`tfseek.open`, or a :class:`tfseek.Dataset`.
-    spec: a dict of feature specs or a :class:`tfseek.Schema`; inferred if it is absent.
-    columns: the columns to read. Ray's ``select_columns`` has the same effect.
-    where: a condition on records, such as ``"label == 3"``; other records are read but not parsed.
-    record: name of a column with the number of each record.
-    text, rename: as of :meth:`tfseek.Dataset.scan`.
+    spec, columns, where, record, text, rename: as of :meth:`tfseek.Dataset.scan`. Records that do not meet the condition are read but not parsed.
+        Ray's ``select_columns`` has the effect of ``columns``.
     override_num_blocks: number of read tasks; each reads a share of equal size.
     options: options of ``ray.data.read_datasource``, such as ``num_cpus`` and ``concurrency``.
     """
@@ -66,16 +63,11 @@ class TFRecordSource(Datasource):
         spec: Optional[Spec] = None,
         columns: Optional[Sequence[str]] = None,
         where: Optional[str] = None,
-        *,
-        record: Optional[str] = None,
-        text: Text = (),
-        rename: Optional[Mapping[str, str]] = None,
+        **options: Any,
     ) -> None:
         super().__init__()
         self._ds = dataset(source)
-        self._reading = Reading(
-            self._ds, spec, columns, where=where, text=text, record=record, rename=rename, tensors="extension"
-        )
+        self._reading = Reading(self._ds, spec, columns, where=where, tensors="extension", **options)
         # Ray reads this attribute before it has been set.
         self._projection_map: Optional[dict[str, str]] = None
         self._plans: dict[int, list[list[Part]]] = {}

@@ -24,7 +24,7 @@ from ._choices import BytesAs, LastBatch, Shuffle
 from ._columns import Bytes, Column, Ragged, Sparse, _unflattened
 from ._features import Features
 from ._ids import seeds_of
-from ._loader import Loader, last_batch_name, shuffle_name, warn_of_seed
+from ._loader import Loader, last_batch_name, shuffle_name, state_of, warn_of_seed
 from ._mix import Mix
 from ._report import Report
 from ._tfds import Dataset as TfdsDataset
@@ -478,10 +478,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         return self._loader.epoch
 
     def set_epoch(self, epoch: int) -> None:
-        """Selects the epoch of the next iteration, also in workers. It begins at its start, even if it is the current epoch.
-
-        If that epoch is about to begin already, nothing changes. A loaded state in that epoch is kept; :meth:`reset` drops it.
-        """
+        """Selects the epoch of the next iteration, also in workers, as :meth:`tfseek.Loader.set_epoch` does."""
         # A framework that hands out the first rank's batches iterates only there, and calls this on all ranks.
         check_undivided(self._options["world_size"])
         self._seek_start()
@@ -518,15 +515,10 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
 
     def _state(self) -> dict[str, Any]:
         """Returns the state of this process."""
-        state: dict[str, Any] = json.loads(self._loader._core.state_in_epoch())
-        return state
+        return state_of(self._loader._core.state_in_epoch())
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Resumes the next iteration at a state. The number of ranks, threads and the batch size may differ.
-
-        The seed is that of the state, and a :class:`UserWarning` tells if ``seed=`` is another one. Raises :class:`tfseek.OrderError` for
-        the state of another dataset or another kind of order.
-        """
+        """Resumes the next iteration at a state, as :meth:`tfseek.Loader.load_state_dict` does."""
         self._loader._seek(state)
         self._next_start = None
         self._loaded = torch.utils.data.get_worker_info() is not None
@@ -555,13 +547,11 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
 class Sampler(torch.utils.data.Sampler[int]):
     """A sampler: the record numbers of a rank, in the order of :class:`tfseek.Loader` and ``tfseek order``.
 
-    It is for a map-style :class:`Dataset`. The order is computed, not stored, so memory does not grow with the dataset. An iteration
-    begins as that of a :class:`tfseek.Loader` (page "shuffling" of the documentation, "Epochs and iterators"): with the next epoch, or with the same one
-    if it was left early. It begins with its first record number. Earlier iterations stay valid, and the state is that of the newest.
+    It is for a map-style :class:`Dataset`. The order is computed, not stored, so memory does not grow with the dataset. An iteration is that of an
+    :class:`IterableDataset`, and begins with its first record number. Earlier iterations stay valid, and the state is that of the newest.
 
     ds: a :class:`tfseek.Dataset`, or a view of one with ascending record numbers. The sampled numbers are indexes of ``ds``.
-    shuffle: ``True`` or ``"global"``, ``"block"`` for blocks of adjacent records, ``False``.
-    block_bytes: the size of these blocks, as for :class:`tfseek.Loader`.
+    shuffle, block_bytes: as for :class:`tfseek.Loader`.
     seed: default: 0.
     rank, world_size: as for :class:`IterableDataset`.
     batch_size: number of samples per batch of one rank. With the batch size of the ``DataLoader``, its batches are those of a loader.
@@ -631,17 +621,13 @@ class Sampler(torch.utils.data.Sampler[int]):
 
         Raises :class:`ValueError` in the middle of a batch, because the ranks have no common position there.
         """
-        state: dict[str, Any] = json.loads(self._core.state())
-        return state
+        return state_of(self._core.state())
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Resumes the next iteration at a state. The number of ranks and the batch size may differ.
+        """Resumes the next iteration at a state, as :meth:`tfseek.Loader.load_state_dict` does.
 
         A state at the end of an epoch begins the next epoch. If :meth:`set_epoch` then selects the finished epoch, the iteration is
         empty.
-
-        The seed is that of the state, and a :class:`UserWarning` tells if ``seed=`` is another one. Raises :class:`tfseek.OrderError` for
-        the state of another dataset or another kind of order.
         """
         self._core.load(json.dumps(state))
         warn_of_seed(state, self._seed)
@@ -669,8 +655,7 @@ class _SamplerIterator(Iterator[int]):
         return next(self._core)
 
     def state_dict(self) -> dict[str, Any]:
-        state: dict[str, Any] = json.loads(self._core.state())
-        return state
+        return state_of(self._core.state())
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self._core.load(json.dumps(state))

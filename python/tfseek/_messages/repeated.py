@@ -88,6 +88,15 @@ class Repeated(Container, MutableSequence[T]):
         self._set()
         self._items.reverse()
 
+    def MergeFrom(self, values: Iterable[Any]) -> None:
+        """Appends the values of another container, or copies of its messages."""
+        self.extend(values)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, (type(self), list)):
+            return list(self) == list(other)
+        return NotImplemented
+
     def __repr__(self) -> str:
         return repr(list(self._items))
 
@@ -118,10 +127,6 @@ class RepeatedScalar(Repeated[T]):
         found = self._kind.storage(values)
         self._items.extend(found)
 
-    def MergeFrom(self, values: Iterable[Any]) -> None:
-        """Appends the values of another container."""
-        self.extend(values)
-
     def __setitem__(self, key: Union[int, slice], value: Any) -> None:
         self._set()
         key = _key(key)
@@ -133,11 +138,6 @@ class RepeatedScalar(Repeated[T]):
         """Sorts the values in place. The sort is stable."""
         if self._items:
             self[:] = sorted(self._items, key=key, reverse=reverse)
-
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, (RepeatedScalar, list)):
-            return list(self) == list(other)
-        return NotImplemented
 
     def __array__(self, dtype: Optional[npt.DTypeLike] = None, copy: Optional[bool] = None) -> npt.NDArray[Any]:
         if copy is False:
@@ -190,10 +190,6 @@ class RepeatedMessage(Repeated[M]):
         for value in found:
             self._items.append(self._copy(value))
 
-    def MergeFrom(self, values: Iterable[M]) -> None:
-        """Appends copies of the messages of another container."""
-        self.extend(values)
-
     def __setitem__(self, key: Any, value: Any) -> NoReturn:
         self._set()
         self._items[_key(key)]
@@ -203,11 +199,6 @@ class RepeatedMessage(Repeated[M]):
         """Sorts the messages in place by ``key``. The sort is stable."""
         if self._items:
             self._items.sort(key=key, reverse=reverse)
-
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, (RepeatedMessage, list)):
-            return list(self) == list(other)
-        return NotImplemented
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a repeated field cannot be pickled: pickle its message")
