@@ -8,6 +8,8 @@ import pathlib
 import re
 import signal
 import subprocess
+import tempfile
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,10 @@ RECORDS = 1000
 # A script's `&` makes its commands ignore SIGINT, and their children inherit that. A handler of Python is not inherited: children begin with
 # the default.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# The cache of `datasets`, which looks for it when it is imported.
+_home = tempfile.TemporaryDirectory()
+os.environ.update(HF_HOME=_home.name, HF_HUB_OFFLINE="1")
 
 _run = subprocess.run
 
@@ -75,6 +81,13 @@ def _index_dir(tmp_path_factory: pytest.TempPathFactory) -> Any:
         yield
 
 
+def write_records(path: Any, records: Iterable[Any], **options: Any) -> None:
+    """Writes records to a file or a set, with the options of a writer."""
+    with tfseek.Writer(path, **options) as writer:
+        for record in records:
+            writer.write(record)
+
+
 def features(i: int) -> dict[str, Any]:
     """Returns the features of record ``i``."""
     return {
@@ -97,9 +110,7 @@ SPEC = {
 def shards(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A pattern for a thousand records, distributed over three shards in rotation."""
     folder = tmp_path_factory.mktemp("shards")
-    with tfseek.Writer(folder / "train", shards=3) as writer:
-        for i in range(RECORDS):
-            writer.write(tfseek.Example(features(i)))
+    write_records(folder / "train", (tfseek.Example(features(i)) for i in range(RECORDS)), shards=3)
     return str(folder / "train-*.tfrecord")
 
 

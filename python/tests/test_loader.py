@@ -18,7 +18,7 @@ from typing import Any, Optional
 
 import numpy as np
 import pytest
-from conftest import RECORDS, SPEC, features
+from conftest import RECORDS, SPEC, features, write_records
 
 import tfseek
 
@@ -90,9 +90,7 @@ def test_records_without_a_spec(ds: tfseek.Dataset) -> None:
 
 def test_sequence_examples(tmp_path: Any) -> None:
     path = tmp_path / "a.tfrecord"
-    with tfseek.Writer(path) as writer:
-        for i in range(10):
-            writer.write(tfseek.SequenceExample({"id": i}, {"x": [[k] for k in range(i)]}))
+    write_records(path, (tfseek.SequenceExample({"id": i}, {"x": [[k] for k in range(i)]}) for i in range(10)))
     schema = tfseek.Schema(
         context_features={"id": tfseek.FixedLenFeature([], "int64")},
         sequence_features={"x": tfseek.FixedLenSequenceFeature([1], "int64")},
@@ -346,9 +344,7 @@ def test_workers_take_steps_in_rotation(ds: tfseek.Dataset) -> None:
 
 
 def test_balanced_classes(tmp_path: Any) -> None:
-    with tfseek.Writer(tmp_path / "a") as writer:
-        for i in range(100):
-            writer.write(tfseek.Example({"label": 0 if i < 90 else 1 + i % 2, "i": i}))
+    write_records(tmp_path / "a", (tfseek.Example({"label": 0 if i < 90 else 1 + i % 2, "i": i}) for i in range(100)))
     ds = tfseek.open(tmp_path / "a")
     spec = {name: tfseek.FixedLenFeature([], "int64") for name in ("label", "i")}
     for view, classes in ((ds, 3), (ds[:95], 3), (ds[:90], 1)):
@@ -402,9 +398,7 @@ def test_invalid_options_are_refused(ds: tfseek.Dataset) -> None:
 
 def test_invalid_records_raise_at_their_position_or_are_skipped(tmp_path: Any) -> None:
     path = tmp_path / "a.tfrecord"
-    with tfseek.Writer(path) as writer:
-        for i in range(10):
-            writer.write(tfseek.Example({"label": "text"} if i == 5 else {"label": i}))
+    write_records(path, (tfseek.Example({"label": "text"} if i == 5 else {"label": i}) for i in range(10)))
     ds = tfseek.open(path)
     spec = {"label": tfseek.FixedLenFeature([], "int64")}
     loader = tfseek.Loader(ds, spec, batch_size=2)
@@ -429,9 +423,7 @@ def test_invalid_records_raise_at_their_position_or_are_skipped(tmp_path: Any) -
 
 def test_batches_are_filled_on_one_rank_and_padded_on_several(tmp_path: pathlib.Path) -> None:
     path, bad = tmp_path / "a.tfrecord", {1, 2, 9, 10, 11}
-    with tfseek.Writer(path) as writer:
-        for i in range(12):
-            writer.write(tfseek.Example({"label": "text"} if i in bad else {"label": i}))
+    write_records(path, (tfseek.Example({"label": "text"} if i in bad else {"label": i}) for i in range(12)))
     ds, spec = tfseek.open(path), {"label": tfseek.FixedLenFeature([], "int64")}
     options: dict[str, Any] = {"batch_size": 2, "damage": "skip", "ids": "id", "mask": "mask"}
     for threads in (0, 3):
@@ -488,9 +480,7 @@ def test_an_order_that_balance_cannot_have_is_refused(ds: tfseek.Dataset) -> Non
 
 def test_skipped_records_are_counted_by_file(tmp_path: pathlib.Path) -> None:
     for name, bad in (("a", {1}), ("b", set()), ("c", {0, 4})):
-        with tfseek.Writer(tmp_path / f"{name}.tfrecord") as writer:
-            for i in range(6):
-                writer.write(tfseek.Example({"label": "word" if i in bad else i}))
+        write_records(tmp_path / f"{name}.tfrecord", (tfseek.Example({"label": "word" if i in bad else i}) for i in range(6)))
     ds = tfseek.open(tmp_path, index="memory")
     loader = tfseek.Loader(ds, {"label": tfseek.FixedLenFeature([], "int64")}, batch_size=4, seed=1, damage="skip", threads=2)
     assert (loader.skipped_total, loader.skipped_by_file) == (0, {})
@@ -505,9 +495,7 @@ def test_skipped_records_are_counted_by_file(tmp_path: pathlib.Path) -> None:
 def test_a_state_of_another_run_says_what_differs(ds: tfseek.Dataset, tmp_path: pathlib.Path) -> None:
     paths = [tmp_path / f"{k}.tfrecord" for k in range(3)]
     for path, size in zip(paths, (10, 10, 11)):
-        with tfseek.Writer(path) as writer:
-            for i in range(size):
-                writer.write(tfseek.Example({"i": i, "name": path.name * size}))
+        write_records(path, (tfseek.Example({"i": i, "name": path.name * size}) for i in range(size)))
     one, same_size, longer = (tfseek.open(path, index="memory") for path in paths)
     saved = tfseek.Loader(one, batch_size=4, seed=1).state_dict()
     cases: list[tuple[tfseek.Dataset, dict[str, Any], str]] = [
@@ -672,9 +660,7 @@ def test_rows_of_views_ranks_and_classes(shards: str) -> None:
 def test_a_misspelt_name_of_a_spec_is_named(tmp_path: pathlib.Path) -> None:
     """An optional feature may be absent from all records, so it is no error."""
     path = str(tmp_path / "x.tfrecord")
-    with tfseek.Writer(path) as writer:
-        for i in range(10):
-            writer.write({"label": i, "tokens": [i]})
+    write_records(path, ({"label": i, "tokens": [i]} for i in range(10)))
     ds = tfseek.open(path)
     spec = {"label": tfseek.FixedLenFeature([], "int64"), "tokns": tfseek.VarLenFeature("int64"), "far": tfseek.Optional("int64")}
     # Functions warn once of a spec, whose parser they keep.
@@ -705,9 +691,7 @@ def test_a_misspelt_name_of_a_spec_is_named(tmp_path: pathlib.Path) -> None:
 @pytest.mark.parametrize("transform_threads", [0, 2])
 def test_a_warning_that_is_an_error_loses_no_batch(tmp_path: pathlib.Path, threads: int, transform_threads: int) -> None:
     path = str(tmp_path / "x.tfrecord")
-    with tfseek.Writer(path) as writer:
-        for i in range(10):
-            writer.write({"label": i, "tokens": [i]})
+    write_records(path, ({"label": i, "tokens": [i]} for i in range(10)))
     ds = tfseek.open(path)
     spec = {"label": tfseek.FixedLenFeature([], "int64"), "tokns": tfseek.VarLenFeature("int64")}
 
@@ -791,9 +775,7 @@ def test_a_spec_for_other_messages_is_refused(tmp_path: pathlib.Path, other: str
     variant = _field(1, _field(14, b"chr20") + _varint(16 << 3) + _varint(9999)) + _field(2, bytes(24))
     scenario = _field(5, b"abc123") + _field(1, np.arange(9.0).tobytes())
     path = tmp_path / "other.tfrecord"
-    with tfseek.Writer(path) as writer:
-        for _ in range(4):
-            writer.write(variant if other == "variants" else scenario)
+    write_records(path, (variant if other == "variants" else scenario for _ in range(4)))
     ds = tfseek.open(path)
     fixed, ragged = tfseek.FixedLenFeature([3], "float32"), tfseek.RaggedFeature("int64")
     for spec in ({"x": tfseek.VarLenFeature("int64")}, {"x": ragged}, {"x": fixed}, {"x": tfseek.Optional("int64", 1)}):
@@ -810,9 +792,7 @@ def test_a_spec_for_other_messages_is_refused(tmp_path: pathlib.Path, other: str
 
 def test_a_name_on_another_side_is_told(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "s.tfrecord"
-    with tfseek.Writer(path) as writer:
-        for _ in range(3):
-            writer.write(tfseek.SequenceExample({"A": 1, "B": "b"}, {"C": [[1], [2]]}))
+    write_records(path, (tfseek.SequenceExample({"A": 1, "B": "b"}, {"C": [[1], [2]]}) for _ in range(3)))
     ds = tfseek.open(path)
     number = tfseek.FixedLenFeature([], "int64")
     spec = {"A": number, "C": tfseek.VarLenFeature("int64")}
@@ -850,9 +830,7 @@ def test_a_value_that_some_records_lack(tmp_path: pathlib.Path) -> None:
 
 def test_a_name_that_no_record_has_is_told_once(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "k.tfrecord"
-    with tfseek.Writer(path) as writer:
-        for i in range(40):
-            writer.write({"image/class/label": i, "image/encoded": "x"})
+    write_records(path, ({"image/class/label": i, "image/encoded": "x"} for i in range(40)))
     ds = tfseek.open(path)
     absent = {
         "class": tfseek.FixedLenFeature([], "int64", default_value=0),

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import write_records
 
 import tfseek
 
@@ -55,9 +56,7 @@ def ds(tmp_path: pathlib.Path) -> tfseek.Dataset[tfseek.Example]:
     """Two hundred records in a plain, an empty, a gzip and a plain file."""
     for name, numbers in (("a", range(80)), ("b", range(0)), ("c.gz", range(80, 120)), ("d", range(120, 200))):
         compression = "gzip" if name == "c.gz" else "none"
-        with tfseek.Writer(tmp_path / f"{name}.tfrecord", compression=compression) as writer:
-            for i in numbers:
-                writer.write(tfseek.Example(row(i)))
+        write_records(tmp_path / f"{name}.tfrecord", (tfseek.Example(row(i)) for i in numbers), compression=compression)
     return tfseek.open([str(path) for path in sorted(tmp_path.iterdir())], index="memory")
 
 
@@ -100,9 +99,7 @@ def test_lists_of_strings_in_pandas(tmp_path: pathlib.Path) -> None:
 def test_integers_that_may_be_missing_are_not_rounded(tmp_path: pathlib.Path) -> None:
     pd = pytest.importorskip("pandas")
     values = [2**62 + 1, None, -(2**63)]
-    with tfseek.Writer(tmp_path / "a.tfrecord") as writer:
-        for value in values:
-            writer.write(tfseek.Example({"i": value, "f": 0.5, "n": 3}))
+    write_records(tmp_path / "a.tfrecord", (tfseek.Example({"i": value, "f": 0.5, "n": 3}) for value in values))
     ds = tfseek.open(tmp_path / "a.tfrecord", index="memory")
     scan = ds.scan(record="number")
     frames = [scan.to_pandas(), scan.to_arrow().to_pandas(), ds.to_pandas(), tfseek.scan(parts=ds.shares(1)[0], spec=ds.schema).to_pandas()]
@@ -142,9 +139,7 @@ def test_text_of_patterns(ds: tfseek.Dataset[tfseek.Example]) -> None:
 
 
 def test_errors_of_inferred_specs_say_so(tmp_path: pathlib.Path) -> None:
-    with tfseek.Writer(tmp_path / "a.tfrecord") as writer:
-        for i in range(1200):
-            writer.write({"label": i, "name": "x" if i < 1100 else np.zeros(0, dtype=bytes)})
+    write_records(tmp_path / "a.tfrecord", ({"label": i, "name": "x" if i < 1100 else np.zeros(0, dtype=bytes)} for i in range(1200)))
     ds = tfseek.open(tmp_path / "a.tfrecord", index="memory")
     with pytest.raises(pa.lib.ArrowInvalid) as e:
         ds.scan().to_arrow()
@@ -165,9 +160,7 @@ def test_features_that_begin_after_the_first_records_are_not_left_out(tmp_path: 
     }
     for name, record in late.items():
         path = tmp_path / f"{name}.tfrecord"
-        with tfseek.Writer(path) as writer:
-            for i in range(1600):
-                writer.write(record if i == 1500 else tfseek.Example({"id": i, "other": 1}))
+        write_records(path, (record if i == 1500 else tfseek.Example({"id": i, "other": 1}) for i in range(1600)))
         ds = tfseek.open(path, kind="example" if name == "feature" else "sequence_example")
         feature = "late" if name == "feature" else "frames"
         found = f'record 1500.*"{feature}".*expected a spec of each feature of the record, found none; the spec was inferred from the first'
@@ -575,9 +568,7 @@ def same(cell: Any, values: Any, place: str) -> None:
 def test_columns_keep_the_order_that_was_asked_for(tmp_path: pathlib.Path) -> None:
     pa = pytest.importorskip("pyarrow")
     path = tmp_path / "x.tfrecord"
-    with tfseek.Writer(path) as writer:
-        for i in range(3):
-            writer.write({"a": i, "b": [0.5, 1.5], "c": "x", "d": [i, i]})
+    write_records(path, ({"a": i, "b": [0.5, 1.5], "c": "x", "d": [i, i]} for i in range(3)))
     ds = tfseek.open(path)
     for columns in (["c", "a"], ["b", "d", "a", "c"], ["a", "c"], ["d", "a", "d"]):
         expected = list(dict.fromkeys(columns))

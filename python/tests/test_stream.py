@@ -12,16 +12,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import SPEC, features
+from conftest import SPEC, features, write_records
 from test_process import run
 
 import tfseek
 
 
 def write(path: pathlib.Path, numbers: range, compression: str = "none") -> str:
-    with tfseek.Writer(path, compression=compression) as writer:
-        for i in numbers:
-            writer.write(tfseek.Example(features(i)))
+    write_records(path, (tfseek.Example(features(i)) for i in numbers), compression=compression)
     return str(path)
 
 
@@ -64,9 +62,7 @@ def test_records_of_all_compressions_in_order(mixed: list[str], shards: str) -> 
 def test_kinds(mixed: list[str], tmp_path: pathlib.Path) -> None:
     assert next(iter(tfseek.stream(mixed, kind="bytes"))) == tfseek.Example(features(0)).to_bytes()
     path = tmp_path / "s.tfrecord.gz"
-    with tfseek.Writer(path, compression="gzip") as writer:
-        for i in range(3):
-            writer.write(tfseek.SequenceExample({"id": i}, {"steps": [[1], [2, 3]]}))
+    write_records(path, (tfseek.SequenceExample({"id": i}, {"steps": [[1], [2, 3]]}) for i in range(3)), compression="gzip")
     (one, *_) = tfseek.stream(path)
     assert isinstance(one, tfseek.SequenceExample) and one.context["id"].tolist() == [0]
     with tfseek.Writer(path, compression="gzip") as writer:
@@ -151,9 +147,7 @@ def test_torn_tail(mixed: list[str], tmp_path: pathlib.Path) -> None:
 @pytest.mark.parametrize("cut, rest", [(3, b""), (8, b""), (0, b"garbage")])
 def test_torn_tail_of_a_gzip_file(tmp_path: pathlib.Path, cut: int, rest: bytes) -> None:
     path = tmp_path / "torn.tfrecord.gz"
-    with tfseek.Writer(path, compression="gzip") as writer:
-        for i in range(30):
-            writer.write(tfseek.Example({"label": i}))
+    write_records(path, (tfseek.Example({"label": i}) for i in range(30)), compression="gzip")
     data = path.read_bytes()
     path.write_bytes(data[: len(data) - cut] + rest)
     with pytest.raises(tfseek.DataError):
@@ -201,9 +195,7 @@ def test_batches(mixed: list[str], tmp_path: pathlib.Path) -> None:
     batch = next(stream.batches(tfseek.Schema(SPEC), 3, bytes_as="offsets"))
     assert isinstance(batch["name"], tfseek.Bytes) and bytes(batch["name"].data[:8]) == b"record 0"
     path = tmp_path / "s.tfrecord.gz"
-    with tfseek.Writer(path, compression="gzip") as writer:
-        for i in range(3):
-            writer.write(tfseek.SequenceExample({"id": i}, {"steps": [[1], [2]]}))
+    write_records(path, (tfseek.SequenceExample({"id": i}, {"steps": [[1], [2]]}) for i in range(3)), compression="gzip")
     schema = tfseek.Schema(
         context_features={"id": tfseek.FixedLenFeature([], "int64")},
         sequence_features={"steps": tfseek.FixedLenSequenceFeature([], "int64")},
@@ -438,9 +430,7 @@ def test_an_exception_of_the_callable_ends_unpack(mixed: list[str], tmp_path: pa
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 def test_ctrl_c_ends_unpack(shards: str, tmp_path: pathlib.Path) -> None:
     path = tmp_path / "large.tfrecord.gz"
-    with tfseek.Writer(path, compression="gzip", level=1) as writer:
-        for _ in range(1000):
-            writer.write(bytes(1_000_000))
+    write_records(path, (bytes(1_000_000) for _ in range(1000)), compression="gzip", level=1)
     run(
         """
 os.mkdir(sys.argv[3])
@@ -463,9 +453,7 @@ while os.listdir(sys.argv[3]):
 def test_batches_leave_out_records_that_do_not_decode(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "m.tfrecord"
     spec = {"label": tfseek.FixedLenFeature([], "int64")}
-    with tfseek.Writer(path) as writer:
-        for i in range(20):
-            writer.write(b"\x0a\x7f" if i in (3, 4, 9, 19) else tfseek.Example({"label": "text" if i == 5 else i}))
+    write_records(path, (b"\x0a\x7f" if i in (3, 4, 9, 19) else tfseek.Example({"label": "text" if i == 5 else i}) for i in range(20)))
     labels = [i for i in range(20) if i not in (3, 4, 5, 9, 19)]
     for drop_last, expected in ((False, [4, 4, 4, 3]), (True, [4, 4, 4])):
         stream = tfseek.stream(path, kind="example", damage="skip")
