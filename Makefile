@@ -15,11 +15,12 @@ FRAMEWORKS_TESTS := python/tests/test_torch.py python/tests/test_columns_torch.p
 	python/tests/test_optional.py python/tests/test_grain.py python/tests/test_jax.py python/tests/test_transform.py python/tests/test_per_row.py python/tests/test_image.py python/tests/test_augment.py python/tests/test_mix.py python/tests/test_rlds.py python/tests/test_frameworks.py python/tests/test_docs.py \
 	python/tests/test_cookbook.py
 FRAMEWORKS_VENV := target/frameworks$(if $(FRAMEWORKS_PYTHON),-seen)
-ENGINES ?= ray beam spark dask
+ENGINES ?= ray beam spark dask huggingface
 ENGINE_ray := 'ray[data]' pyarrow pandas
 ENGINE_beam := apache-beam pyarrow
 ENGINE_spark := 'pyspark[sql]>=4.1' pyarrow pandas
 ENGINE_dask := 'dask[dataframe]' distributed pyarrow
+ENGINE_huggingface := 'datasets>=5.2' pyarrow pillow
 
 MIRI_CRATES ?= tfseek-wire tfseek-image tfseek-rlds tfseek-tfds
 MIRI_TESTS ?= crc:: frame:: example:: image:: tensor:: order:: index:: batch::

@@ -31,7 +31,7 @@ SECTIONS = {
 }
 #: Public names without an entry: modules, which are on a page of their own, and constants.
 OTHERS = {"io", "rlds", "tfds", "train", "__version__", "int64", "float32", "string"}
-MODULES = ("tfds", "rlds", "lerobot", "torch", "jax", "grain", "polars", "arrow", "ray", "beam", "spark", "io", "train")
+MODULES = ("tfds", "rlds", "lerobot", "torch", "jax", "grain", "polars", "arrow", "ray", "beam", "spark", "huggingface", "io", "train")
 PACKAGE = "python/tfseek/__init__.py"
 
 #: Pages that are in the menu if they exist, and their menu.

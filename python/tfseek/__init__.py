@@ -77,6 +77,7 @@ if _typing.TYPE_CHECKING:
     from . import arrow as arrow
     from . import beam as beam
     from . import grain as grain
+    from . import huggingface as huggingface
     from . import jax as jax
     from . import lerobot as lerobot
     from . import polars as polars
@@ -87,7 +88,7 @@ else:
 
     def __getattr__(name):
         """Imports an adapter, such as ``tfseek.polars``, at its first use: each needs a package that is not a dependency."""
-        if name not in ("arrow", "beam", "grain", "jax", "lerobot", "polars", "ray", "spark", "torch"):
+        if name not in ("arrow", "beam", "grain", "huggingface", "jax", "lerobot", "polars", "ray", "spark", "torch"):
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         from importlib import import_module
 

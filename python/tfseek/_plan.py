@@ -140,7 +140,7 @@ class Reading:
         new._options = {**self._options, "where": " and ".join(both) or None}
         return new
 
-    def batches(self, parts: Iterable[Part], names: Optional[Sequence[str]] = None) -> Iterator[Any]:
+    def batches(self, parts: Iterable[Part], names: Optional[Sequence[str]] = None, batch_rows: Optional[int] = None) -> Iterator[Any]:
         """Returns the records of parts as ``pyarrow.RecordBatch``, with the columns ``names``: all by default, and possibly none."""
         import pyarrow
 
@@ -155,6 +155,7 @@ class Reading:
             "text": [name for name in self._options["text"] if name in read],
             "rename": {old: new for old, new in self._renamed.items() if old in columns},
             "record": self.record if self.record in names else None,
+            "batch_rows": batch_rows,
         }
         found = scan(parts=parts, spec=self._spec, columns=dict.fromkeys(columns), **options)
         complete = self._complete and set(columns) == set(self._feature_of.values())
