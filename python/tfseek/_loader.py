@@ -143,9 +143,7 @@ class Loader(Generic[Batch]):
         On one rank the records that follow take its place. On several ranks and workers, with ``bucket_by`` and in a mix the rank's nearest sound
         row is repeated as padding (see ``mask``).
     repeat: if true, an iterator continues with the next epoch and never ends. Keep the iterator or call ``next(loader)``.
-    bytes_as: byte strings as object arrays of ``bytes`` (``"objects"``), of ``str`` (``"str"``) or of uint8 arrays without a copy
-        (``"views"``), as :class:`tfseek.Bytes` (``"offsets"``), or as NumPy's strings of fixed width (``"S"``). See
-        :func:`tfseek.parse_example`.
+    bytes_as: form of byte strings, as for :func:`tfseek.parse_example`.
     ids, mask, augmentation_seed: names of columns to add: the record numbers (int64), a bool per row that is false for padding, and a
         seed per row (uint64). A seed depends only on the loader's seed, the epoch and the position, so augmentations that are drawn from it are
         the same on any number of ranks and threads and after a resume.

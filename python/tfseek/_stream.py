@@ -68,13 +68,11 @@ def stream(
         another compression is an error.
     verify: the checksums verified: ``"payload"`` (header and payload), ``"header"``, or ``"none"``, as for :func:`tfseek.open`.
     kind: type of the records: ``"example"``, ``"sequence_example"``, ``"bytes"``, or ``"auto"``, which inspects the first records.
-    tail: ``"strict"``: a torn tail is an error; ``"tolerate"``: the file ends at its last whole record, with a :class:`tfseek.Warning`. A cut
-        trailer of a gzip or zlib file, and other bytes after its end, are a torn tail too.
+    tail: as for :func:`tfseek.open`, with a :class:`tfseek.Warning` about a torn tail that is tolerated.
     damage: ``"raise"``: damage is an error; ``"skip"``: the sound records are returned, with the numbers that :func:`tfseek.open` gives them with
         ``damage="skip"``, and a :class:`tfseek.Warning` at the end of the file states what was left out. A part is read with the damage that its
         dataset left out, and no other.
-    max_record: largest payload of a record in bytes; by default 2**31 - 1. A longer record raises :class:`tfseek.DataError` before
-        memory is allocated.
+    max_record: as for :func:`tfseek.open`.
     storage_options: options of the stores of URLs, also of those in parts, as for :func:`tfseek.open`. A pickled stream has none of them.
 
     Raises :class:`tfseek.NotFoundError` if a path does not exist. The files are opened by the iteration.

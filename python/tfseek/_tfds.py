@@ -60,23 +60,7 @@ class Split(NamedTuple):
     """Paths of the shards, in the order of the records."""
 
 
-class Described:
-    """What a data set and its records have in common."""
-
-    __slots__ = ()
-    _features: TfdsFeatures
-
-    @property
-    def features(self) -> FeaturesDict:
-        """The features, as a tree: ``features["objects"]["bbox"]``."""
-        return cast(FeaturesDict, features_of(self._features))
-
-    def names(self, path: str) -> list[str]:
-        """Returns the names of the classes of a label, such as ``"objects/label"``. Without a file of names they are numbers."""
-        return names_of(self.features, path)
-
-
-class Dataset(Described):
+class Dataset:
     """The records of a data set as nested values. ``builder["train[:80%]"]`` makes one.
 
     ``ds[i]`` is record ``i`` as nested dicts. ``ds[10:20]``, ``ds[[4, 2, 10]]`` and ``ds[mask]`` are Datasets of those records, and copy nothing.
@@ -179,9 +163,18 @@ class Dataset(Described):
         return os.fspath(self._features.folder)
 
     @property
+    def features(self) -> FeaturesDict:
+        """The features, as a tree: ``features["objects"]["bbox"]``."""
+        return cast(FeaturesDict, features_of(self._features))
+
+    @property
     def spec(self) -> dict[str, Any]:
         """The specs of the stored features, by their flat names: the ``tf_example_spec`` of TFDS. ``tfseek.Loader(ds.records, ds.spec, ..)`` uses them."""
         return dict(specs_of(self.features))
+
+    def names(self, path: str) -> list[str]:
+        """Returns the names of the classes of a label, such as ``"objects/label"``."""
+        return names_of(self.features, path)
 
     def _view(self, records: Records[Any]) -> Dataset:
         return Dataset(records, self._decoder, self._features, self._name, self._seeds)
@@ -201,7 +194,7 @@ class Dataset(Described):
         return record_html(lambda: shown.record(self.records, 0, self._seeds), f"{title}: first record")
 
 
-class Builder(Described):
+class Builder:
     """A data set that TensorFlow Datasets prepared, opened by :func:`open`. ``builder["train[:80%]"]`` is a :class:`Dataset` of some of its records.
 
     Opening checks that all shards exist, and that those with an index have as many records as ``dataset_info.json`` states. Shards are opened when
@@ -241,9 +234,18 @@ class Builder(Described):
         return {split[0]: Split(*split) for split in self._core.splits}
 
     @property
+    def features(self) -> FeaturesDict:
+        """The features, as a tree: ``features["objects"]["bbox"]``."""
+        return cast(FeaturesDict, features_of(self._features))
+
+    @property
     def supervised_keys(self) -> Optional[tuple[str, ...]]:
         """The features that a model takes and predicts, or ``None``."""
         return self._core.supervised_keys
+
+    def names(self, path: str) -> list[str]:
+        """Returns the names of the classes of a label, such as ``"objects/label"``. Without a file of names they are numbers."""
+        return names_of(self.features, path)
 
     def split(self, spec: str, *, rounding: Rounding = "closest", progress: Progress = None) -> Dataset:
         """Returns the records that a selection such as ``"train[:80%]+test"`` names. ``builder[spec]`` is the same.

@@ -94,12 +94,9 @@ def write(
     feature_lists: columns of lists that become feature lists, with a step for each item. The records are then SequenceExamples.
     rename: other names for the features of columns.
     float64: ``"round"`` stores the nearest float32 of each number of float64 columns. One that would become infinite stays an error.
-    compression: ``"none"``, ``"gzip"`` or ``"zlib"``; by default the suffix of ``out`` decides (``.gz``, ``.zz``).
-    members: size of the members of gzip files. By default a file has one member.
-    index: also writes an index of each file.
+    compression, members, index, force: as for :func:`tfseek.reshard`.
     rows: the number of rows, if you know it. Tables and data frames state it. Otherwise records of several shards are first copied to a temporary
         file in the same folder, which needs the space of the data a second time.
-    force: replaces existing files. By default an existing file is an error.
     progress: display of the records written; :func:`tfseek.open` describes it.
 
     Raises :class:`TypeError` for an object without a stream, :class:`tfseek.SpecError` for a column that cannot be written,

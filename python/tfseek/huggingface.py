@@ -65,11 +65,11 @@ def load(
     The index is used, and built if it does not exist, by this call. A ``Dataset`` is prepared in the cache of ``datasets``, and prepared again
     if a shard, the spec or an option changes.
 
-    source: paths as of :func:`tfseek.open`, a :class:`tfseek.Dataset` or a ``tfseek.tfds.Dataset``. Also a dict of these by the names of splits, or
-        the result of ``tfseek.tfds.open``: then the result is a dict of all splits, unless ``split`` is given.
+    source: paths as of :func:`tfseek.open`, a :class:`tfseek.Dataset` or a ``tfseek.tfds.Dataset``, but no view of one. Also a dict of these by the
+        names of splits, or the result of ``tfseek.tfds.open``: then the result is a dict of all splits, unless ``split`` is given.
     spec, columns, where, text, record, rename: as of :meth:`tfseek.Dataset.scan`.
-    features: types of the columns. Without a spec their names are the features that are read. By default the types are those of the scan: a label with
-        names is a ``ClassLabel``, and byte strings are an ``Image`` if those of the first records are pictures.
+    features: types of the columns. Without a spec their names are the features that are read. By default the types are those of the scan: a label
+        with names is a ``ClassLabel``, and byte strings are an ``Image`` if those of the first records are pictures.
     shares: number of shards of each split, of equal size; by default one per file.
     split: the split to return. A single source is ``"train"``, of which a ``Dataset`` may be a part: ``"train[:80%]"``.
     streaming: if true, nothing is prepared, and each loop reads the shards.

@@ -149,7 +149,8 @@ def test_shards_of_nodes_and_processes(paths: list[str], want: list[Pair], tmp_p
 def test_features(tmp_path: pathlib.Path) -> None:
     write_records(tmp_path / "a.tfrecord", ({"label": i % 3, "name": f"row {i}", "tokens": np.arange(i), "x": 0.5} for i in range(9)))
     value = datasets.Value
-    features = {"x": value("float64"), "label": datasets.ClassLabel(names=["a", "b", "c"]), "tokens": datasets.List(value("uint8")), "name": value("string")}
+    label = datasets.ClassLabel(names=["a", "b", "c"])
+    features = {"x": value("float64"), "label": label, "tokens": datasets.List(value("uint8")), "name": value("string")}
     found = load(tmp_path, features=datasets.Features(features), cache_dir=str(tmp_path / "cache"))
     assert found.features == features and found[4] == {"x": 0.5, "label": 1, "tokens": [0, 1, 2, 3], "name": "row 4"}
     wrong = datasets.Features({"lable": value("int64")})
