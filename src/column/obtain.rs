@@ -421,7 +421,10 @@ impl ShardFiles for ColumnFiles<'_> {
     /// Refuses features that no record has. Then saves the columns that had to wait until all features were
     /// known.
     fn finish(&self, obtained: &mut [(usize, Obtained<ShardColumns>)], all: bool) -> Result<()> {
-        if all {
+        let undecoded = obtained.iter().filter_map(|(_, shard)| shard.files.undecoded.as_ref());
+        let left_out: u64 = undecoded.map(|found| found.left_out.count()).sum();
+        // Where all records are left out, none tells which features there are.
+        if all && left_out < self.dataset.len() {
             self.known.check(self.dataset, self.features)?;
         }
         if self.known.all() {

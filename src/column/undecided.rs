@@ -60,7 +60,8 @@ impl UndecidedScan<'_> {
             accepted.iter().for_each(|&i| selected.insert(i));
             left_out.append(of_shard);
         }
-        if !options.unknown {
+        // Where all records are left out, none tells which features there are.
+        if !options.unknown && left_out.count() < self.dataset.len() {
             self.check_known(&all, &shards, count).map_err(|e| self.unquoted(e))?;
         }
         Ok(left_out)

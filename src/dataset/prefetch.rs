@@ -233,7 +233,9 @@ pub(crate) fn forget_block(set: &ShardSet, (shard, records): (u32, Range<u64>)) 
     let Some(file) = set.files().get(shard as usize) else { return };
     if let Some(derived) = file.as_derived() {
         derived.announce(&records.collect::<Vec<_>>(), false);
-    } else if let (Ok(range), Ok(source)) = (file.range_of(records), file.source()) {
+    } else if let Some(source) = file.opened_source()
+        && let Ok(range) = file.range_of(records)
+    {
         source.forget(std::slice::from_ref(&range));
     }
 }
@@ -379,6 +381,20 @@ mod tests {
         let ranges = calls(&ids).concat();
         assert!(ranges.iter().rev().enumerate().all(|(k, range)| range.start == k as u64 * 26));
         locate(&[0, 2, 5]).iter().flatten().for_each(|at| fetch(set, at).unwrap());
+    }
+
+    #[test]
+    fn a_request_is_taken_back_without_opening_its_shard() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.tfrecord");
+        let mut bytes = Vec::new();
+        put_record(&mut bytes, b"7").unwrap();
+        std::fs::write(&path, bytes).unwrap();
+        let ds = DatasetOptions::new().index(IndexMode::Memory).open(&path).unwrap();
+        forget_block(ds.set(), (0, 0..1));
+        assert!(ds.set().files()[0].entry(0).is_none());
+        request_block(ds.set(), (0, 0..1), 1 << 20);
+        assert!(ds.set().files()[0].entry(0).is_some());
     }
 
     #[test]

@@ -63,6 +63,10 @@ impl LeftOut {
         self.first.is_none()
     }
 
+    pub(crate) fn count(&self) -> u64 {
+        self.count
+    }
+
     /// Returns the warning about these records. `None` if there are none.
     pub(crate) fn warning(&self) -> Option<Warning> {
         self.first.as_ref().map(|first| Warning::payloads_skipped(first, self.count))

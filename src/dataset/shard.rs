@@ -524,13 +524,22 @@ impl ShardFile {
 
     /// Returns the source of the shard, which prefetches and reads byte ranges.
     pub(crate) fn source(&self) -> Result<&dyn Source> {
-        Ok(match &self.opened()?.bytes {
+        self.opened().map(|opened| self.source_of(opened))
+    }
+
+    /// Returns the source of a shard that is open. Of another one, nothing has been requested.
+    pub(crate) fn opened_source(&self) -> Option<&dyn Source> {
+        self.opened.get().map(|opened| self.source_of(opened))
+    }
+
+    fn source_of<'a>(&'a self, opened: &'a Opened) -> &'a dyn Source {
+        match &opened.bytes {
             ShardBytes::File(file) => file,
             ShardBytes::Inflated(file) => file,
             ShardBytes::Object(source) => &**source,
             ShardBytes::Memory(region) => region,
             ShardBytes::Map(map) => self.file.region.get_or_init(|| Arc::clone(map).into()),
-        })
+        }
     }
 
     /// Returns the byte range of a record, with header and footer. `None` if the record is longer than the

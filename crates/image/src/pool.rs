@@ -2,6 +2,7 @@
 
 use crate::decoder::{Decoder, picture_size};
 use crate::error::ImageError;
+use crate::memory;
 use crate::sample::PixelsMut;
 use crate::spec::{Draws, Geometry};
 use std::fmt;
@@ -186,9 +187,7 @@ impl<'a> Pictures<'a> {
         let values = usize::try_from(self.values()).map_err(|_| ImageError::Memory)?;
         // Old values stay: all are written, or cleared where a picture is refused.
         let mut all = pool.take();
-        all.truncate(values);
-        all.try_reserve_exact(values - all.len())?;
-        all.resize(values, T::default());
+        memory::resize(&mut all, values).map_err(|fault| fault.of(""))?;
         let mut rest = &mut all[..];
         let mut of_file = self.spec.size.is_none().then(|| ImageSpec { resize: None, ..self.spec.clone() });
         for (row, (file, &[h, w])) in self.files.iter().zip(&self.sizes).enumerate() {

@@ -159,6 +159,17 @@ fn a_record_that_is_damaged_later_is_left_out_too() {
     assert_eq!(ds.column("label", &Default::default()).unwrap().count(), 7);
 }
 
+#[test]
+fn a_feature_is_not_unknown_where_no_record_decodes() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = write(dir.path(), "a.tfrecord", &records(&[MALFORMED; 3]));
+    let (found, warnings) = skips(&dir)
+        .open(&path)
+        .and_then(|ds| ds.select(&"label == 3".parse().unwrap(), &Default::default()))
+        .unwrap();
+    assert_eq!((found.iter().count(), left_out(&warnings).0), (0, 3));
+}
+
 /// Payloads of features `a`, `b` and `list`, of which some are flipped, cut or joined.
 fn payloads(rng: &mut Rng, n: usize) -> Vec<Vec<u8>> {
     let one = |rng: &mut Rng| {
