@@ -10,18 +10,21 @@ use crate::options::{Choice, FeatureName, LoaderVerify, Seed, extracted};
 use crate::strings::BytesAs;
 use crate::tfds_batch::Nesting;
 use crate::wait::{self, CallState, Progress};
+use crate::weights::WeightsBy;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 use tfseek::batch::Batch;
 use tfseek::column::ColumnOptions;
+use tfseek::loader::Shuffle;
+use tfseek::order::Spec;
 use tfseek::{Dataset, LoaderOptions, Warning};
 
 /// The options of a loader, and the form of its batches in Python.
 pub(crate) struct LoaderConfig {
     options: LoaderOptions,
-    /// The warnings of the column of ``balance`` or ``bucket_by``.
+    /// The warnings of the column of ``balance``, ``bucket_by`` or ``weights``.
     pub(crate) warnings: Vec<Warning>,
     is_sequence: bool,
     /// The loader is of a mix.
@@ -62,10 +65,15 @@ impl LoaderConfig {
         let buckets = arguments.take_buckets()?;
         let options = arguments.apply(options, buckets.is_some())?;
         let balance: Option<FeatureName> = arguments.take("balance")?;
+        let weights: Option<WeightsBy> = arguments.take("weights")?;
         arguments.finish()?;
         let is_mix = source.is_none();
         let (options, warnings) = wait::run(py, progress, is_remote, move |call: &Arc<CallState>| {
-            with_columns(options, source, buckets, balance, call)
+            let (options, mut warnings) = with_columns(options, &source, buckets, balance, call)?;
+            let Some(weights) = weights else { return Ok((options, warnings)) };
+            let (weights, found) = weights.weights(source.as_ref(), call)?;
+            warnings.extend(found);
+            Ok((options.shuffle(Shuffle::Order(Spec::Weighted(weights))), warnings))
         })?;
         Ok(LoaderConfig {
             options,
@@ -113,7 +121,7 @@ impl LoaderConfig {
 /// Returns the options with the columns of `bucket_by` and `balance`, and the columns' warnings.
 fn with_columns(
     mut options: LoaderOptions,
-    source: Option<(Dataset, Option<Ids>)>,
+    source: &Option<(Dataset, Option<Ids>)>,
     buckets: Option<BucketArguments>,
     balance: Option<FeatureName>,
     call: &Arc<CallState>,

@@ -11,6 +11,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict};
+use std::ffi::OsString;
 use tfseek::ExampleBuf;
 use tfseek::io::Region;
 
@@ -128,6 +129,18 @@ impl PyExample {
             dict.set_item(name, feature::array(py, found, &self.0.bytes, copy)?)?;
         }
         Ok(dict)
+    }
+
+    /// The path of the record's shard. ``None`` for an Example that was made or unpickled.
+    #[getter]
+    fn path(&self) -> Option<OsString> {
+        self.0.path()
+    }
+
+    /// The number of the record in its shard, from 0. ``None`` as :attr:`path`.
+    #[getter]
+    fn record(&self) -> Option<u64> {
+        self.0.number()
     }
 
     /// The payload as a read-only uint8 array that shares its memory. ``memoryview(ex.raw)`` is a view of the

@@ -71,6 +71,7 @@ mod verify;
 mod view;
 mod wait;
 mod warning;
+mod weights;
 mod writer;
 
 use pyo3::prelude::*;

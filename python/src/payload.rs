@@ -1,5 +1,6 @@
 //! Payloads of records, and the location of a record for errors.
 
+use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 use tfseek::io::Region;
@@ -20,6 +21,16 @@ impl RecordPayload {
             Some(record) => e.at(record.at()),
             None => e,
         }
+    }
+
+    /// Returns the path of the record's shard.
+    pub(crate) fn path(&self) -> Option<OsString> {
+        Some(self.record.as_ref()?.at().path?.as_os_str().to_owned())
+    }
+
+    /// Returns the number of the record in its shard.
+    pub(crate) fn number(&self) -> Option<u64> {
+        self.record.as_ref()?.at().record
     }
 }
 

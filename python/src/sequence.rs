@@ -14,6 +14,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict, PyList};
+use std::ffi::OsString;
 use tfseek::io::Region;
 use tfseek::{FeatureBuf, SequenceExampleBuf};
 
@@ -136,6 +137,18 @@ impl PySequenceExample {
     /// Tables of the context and the feature lists for notebooks.
     fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> Result<Bound<'py, PyAny>> {
         Ok(hooks::sequence_html(slf.py())?.call1((slf,))?)
+    }
+
+    /// The path of the record's shard. ``None`` for a SequenceExample that was made or unpickled.
+    #[getter]
+    fn path(&self) -> Option<OsString> {
+        self.0.path()
+    }
+
+    /// The number of the record in its shard, from 0. ``None`` as :attr:`path`.
+    #[getter]
+    fn record(&self) -> Option<u64> {
+        self.0.number()
     }
 
     /// The payload as a read-only uint8 array that shares its memory.

@@ -28,6 +28,7 @@ def test_mapping(ds: tfseek.Dataset) -> None:
     assert dict(ex).keys() == ex.to_dict().keys() and len(list(ex.values())) == 4
     assert bytes(ex) == ex.to_bytes() == memoryview(ex.raw.data).tobytes() == tfseek.Example(features(0)).to_bytes()
     assert pickle.loads(pickle.dumps(ex)) == ex and hash(pickle.loads(pickle.dumps(ex))) == hash(ex)
+    assert (ex.path, ex.record) == (ds.shards[0], 0) and tfseek.Example().path is None is pickle.loads(pickle.dumps(ex)).record
     with pytest.raises(KeyError, match="x"):
         ex["x"]
 

@@ -360,6 +360,54 @@ def test_balanced_classes(tmp_path: Any) -> None:
         tfseek.Loader(tfseek.open(tmp_path / "b"), batch_size=1, balance="label")
 
 
+def test_weights_draw_records(ds: tfseek.Dataset, labels: list[int]) -> None:
+    def drawn(source: Any = ds, weights: Any = "label", size: int = 40, **options: Any) -> list[list[int]]:
+        loader = tfseek.Loader(source, SPEC, global_batch_size=size, weights=weights, seed=1, ids="id", **options)
+        return [batch["id"].tolist() for batch in loader]
+
+    # The example of order.md, section 6.
+    assert drawn(ds[:5], [5, 2, 1, 0, 8], 5) == [[0, 4, 0, 4, 0]] == drawn(ds[:5], np.float32([5, 2, 1, 0, 8]) / 8, 5, shuffle=True)
+    whole = drawn()
+    assert whole == drawn(weights=labels, threads=0) != drawn(epoch=1)
+    values = np.array(labels)[sum(whole, [])]
+    assert len(values) == RECORDS and values.min() > 0 and abs(values.mean() - RECORDS * 2 / 3) < RECORDS / 30
+    ranks = [drawn(rank=rank, world_size=4) for rank in range(4)]
+    assert [sum(parts, []) for parts in zip(*ranks)] == whole
+    some = ds.filter("label < 100")
+    assert drawn(some) == drawn(some, [labels[i] for i in some.ids]) and set(sum(drawn(some), [])) <= set(some.ids.tolist())
+
+    loader = tfseek.Loader(ds, SPEC, batch_size=40, weights=labels, seed=1, ids="id")
+    assert [next(loader)["id"].tolist() for _ in range(7)] == whole[:7]
+    state = json.loads(json.dumps(loader.state_dict()))
+    resumed = tfseek.Loader(ds, SPEC, batch_size=40, weights="label", seed=9, ids="id")
+    resumed.load_state_dict(state)
+    assert [batch["id"].tolist() for batch in resumed] == whole[7:]
+    for weights in (labels[1:] + labels[:1], None):
+        with pytest.raises(tfseek.OrderError):
+            tfseek.Loader(ds, SPEC, batch_size=40, weights=weights, seed=1).load_state_dict(state)
+
+
+def test_weights_that_are_refused(ds: tfseek.Dataset, tmp_path: Any) -> None:
+    with tfseek.Writer(tmp_path / "a") as writer:
+        for features in ({"w": 1.0}, {}, {"w": 2.0}):
+            writer.write(tfseek.Example(features))
+    for options, message in (
+        ({"weights": "name"}, "weight of record 0, found a string"),
+        ({"weights": [1.0]}, "expected 1000 numbers, one for each record of the dataset or view, found 1"),
+        ({"weights": [-1.0] * RECORDS}, "weight 0 is negative"),
+        ({"weights": [0] * RECORDS}, "a weight above 0, found none"),
+        ({"weights": ["x"] * RECORDS}, "a feature or a list of numbers"),
+        ({"weights": "label", "balance": "label"}, "weights and balance exclude each other"),
+        ({"weights": "label", "shuffle": "block"}, "expected no shuffle or a global one, found 'block'"),
+        ({"weights": "label", "shuffle": False}, "found False"),
+    ):
+        with pytest.raises((ValueError, TypeError), match=message):
+            tfseek.Loader(ds, SPEC, batch_size=1, **options)
+    with pytest.raises(tfseek.OrderError, match="weight of record 1, found no value") as raised:
+        tfseek.Loader(tfseek.open(tmp_path / "a"), batch_size=1, weights="w")
+    assert raised.value.feature == "w"
+
+
 def test_tails(ds: tfseek.Dataset) -> None:
     def lengths(**options: Any) -> list[int]:
         return [len(batch["label"]) for batch in tfseek.Loader(ds, SPEC, batch_size=300, seed=0, **options)]

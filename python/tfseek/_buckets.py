@@ -53,6 +53,24 @@ def check_buckets(options: dict[str, Any], ds: Dataset[Any]) -> bool:
     return True
 
 
+def check_weights(options: dict[str, Any], ds: Any) -> None:
+    """Checks the argument ``weights``, and replaces lists and arrays of any kind by those of the native loader."""
+    weights = options["weights"]
+    for name in ("balance", "bucket_by"):
+        if options.get(name) is not None:
+            raise OrderError(f"weights and {name} exclude each other")
+    if options["shuffle"] not in (None, True, "global"):
+        raise OrderError(f"weights: records are drawn: expected no shuffle or a global one, found {options['shuffle']!r}")
+    if isinstance(weights, (str, bytes)) or not isinstance(ds, Dataset):
+        return
+    array = np.asarray(weights)
+    if array.ndim != 1 or array.dtype.kind not in "biuf":
+        raise TypeError(f"weights: expected a feature or a list of numbers, found {type(weights).__name__}")
+    if len(array) != len(ds):
+        raise ValueError(f"weights: expected {len(ds)} numbers, one for each record of the dataset or view, found {len(array)}")
+    options["weights"] = np.ascontiguousarray(array, dtype=np.float64)
+
+
 def _integers(name: str, values: Any) -> Any:
     """Returns an array of one dimension, with integers that are not negative."""
     array = np.asarray(values)

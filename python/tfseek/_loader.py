@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Callable, Generic, Optional, Union, cast,
 import numpy as np
 import numpy.typing as npt
 
-from ._buckets import Padding, check_buckets
+from ._buckets import Padding, check_buckets, check_weights
 from ._choices import BytesAs, Damage, LastBatch, LoaderVerify, Shuffle
 from ._errors import OrderError
 from ._features import Features, columns_of
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         shuffle: Optional[Shuffle]
         block_bytes: Optional[int]
         balance: Optional[str]
+        weights: Union[str, npt.ArrayLike, None]
         seed: Optional[int]
         epoch: int
         drop_last: bool
@@ -129,6 +130,8 @@ class Loader(Generic[Batch]):
         resumed run has the blocks of its state.
     balance: a feature of ints or byte strings. Each of its values gets the same number of samples, shuffled separately, with ``shuffle="block"``
         within the blocks of a window. The first use builds a column of the feature.
+    weights: a feature of numbers, or a number for each record of ``ds``. An epoch has as many samples as ``ds`` has records, drawn with replacement, each
+        record with a probability proportional to its weight. The first use of a feature builds a column.
     rank, world_size: the rank of this process in a distributed job, and the number of ranks.
     worker, workers: restricts the loader to the steps ``worker``, ``worker + workers``, .. of this rank. For processes whose batches
         are used in rotation, like the workers of torch's ``DataLoader``. A worker's state is the end of its round of one step per
@@ -154,7 +157,7 @@ class Loader(Generic[Batch]):
     transform_threads: number of threads that call ``transform``, at most 1024. The results have the order of the batches, and at most
         ``transform_threads + 2`` batches are ahead of the consumer. It helps if the function releases the GIL, as NumPy, PIL, OpenCV and torch do, and with
         an interpreter without a GIL. Default: 0, the thread that asks for the batch.
-    progress: display of the scan for the column of ``balance`` or ``bucket_by``; :func:`tfseek.open` describes it.
+    progress: display of the scan for the column of ``balance``, ``bucket_by`` or ``weights``; :func:`tfseek.open` describes it.
 
     Raises :class:`tfseek.OrderError` and :class:`tfseek.SpecError`. An iteration raises :class:`tfseek.DataError` at the position of
     an invalid record, and the same iterator can continue after it.
@@ -221,6 +224,7 @@ class Loader(Generic[Batch]):
         shuffle: Optional[Shuffle] = None,
         block_bytes: Optional[int] = None,
         balance: Optional[str] = None,
+        weights: Union[str, npt.ArrayLike, None] = None,
         seed: Optional[int] = None,
         epoch: int = 0,
         rank: int = 0,
@@ -269,6 +273,8 @@ class Loader(Generic[Batch]):
             raise TypeError(f"transform: expected a function of a batch, found {transform!r}")
         if isinstance(ds, Mix) and bucket_by is not None:
             raise ValueError("bucket_by: expected a dataset, found a mix")
+        if weights is not None:
+            check_weights(options, ds)
         self._buckets = check_buckets(options, cast(Any, ds))
         if padded and not self._buckets:
             raise ValueError("padded=True requires bucket_by")

@@ -8,6 +8,7 @@ use crate::dataset::shard::ShardFile;
 use crate::error::{Error, FeatureError, OptionsError, Result};
 use crate::example::DType;
 use crate::filter::value::Value;
+use crate::order::{Subset, Weights};
 use crate::warning::Warning;
 use std::fmt;
 use std::ops::Range;
@@ -152,6 +153,32 @@ impl DatasetColumn {
             }
         }
         Ok(all)
+    }
+
+    /// Returns the values as weights of [draws](crate::order::Spec::Weighted), of all records or of those in
+    /// `records`. A record that does not decode is never drawn. Takes 20 bytes per record.
+    ///
+    /// # Errors
+    /// [`OrderError`](crate::error::OrderError) for a record without a value, a feature of strings, and those
+    /// of [`Weights::from_floats`].
+    pub fn weights(&self, records: Option<&Subset>) -> Result<Weights> {
+        let is_left_out = |i| self.undecoded().is_some_and(|left_out| left_out.contains(i));
+        let weight = |(i, value)| match value {
+            Some(Value::Int(value)) => Ok(value as f64),
+            Some(Value::Float(value)) => Ok(f64::from(value)),
+            None if is_left_out(i) => Ok(0.0),
+            Some(Value::Bytes(_)) => {
+                Err(Error::order(format!("expected a number as weight of record {i}, found a string")))
+            }
+            None => Err(Error::order(format!("expected a weight of record {i}, found no value"))),
+        };
+        let weights: Result<Vec<f64>> = match records {
+            Some(records) => records.iter().map(|i| weight((i, self.get(i)))).collect(),
+            None => (0..).zip(self.iter()).map(weight).collect(),
+        };
+        weights
+            .and_then(|weights| Weights::from_floats(&weights))
+            .map_err(|e| e.feature(self.feature.as_bytes()))
     }
 
     /// Returns the records that have no value because they do not decode, if there are any.

@@ -57,6 +57,15 @@ impl Weights {
         Ok(Weights(Arc::new(AliasTable { weights, threshold, alias, digest })))
     }
 
+    /// Builds the table of weights in proportion to `values`, by section 6 of `docs/order.md`: the
+    /// largest becomes 2^32 - 1, and those above 0 are at least 1.
+    ///
+    /// # Errors
+    /// Those of [`new`](Weights::new); [`OrderError::Weight`] for a value that is negative or not finite.
+    pub fn from_floats(values: &[f64]) -> Result<Weights> {
+        Weights::new(scale(values)?)
+    }
+
     /// Returns the number of weights, at least one.
     #[allow(clippy::len_without_is_empty, reason = "there is at least one")]
     pub(super) fn len(&self) -> u64 {
