@@ -3,12 +3,16 @@
 use crate::error::{EncodeError, Error, IndexError, OptionsError, Result};
 use crate::frame::{OVERHEAD, put_record};
 use crate::index::{self, IndexOptions, TableBuilder};
-use crate::io::{CompressedFormat, Compression, Existing, NameNotSynced, Output, Process};
+use crate::io::{
+    CompressedFormat, Compression, Existing, NameNotSynced, Output, Process, folder, sync_folder,
+};
 use crate::paths::{Replacement, is_last};
 use flate2::write::{GzEncoder, ZlibEncoder};
 use flate2::{Compression as Level, GzBuilder};
 use std::fmt;
 use std::fs::File;
+#[cfg(unix)]
+use std::fs::TryLockError;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -40,6 +44,12 @@ pub struct WriterOptions {
     /// If true (the default), the file is written under a temporary name and renamed when it is closed. If
     /// false, it is written in place, as in TensorFlow.
     pub atomic: bool,
+    /// If true, records are written in place after those that a file has, or the file is created. Default: false.
+    ///
+    /// The old records do not change, and a kill leaves them before a torn tail at worst.
+    /// [`close`](Writer::close) syncs the file. The old records are found by the options of `index`, or the default
+    /// ones. On Unix a file has one such writer at a time, and elsewhere the caller must see to that.
+    pub append: bool,
     /// The treatment of an existing file. Default: [`Existing::Replace`]. With [`Existing::Keep`] writing is
     /// always atomic.
     pub existing: Existing,
@@ -55,6 +65,7 @@ impl Default for WriterOptions {
             level: 6,
             members: None,
             atomic: true,
+            append: false,
             existing: Existing::Replace,
             index: None,
         }
@@ -67,11 +78,16 @@ impl WriterOptions {
     ///
     /// # Errors
     /// I/O errors; [`IndexError::NotRegular`] if an index was requested for a file that is not regular;
-    /// [`OptionsError::Members`] if members were requested for a file that is not compressed with gzip.
+    /// [`OptionsError::Members`] if members were requested for a file that is not compressed with gzip. With
+    /// `append` also [`OptionsError::Append`] for a compressed file, and a torn tail or other damage of the old
+    /// records, as [`open_shards`](index::open_shards) finds it.
     pub fn create(&self, path: impl AsRef<Path>) -> Result<Writer> {
         let path = path.as_ref();
         if let Some(refused) = self.refused() {
             return Err(refused.into());
+        }
+        if self.append {
+            return self.append(path);
         }
         let output = if self.atomic || self.existing == Existing::Keep {
             Output::open(path, self.existing)
@@ -91,6 +107,51 @@ impl WriterOptions {
         writer.path = Some(path.into());
         writer.offsets = self.index.is_some().then(TableBuilder::offsets);
         Ok(writer)
+    }
+
+    /// Opens a file to write more records after those that it has, or creates it.
+    fn append(&self, path: &Path) -> Result<Writer> {
+        let append = |found| Error::from(OptionsError::Append { found }).in_file(path);
+        if self.compression != Compression::None {
+            return Err(append(self.compression.name()));
+        }
+        let (file, end) = self.end_of_records(path).map_err(|e| e.in_file(path))?;
+        let mut writer = Writer::of(TargetKind::File(Output::direct(file)), self);
+        (writer.path, writer.end) = (Some(path.into()), end);
+        Ok(writer)
+    }
+
+    /// Opens and locks a file, and returns the end of its last record, which must be its own.
+    fn end_of_records(&self, path: &Path) -> Result<(File, u64)> {
+        let file = File::options().append(true).create(true).open(path)?;
+        if !file.metadata()?.is_file() {
+            return Err(IndexError::NotRegular { found: "a device or a FIFO".into() }.into());
+        }
+        // Elsewhere a lock keeps readers out.
+        #[cfg(unix)]
+        if let Err(e) = file.try_lock() {
+            return Err(match e {
+                TryLockError::WouldBlock => {
+                    io::Error::new(io::ErrorKind::ResourceBusy, "another writer appends to it")
+                }
+                TryLockError::Error(e) => e,
+            }
+            .into());
+        }
+        let size = file.metadata()?.len();
+        if size == 0 {
+            sync_folder(folder(path))?;
+            return Ok((file, 0));
+        }
+        let options = self.index.clone().unwrap_or_default();
+        let found = index::open_shards(&[path.into()], &options)?.indexes;
+        match found.first() {
+            Some(index) if index.compression() != Compression::None => {
+                Err(OptionsError::Append { found: index.compression().name() }.into())
+            }
+            Some(index) if index.indexed_end() == size && !index.has_gaps() => Ok((file, size)),
+            _ => Err(IndexError::TornTail.into()),
+        }
     }
 
     /// Creates a set of `count` shards `PREFIX-00000-of-00010SUFFIX`. By default they appear when the set is
@@ -323,7 +384,7 @@ impl Writer {
         }
     }
 
-    /// Writes all bytes and syncs an atomic file to the disk, but does not rename it:
+    /// Writes all bytes and syncs an atomic or appended file to the disk, but does not rename it:
     /// [`close`](Writer::close) does. Further writes fail.
     ///
     /// A finished writer has no buffer. So several files can be finished one after the other, and renamed
@@ -342,7 +403,7 @@ impl Writer {
         let Some(sink) = self.sink.take() else { return Ok(()) };
         let target = sink.finish().and_then(|target| {
             if let TargetKind::File(output) = &target.sink
-                && output.is_whole()
+                && (output.is_whole() || self.options.append)
             {
                 output.sync()?;
             }
@@ -368,6 +429,8 @@ impl Writer {
             (Some(offsets), Some(options), Some(path)) => {
                 index::sidecar_for_written(path, *compression, offsets, self.end, options).map(drop)
             }
+            (None, Some(options), Some(path)) => index::build_beside(std::slice::from_ref(path), options)
+                .and_then(|built| built.into_iter().try_for_each(|built| built.map(drop))),
             _ => Ok(()),
         };
         match unsynced {

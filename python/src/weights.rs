@@ -12,7 +12,7 @@ use tfseek::column::ColumnOptions;
 use tfseek::order::Weights;
 use tfseek::{Dataset, Warning};
 
-/// Where the weights are. `tfseek/_buckets.py` has checked the number of values.
+/// The argument `weights`, of which `tfseek/_buckets.py` has checked the number of values.
 pub(crate) enum WeightsBy {
     Feature(FeatureName),
     /// A weight for each record of the dataset or the view.
@@ -29,7 +29,7 @@ impl WeightsBy {
         let mix = || BindingError::value_error("weights: expected a dataset, found a mix");
         let (dataset, view) = source.ok_or_else(mix)?;
         match self {
-            WeightsBy::Values(values) => Ok((Weights::from_floats(&values)?, Vec::new())),
+            WeightsBy::Values(values) => Ok((Weights::try_from(&*values)?, Vec::new())),
             WeightsBy::Feature(feature) => {
                 call.expect(dataset.known_bytes());
                 let progress = Some(Arc::new(call.callback()) as _);

@@ -29,7 +29,8 @@ use tfseek::{Compression, ErrorKind, ShardedWriter};
 /// The folder must exist: a missing one raises :class:`tfseek.NotFoundError`, which names it.
 ///
 /// Files are written under temporary names and renamed by :meth:`close`. If a ``with`` block ends with an
-/// exception, no file is left. ``atomic=False`` writes in place. Symbolic links are followed and kept. FIFOs
+/// exception, no file is left. ``atomic=False`` writes in place. ``append=True`` writes in place after the
+/// records of an uncompressed file, which must end with a whole record, or creates it. Symbolic links are followed and kept. FIFOs
 /// and devices are written to directly. The files belong to the process that created the writer: in a forked
 /// child every method raises an error and changes no file.
 #[pyclass(frozen, module = "tfseek", name = "Writer")]
@@ -102,7 +103,7 @@ fn without_folder(e: tfseek::Error, path: &Path) -> tfseek::Error {
 #[pymethods]
 impl PyWriter {
     #[new]
-    #[pyo3(signature = (path, *, compression=None, level=None, members=None, shards=None, suffix=None, index=false, index_dir=None, atomic=true))]
+    #[pyo3(signature = (path, *, compression=None, level=None, members=None, shards=None, suffix=None, index=false, index_dir=None, atomic=true, append=false))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -115,10 +116,14 @@ impl PyWriter {
         index: bool,
         index_dir: Option<PathBuf>,
         atomic: bool,
+        append: bool,
     ) -> Result<PyWriter> {
         let shards = shards.map(|shards| extracted::<usize>(shards, "shards")).transpose()?;
         if shards == Some(0) {
             return Err(BindingError::value_error("shards: expected at least 1, found 0"));
+        }
+        if append && shards.is_some() {
+            return Err(BindingError::value_error("append: expected one file, found shards"));
         }
         let default = WriterOptions::default();
         let index_dir = index_dir.map(|dir| IndexOptions::new().index_dir(dir));
@@ -127,6 +132,7 @@ impl PyWriter {
             level: level.unwrap_or(default.level),
             members,
             atomic,
+            append,
             index: index_dir.or_else(|| index.then(IndexOptions::new)),
             ..default
         };

@@ -126,3 +126,18 @@ def test_members_require_gzip(tmp_path: Path, compression: Any) -> None:
     with pytest.raises(tfseek.Error, match="members: expected compression gzip, found"):
         tfseek.Writer(tmp_path / "out", compression=compression, members=1000)
     assert os.listdir(tmp_path) == []
+
+
+def test_records_are_appended(tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    for label in range(3):
+        with tfseek.Writer(path, append=True) as writer:
+            writer.write({"label": label})
+        ds = tfseek.open(path)
+        assert [int(ex["label"][0]) for ex in ds] == list(range(label + 1))
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(tfseek.DataError, match="record 2"):
+        tfseek.Writer(path, append=True)
+    for options in ({"shards": 2}, {"compression": "gzip"}):
+        with pytest.raises(ValueError, match="append: expected"):
+            tfseek.Writer(tmp_path / "b", append=True, **options)

@@ -84,13 +84,9 @@ impl DatasetColumn {
     }
 
     /// Returns the number of records, with or without a value.
+    #[allow(clippy::len_without_is_empty, reason = "the dataset tells")]
     pub fn len(&self) -> u64 {
         self.dataset.len()
-    }
-
-    /// Returns true if there are no records.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// Returns the number of records with a value. Each call counts them again.
@@ -160,7 +156,7 @@ impl DatasetColumn {
     ///
     /// # Errors
     /// [`OrderError`](crate::error::OrderError) for a record without a value, a feature of strings, and those
-    /// of [`Weights::from_floats`].
+    /// of the [weights](Weights).
     pub fn weights(&self, records: Option<&Subset>) -> Result<Weights> {
         let is_left_out = |i| self.undecoded().is_some_and(|left_out| left_out.contains(i));
         let weight = |(i, value)| match value {
@@ -177,7 +173,7 @@ impl DatasetColumn {
             None => (0..).zip(self.iter()).map(weight).collect(),
         };
         weights
-            .and_then(|weights| Weights::from_floats(&weights))
+            .and_then(|weights| Weights::try_from(&*weights))
             .map_err(|e| e.feature(self.feature.as_bytes()))
     }
 

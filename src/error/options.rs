@@ -34,6 +34,11 @@ pub enum OptionsError {
         /// Compression of the file: `none` or `zlib`.
         found: &'static str,
     },
+    /// Records were to be appended to a file that is not plain.
+    Append {
+        /// The compression, or `members`.
+        found: &'static str,
+    },
     /// Classes of a float feature were requested. Classes are defined for int64 and bytes features.
     FloatClasses,
     /// Nothing is verified, and what was asked for besides needs checksums.
@@ -59,6 +64,9 @@ impl fmt::Display for OptionsError {
             }
             OptionsError::Members { found } => {
                 write!(f, "members: expected compression gzip, found {found}")
+            }
+            OptionsError::Append { found } => {
+                write!(f, "append: expected an uncompressed file, found {found}")
             }
             OptionsError::FloatClasses => {
                 f.write_str("expected int64 or bytes values for classes, found float")

@@ -69,7 +69,12 @@ impl Output {
     /// # Errors
     /// I/O errors.
     pub(crate) fn in_place(path: impl AsRef<Path>) -> io::Result<Output> {
-        Ok(Output { sink: OutputSink::Direct(File::create(path)?), process: Process::this() })
+        File::create(path).map(Output::direct)
+    }
+
+    /// Writes directly to an open file.
+    pub(crate) fn direct(file: File) -> Output {
+        Output { sink: OutputSink::Direct(file), process: Process::this() }
     }
 
     /// Gives a complete file another name in its folder.

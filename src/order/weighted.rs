@@ -57,15 +57,6 @@ impl Weights {
         Ok(Weights(Arc::new(AliasTable { weights, threshold, alias, digest })))
     }
 
-    /// Builds the table of weights in proportion to `values`, by section 6 of `docs/order.md`: the
-    /// largest becomes 2^32 - 1, and those above 0 are at least 1.
-    ///
-    /// # Errors
-    /// Those of [`new`](Weights::new); [`OrderError::Weight`] for a value that is negative or not finite.
-    pub fn from_floats(values: &[f64]) -> Result<Weights> {
-        Weights::new(scale(values)?)
-    }
-
     /// Returns the number of weights, at least one.
     #[allow(clippy::len_without_is_empty, reason = "there is at least one")]
     pub(super) fn len(&self) -> u64 {
@@ -98,6 +89,19 @@ impl Weights {
     /// Returns the XXH3-128 of the weights, which represents them in a state.
     pub(super) fn digest(&self) -> u128 {
         self.0.digest
+    }
+}
+
+impl TryFrom<&[f64]> for Weights {
+    type Error = Error;
+
+    /// Builds the table of weights in proportion to `values`, by section 6 of `docs/order.md`: the largest becomes
+    /// 2^32 - 1, and those above 0 are at least 1.
+    ///
+    /// # Errors
+    /// Those of [`new`](Weights::new); [`OrderError::Weight`] for a value that is negative or not finite.
+    fn try_from(values: &[f64]) -> Result<Weights> {
+        Weights::new(scale(values)?)
     }
 }
 

@@ -113,6 +113,58 @@ fn in_place_writing_is_an_option() {
     writer.close().unwrap();
 }
 
+#[test]
+fn records_are_appended_after_those_that_are_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.tfrecord");
+    let index = IndexOptions::new().default_dirs(Some(".tfseek".into()), None);
+    let append = WriterOptions { append: true, ..WriterOptions::default() };
+    let options = WriterOptions { index: Some(index.clone()), ..append.clone() };
+    let mut whole = WriterOptions::default().create(dir.path().join("whole")).unwrap();
+    for text in ["one", "two", "three"] {
+        let mut writer = options.create(&path).unwrap();
+        let e = options.create(&path).map(drop);
+        assert_eq!(e.is_err(), cfg!(unix), "{e:?}");
+        writer.write(text.as_bytes()).unwrap();
+        whole.write(text.as_bytes()).unwrap();
+        assert_eq!(writer.records_written(), 1);
+        writer.close().unwrap();
+        assert_eq!(records(&path).last().unwrap(), text.as_bytes());
+        // The index has the new records, and was not scanned for again.
+        let ds = DatasetOptions::new().index(index.clone().mode(IndexMode::Require)).open(&path).unwrap();
+        assert_eq!(ds.len(), records(&path).len() as u64);
+    }
+    whole.close().unwrap();
+    let sound = fs::read(dir.path().join("whole")).unwrap();
+    assert_eq!(fs::read(&path).unwrap(), sound);
+
+    // A writer that is dropped leaves what was written, and one that writes nothing leaves the file as it was.
+    let mut writer = append.create(&path).unwrap();
+    writer.write(b"four").unwrap();
+    drop(writer);
+    drop(append.create(&path).unwrap());
+    assert_eq!(records(&path), [&b"one"[..], b"two", b"three", b"four"]);
+
+    for bytes in
+        [&sound[..sound.len() - 1], &[&sound[..19], &[0; 40]].concat(), b"text, and no records at all"]
+    {
+        fs::write(&path, bytes).unwrap();
+        let e = append.create(&path).unwrap_err();
+        assert!(e.is_data() && e.location().path.as_deref() == Some(&*path), "{e}");
+        assert_eq!(fs::read(&path).unwrap(), bytes);
+    }
+    let gzip = WriterOptions { compression: Compression::Gzip, ..WriterOptions::default() };
+    let compressed = dir.path().join("b.tfrecord.gz");
+    let mut writer = gzip.create(&compressed).unwrap();
+    writer.write(b"one").unwrap();
+    writer.close().unwrap();
+    for options in [gzip, WriterOptions::default()] {
+        let e = WriterOptions { append: true, ..options }.create(&compressed).unwrap_err();
+        assert!(e.to_string().contains("append: expected an uncompressed file, found gzip"), "{e}");
+    }
+    assert!(append.create(dir.path()).is_err());
+}
+
 /// FIFOs and devices receive the bytes and are kept. A symbolic link is kept, and its target is replaced.
 #[test]
 #[cfg(unix)]

@@ -8,13 +8,13 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use tfseek::index::IndexOptions;
 use tfseek::writer::WriterOptions;
-use tfseek::{Compression, Dataset, DatasetOptions, IndexMode};
+use tfseek::{Compression, Damage, Dataset, DatasetOptions, IndexMode};
 use tfseek_tools::set::{SetOptions, SetWriter, TaskAttempt, TaskOptions, TaskWriter, commit};
 
 /// Environment variable with the kind of the file that a child process writes. The test binary runs itself
 /// with it set.
 const KIND: &str = "TFSEEK_TEST_KIND";
-pub(crate) const KINDS: [&str; 6] = ["plain", "gzip", "zlib", "members", "indexed", "shards"];
+pub(crate) const KINDS: [&str; 7] = ["plain", "gzip", "zlib", "members", "indexed", "shards", "appended"];
 /// Kinds of sets of three shards. The second one is written by tasks, whose files have names before they are
 /// complete, the third one in order, as `tfseek.write` of Python does.
 pub(crate) const SETS: [&str; 3] = ["shards", "tasks", "in-order"];
@@ -29,6 +29,7 @@ fn options(kind: &str) -> WriterOptions {
     WriterOptions {
         compression,
         members: (kind == "members").then_some(100_000),
+        append: kind == "appended",
         index: (kind == "indexed" || SETS.contains(&kind)).then(IndexOptions::new),
         ..WriterOptions::default()
     }
@@ -82,8 +83,9 @@ fn write(kind: &str, records: u64) -> Result<(), Box<dyn std::error::Error>> {
         shards.close()?;
         return Ok(());
     }
+    let appends = kind == "appended";
     let mut writer = options(kind).create("out")?;
-    for i in 0..records {
+    for i in if appends { 10 } else { 0 }..records {
         writer.write(&payload(i))?;
         if i == records / 2 {
             writer.sync()?;
@@ -168,19 +170,30 @@ impl Target {
             let is_known = self.old.contains_key(path) || is_set && path.starts_with(REPLACED);
             assert!(is_known, "{} is left: {context}", path.display());
         }
-        let index = IndexOptions::new().index_dir(self.dir.path("index")).threads(1);
+        let mut index = IndexOptions::new().index_dir(self.dir.path("index")).threads(1);
+        let appends = self.kind == "appended";
+        if appends {
+            index = index.damage(Damage::Skip);
+        }
         let mut complete = 0;
         for (s, name) in self.names.iter().enumerate() {
             let ds = DatasetOptions::new().index(index.clone()).open(self.dir.path(name));
             let ds = ds.unwrap_or_else(|e| panic!("{e}: {context}"));
             let shards = self.names.len() as u64;
-            assert!([10, RECORDS / shards].contains(&ds.len()), "{} records: {context}", ds.len());
+            let is_len = [10, RECORDS / shards].contains(&ds.len()) || appends && ds.len() > 10;
+            assert!(is_len, "{} records: {context}", ds.len());
             let mut buf = Vec::new();
-            for i in (0..ds.len()).step_by(7) {
+            // Of appended records that were not synced, some may be damaged.
+            let mut wanted = 0;
+            for i in (0..ds.len()).step_by(if appends { 1 } else { 7 }) {
                 let record = ds.read(i, &mut buf).unwrap_or_else(|e| panic!("{e}: {context}"));
-                assert!(record.payload() == payload(i * shards + s as u64), "record {i}: {context}");
+                wanted = if appends && i >= 10 { wanted + 1 } else { i * shards + s as u64 };
+                while appends && i >= 10 && wanted < RECORDS && record.payload() != payload(wanted) {
+                    wanted += 1;
+                }
+                assert!(record.payload() == payload(wanted), "record {i}: {context}");
             }
-            complete += usize::from(ds.len() > 10);
+            complete += usize::from(if appends { ds.len() == RECORDS } else { ds.len() > 10 });
         }
         let _ = fs::remove_dir_all(self.dir.path("index"));
         assert!(refused.is_none() || complete == 0, "not the old set: {context}");
@@ -309,7 +322,10 @@ fn check_kills(kills: usize) {
             }
             seen[usize::from(target.check(&format!("{kind}, kill {kill}")))] += 1;
         }
-        // The next run succeeds.
+        // The next run succeeds. A torn tail is refused.
+        if kind == "appended" {
+            restore(&target.dir.path(""), &target.old);
+        }
         let ran = Ran::limited(target.child(), &target.dir);
         assert_eq!(ran.code, 0, "{}", ran.err);
         target.check_success("after the kills");
