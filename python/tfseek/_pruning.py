@@ -39,9 +39,7 @@ class PrunedScan(Generic[Frame]):
     numbers: returns a column of record numbers as a NumPy array.
     """
 
-    def __init__(
-        self, scan: Scan, read: Callable[[ScanCore], Frame], numbers: Callable[[Frame, str], Any]
-    ) -> None:
+    def __init__(self, scan: Scan, read: Callable[[ScanCore], Frame], numbers: Callable[[Frame, str], Any]) -> None:
         self.columns = scan.columns
         arguments = scan._arguments
         self.record = arguments["record"]

@@ -206,9 +206,7 @@ class Episodes:
         ranges = self._ranges(anchors, key, where, None)
         return Statistics(self._core.statistics(list(keys), ranges, skip_nan, progress))
 
-    def _ranges(
-        self, anchors: Optional[Anchors], key: Optional[str], where: Optional[str], progress: Progress
-    ) -> Optional[list[tuple[int, int, int]]]:
+    def _ranges(self, anchors: Optional[Anchors], key: Optional[str], where: Optional[str], progress: Progress) -> Optional[list[tuple[int, int, int]]]:
         """Returns ranges of steps as ``(episode, start, end)``, or ``None`` for all steps."""
         if key is not None and (anchors is None or isinstance(anchors, np.ndarray)):
             raise TypeError("key: expected anchors by the names of episodes")

@@ -125,9 +125,7 @@ class Stream(Generic[Record]):
     def batches(
         self, spec: Schema, batch_size: int, *, drop_last: bool = False, bytes_as: BytesAs = "objects"
     ) -> Iterator[Any]: ...
-    def batches(
-        self, spec: Features, batch_size: int, *, drop_last: bool = False, bytes_as: BytesAs = "objects"
-    ) -> Iterator[Any]:
+    def batches(self, spec: Features, batch_size: int, *, drop_last: bool = False, bytes_as: BytesAs = "objects") -> Iterator[Any]:
         """Returns an iterator over parsed batches of ``batch_size`` records.
 
         ``spec`` is a dict of specs or a :class:`tfseek.Schema`. A batch is a dict of columns as :func:`tfseek.parse_example` returns it.

@@ -117,9 +117,7 @@ class TransformThreads:
     that the steps are for, by default the newest one.
     """
 
-    def __init__(
-        self, core: LoaderCore, iteration: Optional[int], threads: int, function: Callable[[Any, StepInfo], Any]
-    ) -> None:
+    def __init__(self, core: LoaderCore, iteration: Optional[int], threads: int, function: Callable[[Any, StepInfo], Any]) -> None:
         self._core, self._function = core, function
         self._generation = core.begin_ahead(iteration)
         self._pid = os.getpid()

@@ -88,15 +88,11 @@ class _Source:
         columns = list(self._schema.names) if columns is None else columns
         return pads.Scanner.from_batches(reader, columns=columns, filter=predicate, **options)
 
-    def head(
-        self, num_rows: int, columns: Any = None, filter: Optional[pc.Expression] = None, **options: Any
-    ) -> pa.Table:
+    def head(self, num_rows: int, columns: Any = None, filter: Optional[pc.Expression] = None, **options: Any) -> pa.Table:
         """Reads the first rows."""
         return self._scanner(columns, filter, options).head(num_rows)
 
-    def take(
-        self, indices: Any, columns: Any = None, filter: Optional[pc.Expression] = None, **options: Any
-    ) -> pa.Table:
+    def take(self, indices: Any, columns: Any = None, filter: Optional[pc.Expression] = None, **options: Any) -> pa.Table:
         """Reads the rows with these numbers."""
         return self._scanner(columns, filter, options).take(indices)
 
@@ -125,15 +121,11 @@ class _Source:
                 raise pa.ArrowInvalid(f"columns: expected names of columns ({', '.join(names)}), found {name!r}")
         return listed
 
-    def _batches(
-        self, schema: pa.Schema, predicate: Optional[pc.Expression], needed: list[str]
-    ) -> Iterator[pa.RecordBatch]:
+    def _batches(self, schema: pa.Schema, predicate: Optional[pc.Expression], needed: list[str]) -> Iterator[pa.RecordBatch]:
         # Arrow puts the traceback of an exception into its message. An exception that native code raises has none.
         return map(raise_if_error, self._batches_or_error(schema, predicate, needed))
 
-    def _batches_or_error(
-        self, schema: pa.Schema, predicate: Optional[pc.Expression], needed: list[str]
-    ) -> Iterator[Union[pa.RecordBatch, Exception]]:
+    def _batches_or_error(self, schema: pa.Schema, predicate: Optional[pc.Expression], needed: list[str]) -> Iterator[Union[pa.RecordBatch, Exception]]:
         tested = None if predicate is None else Predicate(needed, _kept(predicate, self._schema))
         try:
             for table in self._scan.frames(schema.names, tested):
@@ -221,9 +213,7 @@ class RecordDataset(_Source, pads.Dataset):
         """
         return self._scanner(columns, filter, options)
 
-    def to_batches(
-        self, columns: Any = None, filter: Optional[pc.Expression] = None, **options: Any
-    ) -> Iterator[pa.RecordBatch]:
+    def to_batches(self, columns: Any = None, filter: Optional[pc.Expression] = None, **options: Any) -> Iterator[pa.RecordBatch]:
         """Reads the records as batches. The arguments are those of :meth:`scanner`."""
         return iter(self._scanner(columns, filter, options).to_batches())
 

@@ -123,9 +123,7 @@ class PartsSource(iobase.BoundedSource):
     def get_range_tracker(self, start_position: Optional[int], stop_position: Optional[int]) -> Any:
         return OffsetRangeTracker(*self._range(start_position, stop_position))
 
-    def split(
-        self, desired_bundle_size: int, start_position: Optional[int] = None, stop_position: Optional[int] = None
-    ) -> Iterator[Any]:
+    def split(self, desired_bundle_size: int, start_position: Optional[int] = None, stop_position: Optional[int] = None) -> Iterator[Any]:
         start, stop = self._range(start_position, stop_position)
         bundle: list[Part] = []
         parts = self._between(start, stop)

@@ -85,9 +85,7 @@ class TFRecordSource(Datasource):
         """Returns true: other features are not decoded."""
         return True
 
-    def get_read_tasks(
-        self, parallelism: int, per_task_row_limit: Optional[int] = None, data_context: Any = None
-    ) -> list[ReadTask]:
+    def get_read_tasks(self, parallelism: int, per_task_row_limit: Optional[int] = None, data_context: Any = None) -> list[ReadTask]:
         """Returns a task per share. Ray calls this several times for one run, so a plan is kept."""
         if parallelism not in self._plans:
             self._plans[parallelism] = self._ds.shares(max(parallelism, 1))
