@@ -5,7 +5,6 @@ use crate::hooks;
 use crate::memory::ArrayData;
 use crate::repeated::StringCache;
 use crate::strings::{self, BytesAs, NotConverted};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use tfseek::Column;
@@ -93,16 +92,13 @@ fn column<'py>(
     cache: &mut StringCache,
 ) -> Result<Bound<'py, PyAny>, NotConverted> {
     match column {
-        Column::Dense(dense) => {
-            let found = values(py, &dense.values, None, &dense.shape, bytes_as, cache)?;
-            // The string of a single record is itself, as the buffer of an array with one object is a
-            // pointer.
-            let is_string = matches!(bytes_as, BytesAs::Objects | BytesAs::Str);
-            match (&dense.values, &*dense.shape) {
-                (Values::Bytes(_), []) if is_string => Ok(found.call_method0(intern!(py, "item"))?),
-                _ => Ok(found),
+        Column::Dense(dense) => match (&dense.values, &*dense.shape) {
+            // The string of a single record is itself, as the buffer of an array with one object is a pointer.
+            (Values::Bytes(strings), []) if matches!(bytes_as, BytesAs::Objects | BytesAs::Str) => {
+                strings::single(py, strings, bytes_as, cache)
             }
-        }
+            (found, shape) => values(py, found, None, shape, bytes_as, cache),
+        },
         Column::Optional(optional) => {
             let shape = &*optional.shape;
             let present = &optional.present;

@@ -7,12 +7,14 @@ use crate::headroom;
 use crate::hooks;
 use crate::ids::{self, Ids, PickledIds};
 use crate::iter::DatasetIterator;
-use crate::options::{ConditionText, FeatureName};
+use crate::options::{Choice, ConditionText, FeatureName};
 use crate::part::PyPart;
 use crate::remote;
+use crate::rows::{PyPayload, PySeeds};
 use crate::schema::{PySchema, infer_columns, infer_schema};
 use crate::sequence::PySequenceExample;
-use crate::shared::{SharedDataset, is_remote};
+use crate::shared::{self, SharedDataset, is_remote};
+use crate::strings::BytesAs;
 use crate::wait::{self, Progress, Unit};
 use crate::warning::{self, PyWarning};
 use pyo3::intern;
@@ -155,6 +157,17 @@ impl PyDataset {
         }
         Ok(shared.item(py, i, shared.payload(i)?)?)
     }
+
+    /// Returns record `i` of the whole dataset for a parser. Of a map it needs no Python object.
+    pub(crate) fn payload(&self, py: Python<'_>, i: u64) -> Result<PyPayload> {
+        let shared = &self.shared;
+        if shared.mapped.is_none() || shared.kind() == MessageKind::Other {
+            return PyPayload::from_python(&self.item(py, i)?);
+        }
+        let found = shared.located(i, shared.payload(i)?);
+        shared::check(py, shared.kind(), &found)?;
+        Ok(PyPayload::Record(found))
+    }
 }
 
 #[pymethods]
@@ -199,6 +212,20 @@ impl PyDataset {
             Some(out) => get_many::into(py, &self.shared, &self.ids, ids, out, progress),
             None => get_many::list(py, &self.shared, &self.ids, ids, progress),
         }
+    }
+
+    /// Reads the record at a Python index and parses it. What is random is drawn by its number in the whole
+    /// data set.
+    fn _record<'py>(
+        &self,
+        py: Python<'py>,
+        k: i64,
+        schema: &Bound<'py, PySchema>,
+        bytes_as: Choice<BytesAs>,
+        seeds: PySeeds,
+    ) -> Result<Bound<'py, PyAny>> {
+        let i = self.ids.at_signed(k)?;
+        schema.get().single(py, self.payload(py, i)?, bytes_as.0, Some(i), seeds)
     }
 
     /// Returns the numbers that these records have in the whole data set.

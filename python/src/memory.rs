@@ -1,4 +1,4 @@
-//! NumPy arrays over memory that Rust owns, without a copy.
+//! NumPy arrays over memory that Rust owns, without a copy. Those of one value without dimensions own a copy.
 //!
 //! An array refers to its [`ArrayMemory`], which owns a reference to the map or the pooled buffer. So arrays
 //! outlive the dataset, the loader and the batch. Pooled memory returns to its pool when the last array over
@@ -6,7 +6,10 @@
 
 use crate::hooks;
 use crate::numpy;
-use ::numpy::npyffi::{NPY_ARRAY_CARRAY, NPY_ARRAY_CARRAY_RO, NpyTypes, get_type_object, npy_intp};
+use ::numpy::npyffi::{
+    NPY_ARRAY_CARRAY, NPY_ARRAY_CARRAY_RO, NPY_ARRAY_WRITEABLE, NpyTypes, PyArrayObject, get_type_object,
+    npy_intp,
+};
 use ::numpy::{
     Complex32, Complex64, PY_ARRAY_API, PyArray1, PyArrayDescr, PyArrayDescrMethods, PyArrayMethods, dtype,
 };
@@ -243,7 +246,11 @@ impl ArrayData {
         values: Range<usize>,
         shape: &[usize],
     ) -> PyResult<Bound<'py, PyAny>> {
-        let owner = Bound::new(py, ArrayMemory::new(self, values, shape)?)?;
+        let memory = ArrayMemory::new(self, values, shape)?;
+        if shape.is_empty() {
+            return copied_value(py, &memory);
+        }
+        let owner = Bound::new(py, memory)?;
         hide_from_collector(&owner);
         read_only_array(owner)
     }
@@ -351,6 +358,38 @@ fn new_array<'py>(owner: Bound<'py, ArrayMemory>, flags: c_int) -> PyResult<Boun
             0 => Ok(array),
             _ => Err(PyErr::fetch(py)),
         }
+    }
+}
+
+/// Returns a read-only array without dimensions that owns its value. The memory of another object would cost more
+/// than the value.
+#[allow(unsafe_code)]
+fn copied_value<'py>(py: Python<'py>, memory: &ArrayMemory) -> PyResult<Bound<'py, PyAny>> {
+    let dtype = memory.dtype(py)?;
+    let value = std::ptr::with_exposed_provenance::<u8>(memory.address);
+    // SAFETY: without dimensions NumPy reads no sizes, and without data it allocates one value of `dtype`. It
+    // takes ownership of the reference to `dtype`, and returns a new array, or null with an exception set.
+    //
+    // No other code knows the array yet, so its fields may be read and written. Its data has the size of the
+    // type, which is `data.size()`. `ArrayMemory::new` has checked that as many bytes are at `address`, and
+    // `memory` keeps them alive; nothing writes to them, because no array over them was made.
+    unsafe {
+        let array = PY_ARRAY_API.PyArray_NewFromDescr(
+            py,
+            get_type_object(py, NpyTypes::PyArray_Type),
+            dtype.into_dtype_ptr(),
+            0,
+            std::ptr::null_mut(),
+            std::ptr::null_mut(),
+            std::ptr::null_mut(),
+            0,
+            std::ptr::null_mut(),
+        );
+        let array = Bound::from_owned_ptr_or_err(py, array)?;
+        let object = array.as_ptr().cast::<PyArrayObject>();
+        value.copy_to_nonoverlapping((*object).fields.data.cast(), memory.data.size());
+        (*object).fields.flags &= !NPY_ARRAY_WRITEABLE;
+        Ok(array)
     }
 }
 

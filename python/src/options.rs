@@ -3,6 +3,7 @@
 use crate::error::BindingError;
 use crate::strings::BytesAs;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBytes, PyDict};
@@ -26,6 +27,8 @@ macro_rules! choices {
             type Error = PyErr;
 
             fn extract(from: Borrowed<'a, 'py, PyAny>) -> PyResult<Choice<$type>> {
+                // Constants of Python code are interned.
+                $(if from.is(intern!(from.py(), $name)) { return Ok(Choice($value)); })+
                 let name = from.extract::<String>()?;
                 match name.as_str() {
                     $($name => Ok(Choice($value)),)+

@@ -81,6 +81,18 @@ pub(crate) fn type_name(of: &Bound<'_, PyAny>) -> String {
 /// The seed and the epoch of what is random in pictures.
 pub(crate) type PySeeds = (Seed, u64);
 
+/// Returns the number of a single record.
+///
+/// # Errors
+/// If there are several, or none in the list.
+pub(crate) fn only_number(numbers: Option<&[u64]>) -> Result<Option<u64>> {
+    match numbers {
+        None => Ok(None),
+        Some(&[number]) => Ok(Some(number)),
+        Some(_) => Err(BindingError::value_error("expected one number of a record")),
+    }
+}
+
 /// A row with its number, by which is drawn what is random in its pictures.
 pub(crate) struct SeededRow<R> {
     pub(crate) row: R,

@@ -5,14 +5,14 @@ use crate::error::{BindingError, Result};
 use crate::forms::SharedForms;
 use crate::hooks;
 use crate::options::{Choice, Seed};
-use crate::rows::{PyPayload, PySeeds, SeededRow, type_name};
+use crate::rows::{self, PyPayload, PySeeds, SeededRow, type_name};
 use crate::strings::BytesAs;
 use crate::wait::{self, Progress, TimeSlice, Unit};
 use crate::warning;
 use pyo3::intern;
 use pyo3::prelude::*;
 use std::sync::{Arc, OnceLock};
-use tfseek::batch::Batch;
+use tfseek::batch::{Batch, Row};
 use tfseek::example::{KindGuess, MessageKind};
 use tfseek::{BatchParser, FeatureSpec, Warning};
 use tfseek_image::DecoderPool;
@@ -40,11 +40,17 @@ impl PartialEq for PySchema {
     }
 }
 
+/// Payload bytes below which a record without pictures is parsed while the GIL is held.
+const SHORT: usize = 4 << 10;
+
 /// Returns a parser that decodes the pictures of a schema that has some.
 pub(crate) fn decoding(schema: &tfseek::Schema) -> BatchParser {
     let parser = BatchParser::new(schema);
-    let has_pictures = schema.features().values().any(|spec| matches!(spec, FeatureSpec::Image(_)));
-    if has_pictures { parser.decoder(Arc::new(DecoderPool::default())) } else { parser }
+    if has_pictures(schema) { parser.decoder(Arc::new(DecoderPool::default())) } else { parser }
+}
+
+fn has_pictures(schema: &tfseek::Schema) -> bool {
+    schema.features().values().any(|spec| matches!(spec, FeatureSpec::Image(_)))
 }
 
 /// Returns the names of the features that are pictures without a common size.
@@ -71,6 +77,31 @@ impl PySchema {
         parser.get_or_init(|| decoding(&self.schema).contiguous_bytes(contiguous))
     }
 
+    /// Parses one record. That of a dataset has a number.
+    pub(crate) fn single<'py>(
+        &self,
+        py: Python<'py>,
+        row: PyPayload,
+        bytes_as: BytesAs,
+        number: Option<u64>,
+        seeds: PySeeds,
+    ) -> Result<Bound<'py, PyAny>> {
+        let parser = self.parser(bytes_as);
+        let row = SeededRow { row, seeds, number: number.unwrap_or_default() };
+        if number.is_some() {
+            // The names of one record say nothing about the others.
+            parser.unknown_names(std::slice::from_ref(&row))?;
+        }
+        // Equal specs share a parser, so what it has parsed may be of other data sets, and is no hint in an
+        // error.
+        let anew = |e| if number.is_some() { Err(e) } else { parser.clone().parse_single(&row) };
+        let parse = || parser.parse_single(&row).or_else(anew);
+        // Other threads would wait longer for the GIL than this one needs it.
+        let is_short = row.payload().len() < SHORT && !has_pictures(&self.schema);
+        let batch = if is_short { parse() } else { py.detach(parse) }?;
+        Ok(self.batch(py, &batch, true, bytes_as)?)
+    }
+
     /// Converts a batch of one of the parsers.
     pub(crate) fn batch<'py>(
         &self,
@@ -79,10 +110,8 @@ impl PySchema {
         single: bool,
         bytes_as: BytesAs,
     ) -> PyResult<Bound<'py, PyAny>> {
-        // A single record is not worth it.
-        let forms = (!single).then_some(&self.forms);
         let is_sequence = self.schema.is_sequence();
-        let found = columns::batch(py, batch, is_sequence, single, bytes_as, forms)?;
+        let found = columns::batch(py, batch, is_sequence, single, bytes_as, Some(&self.forms))?;
         if !single {
             columns::list_pictures(&found, is_sequence, open_pictures(&self.schema))?;
         }
@@ -189,46 +218,34 @@ impl PySchema {
         } else {
             ("parse_single_example", "parse_example")
         };
-        let batch = if single {
+        if single {
             let payload = PyPayload::from_python(payloads).map_err(|_| {
                 BindingError::type_error(format!(
                     "payload: expected one record (bytes, Example or SequenceExample), found {}; {many} parses several",
                     type_name(payloads)
                 ))
             })?;
-            let payload = SeededRow::all(vec![payload], seeds, numbers);
-            let [payload] = &*payload else {
-                return Err(BindingError::value_error("expected one number of a record"));
-            };
-            if of_dataset {
-                // The names of one record say nothing about the others.
-                parser.unknown_names(std::slice::from_ref(payload))?;
-            }
-            // Equal specs share a parser, so what it has parsed may be of other data sets, and is no hint in
-            // an error.
-            let anew = |e| if of_dataset { Err(e) } else { parser.clone().parse_single(payload) };
-            py.detach(|| parser.parse_single(payload).or_else(anew))?
-        } else {
-            if let Some(found) = PyPayload::single_name(payloads) {
-                return Err(BindingError::type_error(format!(
-                    "payloads: expected an iterable of records, found one record ({found}); use {one}"
-                )));
-            }
-            let payloads = SeededRow::all(PyPayload::all(payloads)?, seeds, numbers);
-            let parsed = || {
-                let names = parser.unknown_names(&payloads);
-                let anew = |e| if of_dataset { Err(e) } else { parser.clone().parse(&payloads) };
-                let batch = parser.parse(&payloads).or_else(anew);
-                // As TensorFlow, the functions parse any message. A few records may all lack a feature.
-                let mut warnings = if of_dataset { names? } else { names.unwrap_or_else(|_| Vec::new()) };
-                warnings.retain(|found| !matches!(found, Warning::AbsentFeature { place: None, .. }));
-                Ok::<_, tfseek::Error>((batch?, warnings))
-            };
-            let (batch, warnings) = py.detach(parsed)?;
-            warning::raise(py, &warnings)?;
-            batch
+            let number = rows::only_number(numbers.as_deref())?;
+            return self.single(py, payload, bytes_as.0, number, seeds);
+        }
+        if let Some(found) = PyPayload::single_name(payloads) {
+            return Err(BindingError::type_error(format!(
+                "payloads: expected an iterable of records, found one record ({found}); use {one}"
+            )));
+        }
+        let payloads = SeededRow::all(PyPayload::all(payloads)?, seeds, numbers);
+        let parsed = || {
+            let names = parser.unknown_names(&payloads);
+            let anew = |e| if of_dataset { Err(e) } else { parser.clone().parse(&payloads) };
+            let batch = parser.parse(&payloads).or_else(anew);
+            // As TensorFlow, the functions parse any message. A few records may all lack a feature.
+            let mut warnings = if of_dataset { names? } else { names.unwrap_or_else(|_| Vec::new()) };
+            warnings.retain(|found| !matches!(found, Warning::AbsentFeature { place: None, .. }));
+            Ok::<_, tfseek::Error>((batch?, warnings))
         };
-        Ok(self.batch(py, &batch, single, bytes_as.0)?)
+        let (batch, warnings) = py.detach(parsed)?;
+        warning::raise(py, &warnings)?;
+        Ok(self.batch(py, &batch, false, bytes_as.0)?)
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (String,))> {

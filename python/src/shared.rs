@@ -211,13 +211,17 @@ impl SharedDataset {
         if kind == MessageKind::Other {
             return Ok(headroom::bytes(py, &payload)?.into_any());
         }
-        let record = Some(RecordRef::Dataset { dataset: self.dataset.clone(), i });
-        item(py, kind, RecordPayload { bytes: payload, record })
+        item(py, kind, self.located(i, payload))
+    }
+
+    /// Returns the payload of record `i` with its source.
+    pub(crate) fn located(&self, i: u64, bytes: Region) -> RecordPayload {
+        RecordPayload { bytes, record: Some(RecordRef::Dataset { dataset: self.dataset.clone(), i }) }
     }
 }
 
-/// Returns a record of a kind as a Python object. An Example with feature lists is refused.
-pub(crate) fn item(py: Python<'_>, kind: MessageKind, found: RecordPayload) -> PyResult<Bound<'_, PyAny>> {
+/// Refuses an Example with feature lists.
+pub(crate) fn check(py: Python<'_>, kind: MessageKind, found: &RecordPayload) -> PyResult<()> {
     // A guess from the first records, or a mistake of the caller.
     if kind == MessageKind::Example
         && SequenceExample::new(&found.bytes).has_feature_lists()
@@ -225,6 +229,12 @@ pub(crate) fn item(py: Python<'_>, kind: MessageKind, found: RecordPayload) -> P
     {
         return Err(raised(py, &found.locate(e)));
     }
+    Ok(())
+}
+
+/// Returns a record of a kind as a Python object, after [`check`].
+pub(crate) fn item(py: Python<'_>, kind: MessageKind, found: RecordPayload) -> PyResult<Bound<'_, PyAny>> {
+    check(py, kind, &found)?;
     Ok(match kind {
         MessageKind::Example => Bound::new(py, PyExample(found))?.into_any(),
         MessageKind::SequenceExample => Bound::new(py, PySequenceExample(found))?.into_any(),

@@ -103,10 +103,7 @@ pub(crate) fn array<'py>(
             headroom.take(value.len())?;
             Ok(cache.bytes(py, value)?)
         }),
-        BytesAs::Str => objects(py, strings.iter(), present, shape, |string, value| {
-            let text = str::from_utf8(value).map_err(|error| NotConverted::Utf8 { string, error })?;
-            Ok(PyString::from_bytes(py, text.as_bytes())?.into_any().unbind())
-        }),
+        BytesAs::Str => objects(py, strings.iter(), present, shape, |string, value| text(py, string, value)),
         BytesAs::Views => objects(py, strings.regions(), present, shape, |_, region| {
             headroom.take(VIEW)?;
             Ok(ArrayData::Region(region).flat(py)?.unbind())
@@ -123,6 +120,23 @@ pub(crate) fn array<'py>(
         }
         BytesAs::FixedWidth => fixed_width(py, strings, shape),
     }
+}
+
+/// Returns the only string of a column as `bytes`, or as `str`.
+pub(crate) fn single<'py>(
+    py: Python<'py>,
+    strings: &BytesColumn,
+    bytes_as: BytesAs,
+    cache: &mut StringCache,
+) -> Result<Bound<'py, PyAny>, NotConverted> {
+    let value = strings.get(0).unwrap_or_default();
+    let object = if bytes_as == BytesAs::Str { text(py, 0, value) } else { Ok(cache.bytes(py, value)?) };
+    Ok(object?.into_bound(py))
+}
+
+fn text(py: Python<'_>, string: usize, value: &[u8]) -> Result<Py<PyAny>, NotConverted> {
+    let text = str::from_utf8(value).map_err(|error| NotConverted::Utf8 { string, error })?;
+    Ok(PyString::from_bytes(py, text.as_bytes())?.into_any().unbind())
 }
 
 /// Returns an array of the objects that `object` makes of the ordinals and values of strings, with `None` for

@@ -8,7 +8,7 @@ use crate::hooks;
 use crate::ids::{self, Ids};
 use crate::iter::Windows;
 use crate::options::{Choice, ConditionText, Seed, is_within};
-use crate::rows::{PyPayload, PySeeds, SeededRow};
+use crate::rows::{self, PyPayload, PySeeds, SeededRow};
 use crate::schema::PySchema;
 use crate::shared::SharedDataset;
 use crate::strings::BytesAs;
@@ -240,6 +240,24 @@ impl TfdsDecoder {
         Ok(TfdsDecoder { features: features.unbind(), decoder, options, parsers: Default::default() })
     }
 
+    /// Decodes one record.
+    fn single<'py>(
+        &self,
+        py: Python<'py>,
+        row: PyPayload,
+        bytes_as: Choice<BytesAs>,
+        number: Option<u64>,
+        seeds: PySeeds,
+    ) -> Result<Bound<'py, PyAny>> {
+        if bytes_as.0 != BytesAs::Objects {
+            let message = "bytes_as: expected \"objects\" for the records of a tfseek.tfds.Dataset";
+            return Err(BindingError::value_error(message));
+        }
+        let row = SeededRow { row, seeds, number: number.unwrap_or_default() };
+        let found = py.detach(|| self.decoder.record(&row)?.value())?;
+        values::value(py, found)
+    }
+
     fn parser(&self, bytes_as: BytesAs) -> Result<&Parser> {
         let contiguous = bytes_as.is_contiguous();
         let [objects, offsets] = &self.parsers;
@@ -358,6 +376,19 @@ impl TfdsDecoder {
         values::value(py, found)
     }
 
+    /// Returns the values of the record at a Python index, with the arguments of `Schema._record`.
+    fn _record<'py>(
+        &self,
+        py: Python<'py>,
+        dataset: &Bound<'_, PyDataset>,
+        k: i64,
+        bytes_as: Choice<BytesAs>,
+        seeds: PySeeds,
+    ) -> Result<Bound<'py, PyAny>> {
+        let i = dataset.get().ids.at_signed(k)?;
+        self.single(py, dataset.get().payload(py, i)?, bytes_as, Some(i), seeds)
+    }
+
     /// Returns the values of records as a list.
     #[pyo3(signature = (dataset, ids, seeds, progress=None))]
     fn records<'py>(
@@ -417,16 +448,8 @@ impl TfdsDecoder {
         seeds: PySeeds,
     ) -> Result<Bound<'py, PyAny>> {
         if single {
-            if bytes_as.0 != BytesAs::Objects {
-                let message = "bytes_as: expected \"objects\" for the records of a tfseek.tfds.Dataset";
-                return Err(BindingError::value_error(message));
-            }
-            let payload = SeededRow::all(vec![PyPayload::from_python(payloads)?], seeds, numbers);
-            let [payload] = &*payload else {
-                return Err(BindingError::value_error("expected one number of a record"));
-            };
-            let found = py.detach(|| self.decoder.record(payload)?.value())?;
-            return values::value(py, found);
+            let number = rows::only_number(numbers.as_deref())?;
+            return self.single(py, PyPayload::from_python(payloads)?, bytes_as, number, seeds);
         }
         let (parser, nesting) = self.parser(bytes_as.0)?;
         let payloads = SeededRow::all(PyPayload::all(payloads)?, seeds, numbers);

@@ -60,6 +60,10 @@ def test_raw_arrays_equal_numpy(dtype: str, order: Any) -> None:
             assert np.asarray(found.base).tobytes() == found.tobytes() and np.asarray(found.base).dtype == found.dtype
         single = tfseek.parse_single_example(rows[3], {"x": tfseek.Raw(given, [2, 3])})["x"]
         assert single.shape == (2, 3) and single.tobytes() == found[3].tobytes()
+        # An array without dimensions owns its value.
+        one = tfseek.parse_single_example(example(x=stored[3, 1, 2:].tobytes()), {"x": tfseek.Raw(given, [])})["x"]
+        assert (one.shape, one.dtype, one.tobytes()) == ((), found.dtype, found[3, 1, 2].tobytes())
+        assert one.base is None and one.flags.owndata and one.flags.aligned and not one.flags.writeable
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
