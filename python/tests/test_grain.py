@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import RECORDS, SPEC, features, import_keras
+from prepared import write_mnist
+from tiny_images import png
 
 import tfseek
 
@@ -136,6 +138,95 @@ def test_a_source_in_threads(ds: tfseek.Dataset, labels: list[int]) -> None:
     assert found == {part: labels[part::4] for part in range(4)}
 
 
+def kind_of(value: Any) -> Any:
+    """Returns a value with its types, as what ``==`` compares."""
+    if isinstance(value, dict):
+        return {name: kind_of(part) for name, part in value.items()}
+    if isinstance(value, (tfseek.Ragged, tfseek.Sparse, tfseek.Column)):
+        return type(value), [kind_of(getattr(value, name)) for name in value.__slots__]
+    if isinstance(value, (list, tuple)):
+        return type(value), [kind_of(part) for part in value]
+    if isinstance(value, (np.ndarray, np.generic)):
+        return type(value), value.dtype, value.shape, value.tolist()
+    return type(value), value
+
+
+def examples(folder: pathlib.Path) -> dict[str, Any]:
+    """Returns sources of 40 records of every kind, by its name."""
+    with tfseek.Writer(folder / "e.tfrecord") as writer:
+        for i in range(40):
+            pixels = {"image": png(9, 8, 2), "tokens": np.arange(i % 4), "name": b"%d" % i * (i % 3), "names": [b"a" * i, b"b"]}
+            writer.write({"label": i, "emb": np.arange(3, dtype=np.float32) + i, **pixels, **({"some": i} if i % 2 else {})})
+    with tfseek.Writer(folder / "s.tfrecord") as writer:
+        for i in range(40):
+            writer.write(tfseek.SequenceExample({"id": i}, {"x": [[k] for k in range(i % 5)]}))
+    write_mnist(folder / "mnist")
+    specs: dict[str, Any] = {
+        "numbers": {"label": tfseek.FixedLenFeature([], "int64"), "emb": tfseek.FixedLenFeature([3], "float32")},
+        "ragged": {"tokens": tfseek.RaggedFeature("int64"), "some": tfseek.VarLenFeature("int64")},
+        "optional": {"some": tfseek.Optional("int64"), "other": tfseek.Optional("string", default=b"none")},
+        "strings": {"name": tfseek.FixedLenFeature([], "string"), "names": tfseek.FixedLenFeature([2], "string")},
+        "pictures": {"image": tfseek.Image((6, 5), crop="random_resized", geometry="part")},
+    }
+    context = {"id": tfseek.FixedLenFeature([], "int64")}
+    steps = tfseek.Schema(context_features=context, sequence_features={"x": tfseek.RaggedFeature("int64")})
+    ds, mnist = tfseek.open(folder / "e.tfrecord"), tfseek.tfds.open(folder / "mnist")["train[:40]"]
+    found: dict[str, Any] = {name: (ds, spec) for name, spec in specs.items()}
+    return {**found, "bytes": (ds, None), "steps": (tfseek.open(folder / "s.tfrecord"), steps), "tfds": (mnist, None)}
+
+
+def test_items_are_the_same_one_by_one_and_in_batches(tmp_path: pathlib.Path) -> None:
+    """Batches read together are those of the loader. Random pictures are drawn by the number of the record in the whole data set."""
+    for name, (ds, spec) in examples(tmp_path).items():
+        view = ds[3:]
+        source = tfseek.grain.source(view, spec, seed=7, epoch=2)
+        single, ids = [source[k] for k in range(37)], [5, 36, 0, 5, 17]
+        assert kind_of(source.__getitems__(ids)) == kind_of([single[k] for k in ids]), name
+        loader: Any = tfseek.Loader(ds, spec, batch_size=40, shuffle=False, seed=7, epoch=2)
+        whole = grain.MapDataset.source(tfseek.grain.source(ds, spec, seed=7, epoch=2)).pipe(tfseek.grain.BatchMapDataset, 40)
+        assert kind_of(whole[0]) == kind_of(next(loader)) and kind_of(whole[1]) == kind_of(whole[0]), name
+        steps = grain.MapDataset.source(source).repeat(2)[1:70]
+        batches, order = steps.pipe(tfseek.grain.BatchMapDataset, 8), [k % 37 for k in range(1, 70)]
+        assert len(batches) == 9 and len(batches[2:5]) == 3
+        assert len(steps.pipe(tfseek.grain.BatchMapDataset, 8, drop_remainder=True)) == 8
+        if name == "numbers":
+            assert [labels_of(batch) for batch in batches] == [[k + 3 for k in order[at : at + 8]] for at in range(0, 69, 8)]
+            # Another epoch has another order. Other elements are stacked by Grain.
+            shuffled = grain.MapDataset.source(source).shuffle(seed=5)
+            own, grains = shuffled.pipe(tfseek.grain.BatchMapDataset, 8), shuffled.batch(8)
+            assert [labels_of(own[k]) for k in range(10)] == [labels_of(grains[k]) for k in range(10)]
+            mapped = steps.map(lambda item: {"twice": item["label"] * 2})
+            assert kind_of(mapped.pipe(tfseek.grain.BatchMapDataset, 8)[8]) == kind_of(mapped.batch(8)[8])
+        if name == "pictures":
+            parts = np.concatenate([batch["part"] for batch in batches])
+            assert parts.tolist() == [single[k]["part"].tolist() for k in order] and len({*map(bytes, parts)}) > 9
+            assert parts[0].tolist() != tfseek.grain.source(view, spec, seed=8, epoch=2)[1]["part"].tolist()
+    with pytest.raises(ValueError, match="batch_size must be positive"):
+        batches.pipe(tfseek.grain.BatchMapDataset, 0)
+    with pytest.raises(ValueError, match="can not follow"):
+        steps.filter(bool).pipe(tfseek.grain.BatchMapDataset, 2)
+
+
+def test_errors_name_the_record(tmp_path: pathlib.Path) -> None:
+    """Of one record, of several and of a batch: damaged, without a feature, and of another kind. Other batches are read."""
+    spec = {"label": tfseek.FixedLenFeature([], "int64")}
+    with tfseek.Writer(tmp_path / "a.tfrecord") as writer:
+        for i in range(40):
+            writer.write({"x" if i == 21 else "label": 0.5 if i == 33 else i})
+    data = bytearray((tmp_path / "a.tfrecord").read_bytes())
+    data[len(data) // 40 * 11 - 8] ^= 1
+    (tmp_path / "a.tfrecord").write_bytes(data)
+    source = tfseek.grain.source(tfseek.open(tmp_path / "a.tfrecord", index="memory"), spec)
+    batches = grain.MapDataset.source(source).pipe(tfseek.grain.BatchMapDataset, 8)
+    for bad in (10, 21, 33):
+        ids = range(bad // 8 * 8, bad // 8 * 8 + 8)
+        for read in (lambda: source[bad], lambda: source.__getitems__(ids), lambda: batches[bad // 8]):
+            with pytest.raises(tfseek.DataError, match="a.tfrecord") as raised:
+                read()
+            assert raised.value.record == bad
+    assert [labels_of(batches[k]) for k in (0, 3)] == [list(range(8)), list(range(24, 32))]
+
+
 def test_map_dataset(ds: tfseek.Dataset) -> None:
     pipeline = grain.MapDataset.source(tfseek.grain.source(ds, FIXED)).shuffle(seed=3).batch(64)
     batches = [pipeline[i] for i in range(len(pipeline))]
@@ -146,14 +237,15 @@ def test_map_dataset(ds: tfseek.Dataset) -> None:
     assert [name.decode() for name in batches[0]["name"]] == [f"record {i}" for i in batches[0]["label"]]
     # Grain's method for several records.
     source = grain.MapDataset.source(tfseek.grain.source(ds))
-    assert source._getitems([3, RECORDS + 1]) == [bytes(ds[3]), bytes(ds[1])]
+    assert list(source._getitems([3, RECORDS + 1])) == [bytes(ds[3]), bytes(ds[1])]
 
 
-@pytest.mark.parametrize("n", [0, 2])
-def test_map_dataset_resumes(whole: tfseek.Dataset, n: int) -> None:
+@pytest.mark.parametrize(("n", "own"), [(0, False), (2, False), (0, True), (2, True)])
+def test_map_dataset_resumes(whole: tfseek.Dataset, n: int, own: bool) -> None:
     def made() -> Any:
-        source = grain.MapDataset.source(tfseek.grain.source(whole, FIXED))
-        return iter(source.shuffle(seed=3).batch(100).to_iter_dataset().mp_prefetch(workers(n)))
+        steps = grain.MapDataset.source(tfseek.grain.source(whole, FIXED)).shuffle(seed=3)
+        batches = steps.pipe(tfseek.grain.BatchMapDataset, 100) if own else steps.batch(100)
+        return iter(batches.to_iter_dataset().mp_prefetch(workers(n)))
 
     iterator, seen, states = made(), [], []
     for batch in iterator:

@@ -22,14 +22,14 @@ from ._loader import Loader
 from ._mix import Mix
 from ._tfds import Dataset as TfdsDataset
 from ._tfds import source_of
-from ._tfseek import Dataset, Schema, TfdsDecoder
+from ._tfseek import Dataset, Schema
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from ._loader import LoaderOptions
 
-__all__ = ["DataSource", "IterDataset", "source"]
+__all__ = ["BatchMapDataset", "DataSource", "IterDataset", "source"]
 
 
 class DataSource:
@@ -48,39 +48,31 @@ class DataSource:
     """
 
     def __init__(
-        self,
-        ds: Union[Dataset, TfdsDataset],
-        spec: Union[Features, Iterable[str], None] = None,
-        *,
-        bytes_as: BytesAs = "objects",
-        seed: int = 0,
-        epoch: int = 0,
+        self, ds: Union[Dataset, TfdsDataset], spec: Union[Features, Iterable[str], None] = None, *, bytes_as: BytesAs = "objects", seed: int = 0, epoch: int = 0
     ) -> None:
         ds, self._schema = source_of(ds, spec)
         self._ds = _dataset(ds)
+        # Grain asks for it twice per element.
+        self._length = len(self._ds)
         self._bytes_as = bytes_as
         self._seeds = seeds_of(seed, epoch)
 
     def __len__(self) -> int:
-        return len(self._ds)
+        return self._length
 
     def __getitem__(self, index: int) -> Any:
-        return self._item(self._ds[operator.index(index)], index)
+        if isinstance(self._schema, Schema):
+            return self._ds._record(index, self._schema, self._bytes_as, self._seeds)
+        if self._schema is None:
+            return bytes(self._ds[operator.index(index)])
+        return self._schema._record(self._ds, index, self._bytes_as, self._seeds)
 
     def __getitems__(self, indices: Sequence[int]) -> list[Any]:
         """Returns several items. Their records are prefetched."""
-        return [self._item(record, index) for record, index in zip(self._ds.get_many(indices), indices)]
+        return list(self._getitems(indices))
 
-    # grain calls this method for the records of a batch.
-    _getitems = __getitems__
-
-    def _item(self, record: Any, index: int) -> Any:
-        if self._schema is None:
-            return bytes(record)
-        numbers = self._ds._numbers([operator.index(index)])
-        if isinstance(self._schema, TfdsDecoder):
-            return self._schema._parse(record, False, True, self._bytes_as, numbers, self._seeds)
-        return self._schema._parse(record, self._schema.is_sequence, True, self._bytes_as, numbers, self._seeds)
+    def _getitems(self, indices: Sequence[int]) -> _Rows:
+        return _Rows(self, indices)
 
     def __repr__(self) -> str:
         # The pickled form: (start, step, length), or the record numbers as bytes.
@@ -93,6 +85,60 @@ class DataSource:
 
 #: Alias for use in ``grain.MapDataset.source(tfseek.grain.source(ds, spec))``.
 source = DataSource
+
+
+class _Rows(Sequence[Any]):
+    """The records of a batch, read together, which Grain passes through its steps. They are parsed one by one, or by :class:`BatchMapDataset` together."""
+
+    def __init__(self, source: DataSource, ids: Sequence[int]) -> None:
+        self._records = source._ds.get_many(ids)
+        self._source, self._numbers = source, source._ds._numbers(ids)
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def __getitem__(self, k: Any) -> Any:
+        return self._parsed(self._records[k], True, [self._numbers[k]])
+
+    def columns(self) -> Any:
+        return self._parsed(self._records, False, self._numbers)
+
+    def _parsed(self, records: Any, single: bool, numbers: list[int]) -> Any:
+        schema: Any = self._source._schema
+        if schema is None:
+            return bytes(records) if single else [bytes(record) for record in records]
+        return schema._parse(records, schema.is_sequence, single, self._source._bytes_as, numbers, self._source._seeds)
+
+
+class BatchMapDataset(grain.MapDataset):
+    """The batches of ``parent.batch(batch_size)``, whose records are read and parsed together: ``parent.pipe(tfseek.grain.BatchMapDataset, 256)``.
+
+    Grain's own ``batch`` takes one element after the other. This one takes those of a batch in one call, through ``shuffle``, ``repeat`` and slices.
+    Directly above a :class:`DataSource` a batch has the columns of :class:`tfseek.Loader`: byte strings are objects, and lists of different lengths
+    :class:`tfseek.Ragged`. Records without a spec are a list of ``bytes``. After ``map``, ``zip`` or ``mix`` Grain stacks the elements.
+    """
+
+    def __init__(self, parent: grain.MapDataset, batch_size: int, drop_remainder: bool = False) -> None:
+        super().__init__(parent)
+        # Grain checks the arguments, and the steps before.
+        parent.batch(batch_size, drop_remainder=drop_remainder)
+        self._batch_size, self._drop_remainder = batch_size, drop_remainder
+
+    def __len__(self) -> int:
+        rest = 0 if self._drop_remainder else self._batch_size - 1
+        return (len(self._parent) + rest) // self._batch_size
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return self.slice(index)
+        elements = len(self._parent)
+        # Each epoch is batched separately.
+        epoch, k = divmod(index, len(self))
+        numbers = range(k * self._batch_size, min((k + 1) * self._batch_size, elements))
+        found = self._parent._getitems([epoch * elements + i for i in numbers])
+        if isinstance(found, _Rows):
+            return found.columns()
+        return grain.experimental.batch_and_pad(found, batch_size=len(found))
 
 
 class IterDataset(grain.IterDataset):
