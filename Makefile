@@ -240,7 +240,7 @@ test-engine-%:
 		else echo "skipped: pip cannot install $*"; fi; \
 	fi
 
-# Runs the tests that take minutes: the quality of shuffles, bijections of millions, a file that is followed for a minute, thousands of
+# Runs the tests that take minutes: the quality of shuffles, bijections of millions, thousands of
 # damaged files, thousands of runs with failing calls, full disks and kills (docs/reliability.md), and programs that compare messages with
 # those of protobuf. The faults are tested without
 # --release, so that overflow is checked. TFSEEK_SOAK_SECONDS is the length of the long run. If TFSEEK_MEMORY_DIR names a folder with

@@ -5,7 +5,6 @@ use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
 use tfseek::follow::{Follow, FollowOptions};
 use tfseek::frame::put_record;
 use tfseek::writer::WriterOptions;
@@ -269,50 +268,4 @@ fn long_records_are_refused_and_cost_no_memory() {
         Follow::open(&path, &Default::default()).unwrap().next().unwrap().is_none(),
         "the record may be refused later"
     );
-}
-
-/// Runs for a minute: 10,000 records per second, each returned at most a second after it was written.
-#[test]
-#[ignore = "takes a minute"]
-fn ten_thousand_records_per_second() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("a");
-    fs::write(&path, "").unwrap();
-    let (begin, records) = (Instant::now(), 600_000u64);
-    let now = || begin.elapsed().as_micros() as u64;
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            let mut writer = append(&path);
-            let (mut file, mut written) = (Vec::new(), 0);
-            while written < records {
-                let due = (now() / 100).min(records);
-                while written < due {
-                    put_record(&mut file, &[written.to_le_bytes(), now().to_le_bytes()].concat()).unwrap();
-                    written += 1;
-                }
-                // The last record is written in two pieces.
-                let (whole, last) = file.split_at(file.len().saturating_sub(5));
-                writer.write_all(whole).unwrap();
-                writer.write_all(last).unwrap();
-                file.clear();
-                std::thread::sleep(Duration::from_millis(1));
-            }
-        });
-        let mut follow = Follow::open(&path, &Default::default()).unwrap();
-        let (mut expected, mut latest) = (0, 0);
-        while expected < records {
-            match follow.next().unwrap() {
-                Some(record) => {
-                    let number =
-                        |at: usize| u64::from_le_bytes(record.payload()[at..at + 8].try_into().unwrap());
-                    assert_eq!(number(0), expected);
-                    latest = latest.max(now() - number(8));
-                    expected += 1;
-                }
-                None => std::thread::sleep(Duration::from_millis(200)),
-            }
-        }
-        println!("the latest record came after {latest} us");
-        assert!(latest < 1_000_000, "{latest} us");
-    });
 }

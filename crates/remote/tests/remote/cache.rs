@@ -242,28 +242,12 @@ fn objects_that_are_alike_are_not_mixed_up() {
 }
 
 #[test]
-fn damaged_files_are_fetched_again() {
+fn a_folder_that_goes_or_cannot_be_written_changes_no_batch() {
     let blocks = indexed();
     let dir = tempfile::tempdir().unwrap();
     let expected = read(loader(&blocks.files, &ORDERS[2]));
     let ds = cached(&blocks, dir.path(), 100 * MIB);
     read(loader(&ds, &ORDERS[2]));
-    settle(dir.path(), 12);
-    let found = files(dir.path());
-    for (k, file) in found.iter().enumerate() {
-        let mut bytes = fs::read(file).unwrap();
-        match k % 4 {
-            0 => bytes[1000] ^= 1,
-            1 => bytes.truncate(bytes.len() / 2),
-            2 => bytes.clear(),
-            _ => continue,
-        }
-        fs::write(file, bytes).unwrap();
-    }
-    blocks.case.server.counts();
-    assert_eq!(read(loader(&ds, &ORDERS[2])), expected);
-    assert_eq!(blocks.case.server.counts().gets as usize, found.len().div_ceil(4) * 3);
-    // A folder that goes, and one that cannot be written.
     fs::remove_dir_all(dir.path()).unwrap();
     assert_eq!(read(loader(&ds, &ORDERS[2])), expected);
     fs::create_dir_all(dir.path()).unwrap();
@@ -353,24 +337,6 @@ fn the_limit_holds_and_replaced_objects_have_pieces_of_their_own() {
     };
     let e = open().unwrap_err();
     assert!(e.is_data() && e.to_string().contains("set-1"), "{e}");
-}
-
-#[test]
-fn faults_are_not_kept() {
-    let blocks = indexed();
-    let dir = tempfile::tempdir().unwrap();
-    let expected = read(loader(&blocks.files, &ORDERS[2]));
-    let ds = cached(&blocks, dir.path(), 100 * MIB);
-    for fault in [Fault::Status(503), Fault::Reset(1000), Fault::Status(403)] {
-        blocks.case.server.fail("set-1", fault, 2);
-        let loader = loader(&ds, &ORDERS[2]).build().unwrap();
-        let failed = loader.map(|step| step.map(drop)).collect::<Result<Vec<_>>>().is_err();
-        blocks.case.server.clear_faults();
-        if failed {
-            thread::sleep(Duration::from_millis(50));
-        }
-        assert_eq!(read(super::epochs::loader(&ds, &ORDERS[2])), expected);
-    }
 }
 
 /// The process that a test below kills: it reads epochs from the server in `TFSEEK_TEST_SERVER` with the

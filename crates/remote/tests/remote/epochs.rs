@@ -1,7 +1,7 @@
 //! Epochs of a loader: the batches of files, and how many requests and bytes they take.
 
 use super::*;
-use server::{Counts, Fault};
+use server::Counts;
 use std::collections::BTreeMap;
 use tfseek::loader::{LoaderOptions, Mix, Shuffle};
 use tfseek::order::{LastBatch, Spec, State, Subset};
@@ -163,44 +163,6 @@ fn mixes_and_filters_are_those_of_files() {
     for shuffle in &ORDERS {
         let of = |ds: &Dataset| read(loader(ds, shuffle).select(subset.clone()).threads(2));
         assert_eq!(of(&ds), of(&blocks.files), "{shuffle:?}");
-    }
-}
-
-#[test]
-fn faults_change_no_batch() {
-    let blocks = Blocks::new();
-    for shuffle in &ORDERS {
-        let expected = read(loader(&blocks.files, shuffle));
-        for fault in [
-            Fault::Status(503),
-            Fault::Status(429),
-            Fault::Reset(1000),
-            Fault::Stall(Duration::from_millis(600)),
-            Fault::Flip(100),
-        ] {
-            let ds = blocks.open(|_| ());
-            blocks.case.server.fail("set-1", fault.clone(), 2);
-            let options = loader(&ds, shuffle).threads(2);
-            let flipped = matches!(fault, Fault::Flip(_));
-            let found: Result<Vec<_>> = options.build().unwrap().map(|step| Ok(checked(&step?))).collect();
-            match found {
-                Ok(found) => assert_eq!(found, expected, "{shuffle:?} {fault:?}"),
-                // A flipped bit in the bytes of a record is damage.
-                Err(e) => assert!(flipped && e.is_data(), "{shuffle:?} {fault:?}: {e}"),
-            }
-            blocks.case.server.clear_faults();
-        }
-        // An object that is replaced in the middle of an epoch.
-        let ds = blocks.open(|_| ());
-        let replaced = shard(0..10);
-        blocks.case.server.fail("set-2", Fault::Replace(replaced), 1);
-        let found: Result<Vec<_>> =
-            loader(&ds, shuffle).build().unwrap().map(|step| Ok(checked(&step?))).collect();
-        let e = found.unwrap_err().to_string();
-        assert!(e.contains("set-2.tfrecord"), "{e}");
-        let again = Blocks::new();
-        let old = again.case.server.get("bucket/data/set-2.tfrecord").unwrap();
-        blocks.case.set("set-2.tfrecord", old.bytes.to_vec());
     }
 }
 
