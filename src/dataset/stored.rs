@@ -95,6 +95,8 @@ impl<'d> StoredRecord<'d> {
         if verify == Verify::Header && !self.set.has_objects() {
             let mut header = Vec::new();
             append(span.offset..span.offset + HEADER_LEN as u64, &mut header)?;
+            // Without an error all bytes were appended.
+            let header = header.first_chunk().copied().unwrap_or_default();
             check_header(&header, span.payload_len).map_err(|e| e.at(self.at))?;
         }
         let start = buf.len();

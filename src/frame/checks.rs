@@ -332,12 +332,9 @@ pub(crate) fn payload_fault(bytes: &[u8], offset: u64, payload_len: u64) -> Erro
 /// Checks the header of a record whose payload has a known length.
 ///
 /// # Errors
-/// The header is incomplete or invalid, or has another length.
-pub(crate) fn check_header(header: &[u8], payload_len: u64) -> Result<()> {
-    let Some(first) = header.first_chunk() else {
-        return Err(truncated(HEADER_LEN as u64, header.len() as u64));
-    };
-    match RecordHeader::parse(first)?.payload_len {
+/// The header is invalid, or has another length.
+pub(crate) fn check_header(header: &[u8; HEADER_LEN], payload_len: u64) -> Result<()> {
+    match RecordHeader::parse(header)?.payload_len {
         stored if stored == payload_len => Ok(()),
         stored => Err(IndexError::LengthMismatch { indexed: payload_len, stored }.into()),
     }

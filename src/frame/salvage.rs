@@ -174,7 +174,7 @@ impl Salvage {
             };
             if sound > 0 {
                 let first = *first.get_or_insert(start);
-                if at == bytes.len() && (at as u64) < end || is_torn && sound >= CHAIN {
+                if at == bytes.len() || is_torn && sound >= CHAIN {
                     return Ok(After::Inside(first));
                 }
             }
@@ -195,15 +195,11 @@ impl Salvage {
     }
 
     /// Checks the record at `at`.
-    #[expect(clippy::arithmetic_side_effects, reason = "`at` is an offset in `bytes`")]
     fn check(&mut self, bytes: &[u8], at: usize, more: bool) -> Result<Checked, Needed> {
         let rest = bytes.get(at..).unwrap_or_default();
-        let Some(len) = sound_len(rest) else {
-            // The end of a chain: without a header, the record is not known to be damaged.
-            let partial = rest.len() < HEADER_LEN && more;
-            let need = (at + HEADER_LEN) as u64;
-            return if partial { Err(Needed(need)) } else { Ok(Checked::NoHeader) };
-        };
+        // The end of a chain: without a header, the record is not known to be damaged. The header is whole if
+        // more bytes follow, because a chain begins in a record after which another header's bytes are here.
+        let Some(len) = sound_len(rest) else { return Ok(Checked::NoHeader) };
         if len as u64 > self.max_payload.saturating_add(OVERHEAD as u64) {
             return Ok(Checked::NoHeader);
         }

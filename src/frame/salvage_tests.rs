@@ -244,6 +244,16 @@ fn records_after_missing_bytes_are_found() {
     bad.truncate(100);
     bad.extend(&file);
     assert_eq!(salvage(&bad).records.len(), 20);
+    // Its end is stated to be anywhere in those that follow. Where one begins there, those before are its
+    // payload.
+    for stated in (200..300).step_by(if cfg!(miri) { 40 } else { 1 }) {
+        let mut bad = Vec::new();
+        put_record(&mut bad, &vec![7; stated]).unwrap();
+        bad.truncate(100);
+        bad.extend(&file);
+        let inside = starts.iter().position(|&start| 100 + start == 16 + stated).unwrap_or(0);
+        assert_eq!(salvage(&bad).records.len(), 20 - inside, "{stated}");
+    }
 }
 
 /// A writer that died, was started again and died again: a chain of sound records between two torn ones.
@@ -348,6 +358,15 @@ fn payloads_above_the_limit_are_damage() {
     };
     assert_eq!(*len, starts[2] - starts[1]);
     assert!(matches!(e.kind(), ErrorKind::RecordTooLarge { len: 200, max_record: 100 }), "{e}");
+    // It ends a chain of records that may be inside of a damaged one.
+    let mut torn = self::file(1, |_| vec![7; 90]).0;
+    torn.truncate(20);
+    let mut salvage = Salvage::new(100);
+    let bad = [&torn[..], &file].concat();
+    let step = salvage.step(&bad, false);
+    assert!(matches!(step, SalvageStep::Damage { len: 106, .. }), "{step:?}");
+    let step = salvage.step(&bad[106..], false);
+    assert!(matches!(step, SalvageStep::Damage { len, .. } if 106 + len == 20 + starts[2]), "{step:?}");
 }
 
 #[test]

@@ -221,7 +221,13 @@ impl Joint<'_> {
 
     /// Adds the records of a chunk, from the place on where those before it end.
     fn join(&mut self, chain: &mut Chain) -> Result<()> {
-        let Some(Reached::Record(start)) = &mut self.so_far else { return Ok(()) };
+        let mut start = match self.so_far.take() {
+            Some(Reached::Record(start)) => start,
+            other => {
+                self.so_far = other;
+                return Ok(());
+            }
+        };
         let chunk = chain.chunk.clone();
         let from = start.at;
         let at = usize::try_from(from).unwrap_or(usize::MAX);
@@ -239,12 +245,12 @@ impl Joint<'_> {
             }
             None => self.missed += 1,
         }
-        if start.at >= chunk.end as u64 {
-            return Ok(());
-        }
-        let Some(Reached::Record(start)) = self.so_far.take() else { return Ok(()) };
         let PlannedScan { bytes, payloads, work, .. } = self.scan;
-        self.so_far = Some(scan_slice_until(bytes, start, payloads, chunk.end, work)?);
+        self.so_far = Some(if start.at >= chunk.end as u64 {
+            Reached::Record(start)
+        } else {
+            scan_slice_until(bytes, start, payloads, chunk.end, work)?
+        });
         Ok(())
     }
 }

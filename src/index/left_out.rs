@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::io::{
     Existing, Output, SalvageItem, SalvageReader, check_local, folder, open_regular, read_exact_at,
 };
-use crate::policy::{Damage, Tail};
+use crate::policy::Tail;
 use crate::warning::Warning;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -25,7 +25,8 @@ pub(crate) const LONG_SEGMENT: u64 = 16 << 20;
 const BUFFER: u64 = 256 << 10;
 
 /// Returns a warning about the bytes that the index of a shard leaves out, and writes them if they are damage
-/// and `options` have a folder for them. `None` if nothing is left out, or if that is an error.
+/// and `options` have a folder for them. `None` if nothing is left out. An index that leaves out more than
+/// the options allow is refused before.
 ///
 /// # Errors
 /// Errors of reading the index; I/O errors.
@@ -51,12 +52,9 @@ pub(crate) fn warning(path: &Path, index: &Index, options: &IndexOptions) -> Res
     if !header.has(GAPS) && !header.has(TORN) {
         return Ok(None);
     }
-    // Without other damage a torn tail is what the caller tolerates, or else damage.
+    // Without other damage a torn tail is what the caller tolerates, or else damage that it skips.
     if !header.has(GAPS) && options.tail == Tail::Tolerate {
         return torn_tail(path, index).map(Some);
-    }
-    if options.damage == Damage::Raise {
-        return Ok(None);
     }
     let gaps = index.gaps().collect::<Result<_>>()?;
     Ok(Some(Warning::damage_skipped(path, gaps, index.len())))

@@ -108,7 +108,7 @@ fn salvage(
     work.report(reader.file_offset().saturating_sub(reported))?;
     let torn = match tail.as_ref().map(Error::kind) {
         // Nothing but the end of the last record is missing.
-        Some(&ErrorKind::Truncated { need, have }) if have == left && !gaps => Some(Torn { need, have }),
+        Some(&ErrorKind::Truncated { need, .. }) if !gaps => Some(Torn { need, have: left }),
         _ => None,
     };
     let damaged = tail.is_some();

@@ -139,7 +139,8 @@ fn scan_until<B: ScanBytes>(mut bytes: B, start: ScanStart, verify: Verify, unti
     loop {
         let buffered = bytes.buffered().len();
         let offset = parser.offset();
-        if offset >= until && !parser.is_inside() {
+        // A record that is not complete began before `until`.
+        if offset >= until {
             bytes.finish()?;
             return Ok(Reached::Record(ScanStart { offsets, at: offset }));
         }

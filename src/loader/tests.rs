@@ -298,24 +298,24 @@ fn a_panic_is_an_error_of_its_batch() {
 /// position.
 #[test]
 fn a_clone_of_the_options_makes_the_same_loader() {
+    use crate::order::{Component, MixSpec, Spec, Subset};
     let ds = memory(100);
-    let options = ds
-        .dataset()
-        .loader(&schema())
-        .batch_size(8)
-        .shuffle(crate::loader::Shuffle::Global)
-        .seed(6)
-        .threads(2);
-    let mut first = options.clone().build().unwrap();
     let ids = |loader: &mut super::Loader, n: usize| {
         loader.by_ref().take(n).map(|step| step.unwrap().ids.to_vec()).collect::<Vec<_>>()
     };
-    let seen = ids(&mut first, 5);
-    let mut second = options.build().unwrap();
-    second.go_to(first.cursor()).unwrap();
-    let rest = ids(&mut first, usize::MAX);
-    assert_eq!(ids(&mut second, usize::MAX), rest);
-    assert_eq!(seen.len() + rest.len(), 13);
+    let class = |c| Component::new(1, Spec::Global.filtered(Subset::from_fn(100, |i| i % 2 == c)));
+    let mix = |components| Spec::Mix(MixSpec::new(components));
+    for spec in [Spec::Global, mix(vec![Component::new(1, Spec::Global)]), mix(vec![class(0), class(1)])] {
+        let shuffle = crate::loader::Shuffle::Order(spec);
+        let options = ds.dataset().loader(&schema()).batch_size(8).shuffle(shuffle).seed(6).threads(2);
+        let mut first = options.clone().build().unwrap();
+        let seen = ids(&mut first, 5);
+        let mut second = options.build().unwrap();
+        second.go_to(first.cursor()).unwrap();
+        let rest = ids(&mut first, usize::MAX);
+        assert_eq!(ids(&mut second, usize::MAX), rest);
+        assert_eq!(seen.len() + rest.len(), 13);
+    }
 }
 
 /// Writes one gzip file of small records, and opens it with segments of 16 KiB. `width` segments must be
@@ -398,6 +398,16 @@ fn a_loader_that_repeats_goes_on_repeating() {
     let options = ds.dataset().record_loader().batch_size(8).threads(0);
     let mut once = options.clone().build().unwrap();
     let mut repeats = options.repeat(true).build().unwrap();
+    // A cursor that goes to the next epoch before a step was requested stays there when it is left early.
+    let mut ahead = repeats.cursor().clone();
+    ahead.advance(1).unwrap();
+    ahead.advance(2).unwrap();
+    for _ in 0..2 {
+        ahead.begin().unwrap();
+        assert_eq!((ahead.epoch(), ahead.position()), (1, 0));
+        ahead.enter().unwrap();
+        ahead.advance(1).unwrap();
+    }
     once.next().unwrap().unwrap();
     repeats.go_to(once.cursor()).unwrap();
     assert_eq!(repeats.by_ref().take(10).map(Result::unwrap).count(), 10);

@@ -404,14 +404,11 @@ impl BucketSteps {
         BucketBatch { first, rows, begin, size: if self.pads() { size } else { size.min(rows - begin) } }
     }
 
-    /// Returns the step of a position, its place in the batch, and the batch's size. `None` if its batch is
-    /// left out.
+    /// Returns the step of a position, which must exist, its place in the batch, and the batch's size. `None`
+    /// if its batch is left out.
     pub(super) fn locate(&self, position: u64) -> Option<(u64, u64, u64)> {
         let starts = &self.order.starts;
         let batches = &self.order.batches;
-        if position >= *starts.last()? {
-            return None;
-        }
         let bucket = last_at(starts, position);
         let size = self.order.buckets.sizes[bucket];
         let inside = position - starts[bucket];

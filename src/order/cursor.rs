@@ -369,7 +369,7 @@ impl Cursor {
     /// Returns true if all steps of the current epoch were delivered. Its end may not have been delivered
     /// yet.
     fn is_over(&self) -> bool {
-        !self.is_fresh() && (self.has_crossed() || self.steps_at(self.next.position) == 0)
+        self.has_crossed() || self.steps_at(self.next.position) == 0
     }
 
     /// Returns the start of the epoch after the current one.

@@ -115,10 +115,10 @@ impl Mixture {
     /// numbers of samples.
     ///
     /// # Errors
-    /// [`OrderError::State`] unless there is one number for each component, and their sum is `from`.
+    /// [`OrderError::State`] unless the sum of the numbers, one for each component, is `from`.
     pub(super) fn starting_at(mut self, from: u64, given: Vec<u64>) -> Result<Mixture> {
         let sum = given.iter().try_fold(0u64, |sum, count| sum.checked_add(*count));
-        if given.len() != self.weights.len() || sum != Some(from) {
+        if sum != Some(from) {
             let expected = format!("{} numbers with the sum {from}", self.weights.len());
             return Err(Error::state("given", expected, format!("{given:?}")));
         }

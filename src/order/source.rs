@@ -154,7 +154,8 @@ impl OrderSource {
         })
     }
 
-    /// Fills `out` with the records at the positions from `start` on. All positions must be below `len`.
+    /// Fills `out` with the records at the positions from `start` on. All positions must be below `len`, and
+    /// the source must be of all records: no component.
     pub(super) fn fill(&self, key: &SourceKey, start: u64, out: &mut [u64]) {
         match key {
             SourceKey::Global(order) => order.fill(start, out),
@@ -167,7 +168,7 @@ impl OrderSource {
             SourceKey::Buckets(buckets, key) => buckets.fill(key, start, out),
             SourceKey::Balanced(balanced, blocks) => balanced.fill(blocks, start, out),
         }
-        if self.first != 0 || self.filter.is_some() {
+        if self.filter.is_some() {
             out.iter_mut().for_each(|out| *out = self.record(*out));
         }
     }

@@ -140,6 +140,8 @@ fn a_pack_warns_of_long_blocks_as_its_shards_do() {
     let of_list = with(&index).open(&paths).unwrap().warnings().to_vec();
     let [Warning::LongBlocks { path, shards: 2, bytes }] = &of_list[..] else { panic!("{of_list:?}") };
     assert_eq!((path, *bytes), (&paths[2], stream(40).len() as u64));
+    let built = build_beside(&paths, &index).unwrap().into_iter().flat_map(|built| built.unwrap().warnings);
+    assert_eq!(built.collect::<Vec<_>>(), of_list);
     // With many records the pack is longer than one that is read into memory.
     for records in [1, 600_000] {
         fs::write(&paths[0], equal(records, 0)).unwrap();

@@ -82,7 +82,7 @@ fn the_example_of_the_format_page() {
     file[28] ^= 1;
     let path = write(dir.path(), "three", &file);
     set_mtime(&path, 1_700_000_000_123_456_789);
-    let built = built_beside(&[path], &skip()).unwrap();
+    let built = built_beside(std::slice::from_ref(&path), &skip()).unwrap();
     assert_eq!(built.warnings.len(), 1);
     let hex = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
     assert_eq!(hex(&fs::read(dir.path().join(".tfseek/three.tfri")).unwrap()), hex(&golden()));
@@ -90,6 +90,16 @@ fn the_example_of_the_format_page() {
     assert_eq!((spans(&index), gaps(&index)), (vec![(0, 0), (33, 2)], vec![(16, 33)]));
     assert_eq!((index.has_gaps(), is_checked(&index), torn_bytes(&index)), (true, true, 0));
     assert_eq!(sidecar(&index), golden());
+    // Without the flag *checked* it serves a caller that skips damage and does not ask for more.
+    let mut bytes = golden();
+    bytes[80] ^= 1 << 4;
+    let crc = tfseek::crc::crc32c(&bytes[..124]);
+    bytes[124..128].copy_from_slice(&crc.to_le_bytes());
+    write(&dir.path().join(".tfseek"), "three.tfri", &bytes);
+    let required = skip().mode(IndexMode::Require);
+    assert_eq!(open(&path, &required).unwrap().indexes[0].len(), 2);
+    let e = open(&path, &required.check_payloads(true)).unwrap_err();
+    assert!(e.to_string().contains("payloads were not verified"), "{e}");
 }
 
 #[test]
@@ -201,6 +211,12 @@ fn an_index_is_used_only_for_the_damage_it_allows() {
     // Another time: an index with gaps is built again.
     set_mtime(&path, 600);
     assert_eq!(scanned(&path, &at(skip())).1, file.len() as u64);
+    // An open dataset does not take another file of the same size for the damaged one.
+    let dataset = DatasetOptions::new().index(at(skip())).open(&path).unwrap();
+    write(dir.path(), "x", &equal(25, 14));
+    set_mtime(&path, 700);
+    let e = dataset.read(0, &mut Vec::new()).unwrap_err();
+    assert!(matches!(e.kind(), ErrorKind::Index(IndexError::Stale { .. })), "{e}");
 }
 
 #[test]
@@ -248,7 +264,21 @@ fn torn_tails_and_files_without_records() {
         let e = index_of(&damaged, &skip()).unwrap_err();
         assert_eq!(e.kind().to_string(), "expected a TFRecord file, found no sound record");
         assert_eq!(e.kind().remedy(), Some(Remedy::NoRecords));
+        let e = DatasetOptions::new().index(skip()).open_regions([Region::new(damaged)]).unwrap_err();
+        assert_eq!(e.kind().to_string(), "expected a TFRecord file, found no sound record");
     }
+    // With one, a file that does not begin like one of records is still a damaged one.
+    let e = index_of(&[&[0x99; 20], &file[..]].concat(), &options()).unwrap_err();
+    assert!(matches!(e.kind(), ErrorKind::CorruptLength { .. }), "{e}");
+    // Of large records only the headers are read.
+    let large = equal(9, 99_984);
+    let mut bad = large.clone();
+    bad[600_000] ^= 1;
+    let e = index_of(&bad, &options()).unwrap_err();
+    assert!(matches!(e.kind(), ErrorKind::CorruptLength { .. }), "{e}");
+    assert_eq!((e.location().record, e.location().offset), (Some(6), Some(600_000)));
+    let e = index_of(&large[..699_999], &options()).unwrap_err();
+    assert!(matches!(e.kind(), ErrorKind::Truncated { need: 100_000, have: 99_999 }), "{e}");
     let e = index_of(&one, &options().check_payloads(true)).unwrap_err();
     assert!(matches!(e.kind(), ErrorKind::CorruptData { .. }), "{e}");
     let e = index_of(b"{\"a\": [1, 2, 3], \"b\": 7}", &skip()).unwrap_err();
@@ -286,6 +316,15 @@ fn packs_and_names() {
     };
     let dataset = open(Damage::Skip).unwrap();
     assert_eq!((dataset.len(), dataset.warnings().len(), names(&rest)), (24, 1, vec!["a.rest".to_owned()]));
+    // A file, or a folder, that has the name of the damaged bytes is not replaced.
+    let taken = rest.join("a.rest");
+    for is_dir in [false, true] {
+        if is_dir { fs::create_dir(&taken) } else { fs::write(&taken, [9; 20]) }.unwrap();
+        let e = open(Damage::Skip).unwrap_err();
+        assert!(e.to_string().contains("another file has the name of the damaged bytes"), "{e}");
+        assert_eq!(taken.is_dir(), is_dir);
+        if is_dir { fs::remove_dir(&taken) } else { fs::remove_file(&taken) }.unwrap();
+    }
     let raised = open(Damage::Raise).unwrap();
     let e = raised.read(0, &mut Vec::new()).unwrap_err();
     assert!(e.to_string().contains("damaged records were skipped"), "{e}");

@@ -182,6 +182,32 @@ fn checkpoints_out_of_order_are_found_by_verify() {
     assert!(e.to_string().contains("checkpoints do not ascend"), "{e}");
 }
 
+/// What the index of a compressed shard says about losses is for one that has some.
+#[test]
+fn wrong_losses_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, _) = gzip(dir.path());
+    let bytes = fs::read(&path).unwrap();
+    fs::write(&path, &bytes[..bytes.len() - 3]).unwrap();
+    let torn = options().mode(IndexMode::Memory).tail(tfseek::Tail::Tolerate);
+    let good = sidecar(&open_shards(&[path], &torn).unwrap().indexes[0]);
+    let tables = HEADER + 32 * (u64_at(&good, 12) as usize & 0xff);
+    // The flag *torn*, and the length of the last section.
+    for (at, more, reason) in [(80, 0, "a shard without losses"), (tables - 16, 4, "losses has a wrong size")]
+    {
+        let mut bad = [&good[..], &[0; 4][..more]].concat();
+        let len = bad.len() as u64;
+        put(&mut bad, 16, len);
+        bad[at] ^= 4;
+        for (part, crc) in [(HEADER..tables, 120), (0..124, 124)] {
+            let sum = crc32c(&bad[part]).to_le_bytes();
+            bad[crc..crc + 4].copy_from_slice(&sum);
+        }
+        let e = Index::from_sidecar(Region::new(bad)).unwrap_err();
+        assert!(e.to_string().contains(reason), "{e}");
+    }
+}
+
 #[test]
 fn text_indexes_are_for_uncompressed_shards() {
     let dir = tempfile::tempdir().unwrap();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use tfseek::error::{IndexError, PathsError, Remedy};
 use tfseek::index::{IndexOptions, write_pack};
 use tfseek::{Dataset, DatasetOptions, ErrorKind, IndexMode, Mapped, Tail};
-use tfseek_testkit::shards::{equal, options, records, write};
+use tfseek_testkit::shards::{equal, options, records, sidecar, write};
 
 /// Writes `n` shards of 5 records each, and their pack.
 fn packed(dir: &Path, n: usize) -> (Vec<PathBuf>, PathBuf) {
@@ -155,6 +155,7 @@ fn packs_of_compressed_shards() {
                 assert_eq!(ds.read(i as u64, &mut buf).unwrap().payload(), want[i]);
             }
             assert_eq!(ds.fingerprint().unwrap(), plain.fingerprint().unwrap());
+            assert!(sidecar(ds.index(1).unwrap()) == sidecar(plain.index(1).unwrap()));
             assert_eq!(ds.refresh().unwrap().len(), ds.len());
             let loader = ds.record_loader().batch_size(50).shuffle(tfseek::Shuffle::Block).build().unwrap();
             assert_eq!(loader.map(|step| step.unwrap().ids.len()).sum::<usize>(), want.len());
@@ -162,6 +163,36 @@ fn packs_of_compressed_shards() {
         let e = mapped(&pack, &with).unwrap_err();
         assert!(matches!(e.kind(), ErrorKind::Compressed { format: "gzip" }), "{e}");
         assert_eq!(e.location().path.as_deref(), Some(&*paths[1]));
+    }
+}
+
+/// Checkpoints of a large pack are read when they are needed: what their section states is checked then.
+#[test]
+fn a_large_pack_with_wrong_checkpoints() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = options().checkpoint_every(20_000);
+    let (pack, _) = write_pack("x", &mixed(dir.path(), 18), &options).unwrap();
+    let good = fs::read(&pack).unwrap();
+    let number = |at: usize| u64::from_le_bytes(*good[at..].first_chunk().unwrap()) as usize;
+    // The second sidecar, and its section of checkpoints.
+    let file = number(128 + 32);
+    let entry = (file + 128..).step_by(32).find(|at| good[*at] == 3).unwrap();
+    let section = file + number(entry + 8);
+    for (at, reason) in [
+        (section + 3, "truncated"),
+        (section + 16 + 16 + 3, "outside its section"),
+        (entry, "no checkpoints"),
+    ] {
+        let mut bad = good.clone();
+        bad[at] ^= 0x40;
+        for (part, crc) in [(file + 128..entry + 32, file + 120), (file..file + 124, file + 124)] {
+            let sum = tfseek::crc::crc32c(&bad[part]).to_le_bytes();
+            bad[crc..crc + 4].copy_from_slice(&sum);
+        }
+        fs::write(&pack, &bad).unwrap();
+        let ds = DatasetOptions::new().index(options.clone()).open(&pack).unwrap();
+        let e = (100..200).find_map(|i| ds.read(i, &mut Vec::new()).err()).unwrap().to_string();
+        assert!(e.contains(reason), "{e}");
     }
 }
 

@@ -277,6 +277,9 @@ fn shards_of_equal_name_clash_in_one_index_folder() {
     let e = open_shards(&paths, &options().index_dir(dir.path().join("i"))).unwrap_err();
     assert!(matches!(e.kind(), ErrorKind::Index(IndexError::NameClash { other }) if **other == *paths[0]));
     assert_eq!(e.location().path.as_deref(), Some(&*paths[1]));
+    // A shard that is listed twice does not.
+    let twice = [paths[0].clone(), paths[0].clone()];
+    assert_eq!(open_shards(&twice, &options().index_dir(dir.path().join("i"))).unwrap().indexes.len(), 2);
     // Names by hash differ.
     let cache = dir.path().join("c");
     open_shards(&paths, &options().default_dirs(None, Some(cache.clone()))).unwrap();

@@ -125,6 +125,12 @@ fn an_order_that_cannot_be_balanced_is_refused_and_one_with_rare_classes_warned_
     let e = balanced(&few, blocks(2, 2)).build().unwrap_err();
     assert!(e.to_string().contains("expected classes of records below 5, found record 202"), "{e}");
     let loader = balanced(&set, blocks(8, 4)).build().unwrap();
+    let mut order = loader.cursor().order().spec();
+    while let Spec::Filtered { order: inner, .. } = order {
+        order = inner;
+    }
+    let e = Order::new(order, 5, 0, 0).unwrap_err();
+    assert!(e.to_string().contains("expected the classes of 5 records"), "{e}");
     let [warning] = loader.warnings() else { panic!("{:?}", loader.warnings()) };
     assert_eq!(warning.kind(), "rare_class");
     assert!(warning.to_string().contains("one class is in 1 block for 7 windows"), "{warning}");

@@ -117,6 +117,8 @@ fn a_saved_position_is_kept_until_an_iteration_enters_it() {
 #[test]
 fn a_saved_end_of_an_epoch_is_an_empty_iteration_unless_it_is_skipped() {
     let mut first = cursor(0, LastBatch::Short);
+    iterate(&mut first, 1);
+    let inside = first.state_in_epoch(FINGERPRINT).unwrap();
     iterate(&mut first, 3);
     let end = first.state_in_epoch(FINGERPRINT).unwrap();
     assert_eq!(saved(&end), (0, 10));
@@ -129,6 +131,9 @@ fn a_saved_end_of_an_epoch_is_an_empty_iteration_unless_it_is_skipped() {
         cursor.seek(&end, FINGERPRINT).unwrap();
         cursor.set_epoch(0).unwrap();
         assert_eq!(iterate(&mut cursor, 0), (0, 10, 0));
+        // Before the end nothing is skipped.
+        cursor.seek(&inside, FINGERPRINT).unwrap();
+        assert_eq!(iterate(&mut cursor, 0), (0, 4, 2));
     }
 }
 

@@ -88,6 +88,10 @@ fn rows_of_finds_every_occurrence() {
                 if let Some(position) = order.position_of(record).unwrap() {
                     assert_eq!(want, [position]);
                 }
+                // A share of fewer positions has no rows after them.
+                let few = RankShare::new(9, 1, 0, 1, LastBatch::Continuous).unwrap();
+                let found = order.rows_of(record, &few).unwrap();
+                assert!(found.iter().map(|row| row.step).eq(want.into_iter().filter(|at| *at < 9)));
             }
         }
     }

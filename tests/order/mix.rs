@@ -272,6 +272,9 @@ fn states_of_other_mixes_are_refused_and_other_weights_are_not() {
     let batches = saved(&spec(mix().batches(10)), n, 40);
     assert!(batches.contains("\"pos\":4,"), "{batches}");
     assert_eq!(state(&batches).position, 40);
+    let batched = Order::new(&spec(mix().batches(10)), n, 1, 0).unwrap();
+    let e_inside = State::new(&batched, 41, FP).unwrap_err().to_string();
+    assert!(e_inside.contains("a position after whole batches of 10, found 41"), "{e_inside}");
     assert!(e(&batches, spec(mix().batches(20))).contains("batch: expected 20, found 10"));
     let others = |c: usize, order: Spec| {
         let mut changed = components.clone();
@@ -314,6 +317,22 @@ fn states_of_other_mixes_are_refused_and_other_weights_are_not() {
     cursor.advance(2).unwrap();
     cursor.begin().unwrap();
     assert_eq!((cursor.epoch(), cursor.position()), (3, 40));
+    // Weights that were changed at the end of an epoch leave nothing of it.
+    let (last, _) = self::components(&[30, 50, 20], &[1, 1, 3]);
+    let at = |pos: u64| rows.replace("\"pos\":40", &format!("\"pos\":{pos}"));
+    let ended = state(&at(100)).resume(&spec(MixSpec::new(last)), n, FP).unwrap();
+    assert!(matches!(refused(ended.get(0).unwrap_err()), OrderError::Position { position: 0, len: 0 }));
+    assert_eq!(ended.rows_of(0, &RankShare::new(n, 10, 0, 1, LastBatch::Pad).unwrap()).unwrap(), []);
+    // States that were changed by hand.
+    for (json, why) in [
+        (at(101), "no position 101: there are 100"),
+        (rows.replace("[7,2,1]", "[7,2]").replace("[0,0,", "[0,"), "found [7, 2]"),
+    ] {
+        for weights in [[9, 9, 9], [7, 2, 1]] {
+            let e = e(&json, spec(MixSpec::new(self::components(&[30, 50, 20], &weights).0)));
+            assert!(e.contains(why), "{e}");
+        }
+    }
 
     for (find, put, field) in [
         ("\"mix\":{\"E\":100", "\"mix\":{\"E\":0", "E"),
@@ -328,6 +347,7 @@ fn states_of_other_mixes_are_refused_and_other_weights_are_not() {
         ("\"weights\":[7,2,1]", "\"weights\":[]", "weights"),
         ("\"b\":[0,0,3]", "\"b\":[0,3]", "b"),
         ("\"W\":[0,0,2],", "", "W"),
+        ("\"b\":[0,0,3],", "", "order"),
     ] {
         assert!(rows.contains(find), "{find} {rows}");
         match refused(State::from_json(&rows.replacen(find, put, 1)).unwrap_err()) {

@@ -16,6 +16,7 @@ fn filters_in_both_forms() {
         let bits = Subset::from_fn(n as u64, |i| keep[i as usize]);
         let list = Subset::from_ids(ids.clone()).unwrap();
         assert_eq!(bits.iter().last(), ids.last().copied());
+        assert_eq!((bits.select(bits.len()), list.select(u64::MAX)), (None, None));
         assert_eq!(bits, list);
         assert!(bits.iter().eq(ids.iter().copied()) && list.iter().eq(ids.iter().copied()));
         assert_eq!((bits.iter().count(), list.iter().count()), (ids.len(), ids.len()));

@@ -161,6 +161,13 @@ fn a_large_pack_is_read_in_parts_at_a_time() {
         let read: [u64; 4] = std::array::from_fn(|k| after[k] - before[k]);
         assert_eq!(read, [parts, parts, 0, len], "{name}");
     }
+    // An index that no longer fits its shard is searched for in the other packs.
+    let changed = url(&format!("many-00000-of-{SHARDS:05}.tfrecord"));
+    case.bucket.set(&changed, shard(0..3));
+    write_pack("new", &[changed.into()], &case.index_options()).unwrap();
+    let options = IndexOptions::new().default_dirs(None, None).store(case.bucket.store());
+    let required = DatasetOptions::new().index(options.mode(IndexMode::Require));
+    assert_eq!(required.open(url("many-*")).unwrap().len(), 2 * SHARDS + 1);
 }
 
 #[test]

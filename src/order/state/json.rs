@@ -248,7 +248,7 @@ impl MixSummary {
         })?;
         let batch = if unit == "batch" { Some(fields.size("batch")?) } else { None };
         let mut blocks = Vec::new();
-        if fields.0.contains_key("b") || fields.0.contains_key("W") {
+        if fields.0.contains_key("b") {
             let mut sizes = |name| {
                 fields.take(name, "a list of one number per component", |value| {
                     numbers(value).filter(|sizes| sizes.len() == weights.len())

@@ -252,14 +252,17 @@ fn large_files_through_maps_and_reads() {
         assert!(format!("{:?}", column.shards()[0]).ends_with(", classes)"));
         assert!(column.classes().unwrap().contains(&(Value::Int(5), vec![15, 16, 17])));
     }
+    // A column that is asked for is built where the index has to be there.
+    fs::remove_file(&file).unwrap();
+    let beside = ColumnOptions { classes: true, beside: true, ..ColumnOptions::default() };
+    options.open(&path).unwrap().columns(&["label"], &beside).unwrap();
+    assert_eq!(fs::read(&file).unwrap(), on_disk);
     // The file without class lists differs; lists can be added without a scan.
     fs::remove_file(&file).unwrap();
     at(&dir).open(&path).unwrap().column("label", &Default::default()).unwrap();
     assert!(fs::read(&file).unwrap().len() < on_disk.len());
     let quiet = at(&dir).progress(nothing_scanned).open(&path).unwrap();
-    quiet
-        .columns(&["label"], &ColumnOptions { classes: true, beside: true, ..ColumnOptions::default() })
-        .unwrap();
+    quiet.columns(&["label"], &beside).unwrap();
     assert_eq!(fs::read(&file).unwrap(), on_disk);
 }
 
