@@ -395,7 +395,7 @@ differential:
 		set -ex; \
 		$(CARGO) test --test differential -- --include-ignored --nocapture; \
 		$$TFSEEK_TF_PYTHON -m pip install -q --upgrade --target target/python-tf pytest; \
-		$$TFSEEK_TF_PYTHON -m pip install -q --upgrade --no-deps --target target/python-tf ./python; \
+		MATURIN_PEP517_ARGS="$(MATURIN_ARGS)" $$TFSEEK_TF_PYTHON -m pip install -q --upgrade --no-deps --target target/python-tf ./python; \
 		PYTHONPATH=target/python-tf $$TFSEEK_TF_PYTHON -m pytest -q python/tests/test_tensorflow.py; \
 	fi
 
