@@ -373,25 +373,6 @@ fn each_field_is_validated() {
             r#"{"type": "varlen", "dtype": "int32"}"#,
             "dtype: expected float32, int64 or string, found \"int32\"",
         ),
-        (
-            r#"{"type": "image", "size": [4, 6], "missing": 256}"#,
-            "missing: expected an integer of 0 to 255, found 256",
-        ),
-        (
-            r#"{"type": "image", "size": [4, 6], "missing": -1}"#,
-            "missing: expected an integer of 0 to 255, found -1",
-        ),
-        (
-            r#"{"type": "image", "size": [4, 6], "missing": 0.5}"#,
-            "missing: expected an integer of 0 to 255, found 0.5",
-        ),
-        (r#"{"type": "image", "missing": 0}"#, "missing: a value in place of a picture requires a size"),
-        (r#"{"type": "image", "geometry": 7}"#, "geometry: expected a string, found 7"),
-        (r#"{"type": "image", "geometry": ""}"#, "geometry: expected a name, found an empty string"),
-        (
-            r#"{"type": "image", "geometry": "x"}"#,
-            "geometry: expected the name of no other column, found \"x\"",
-        ),
         (r#"{"type": "varlen", "dtype": "int64", "shape": []}"#, "varlen has no field \"shape\""),
         (r#"{"type": "fixed", "dtype": "int64", "shpae": []}"#, "fixed has no field \"shpae\""),
         (r#"{"type": "optional"}"#, "dtype is missing"),
@@ -465,95 +446,82 @@ fn each_field_is_validated() {
             r#"{"type": "tensor", "dtype": "int8", "shape": [], "byte_order": "big"}"#,
             "tensor has no field \"byte_order\"",
         ),
-        (r#"{"type": "image", "size": [4]}"#, "size: expected height and width, found [4]"),
-        (r#"{"type": "image", "size": [0, 4]}"#, "size: expected 1 to 100000000 pixels, found 0 x 4"),
-        (r#"{"type": "image", "channels": 2}"#, "channels: expected 1, 3 or 4, found 2"),
-        (r#"{"type": "image", "resize": "cubic"}"#, "resize: expected bilinear or area, found \"cubic\""),
-        (r#"{"type": "image", "crop": "left"}"#, "crop: expected center or random_resized, found \"left\""),
-        (r#"{"type": "image", "crop": "center"}"#, "crop: a crop requires a size"),
+    ] {
+        refused(parse_one_spec(spec), words);
+    }
+    for (fields, words) in [
+        (r#""size": [4, 6], "missing": 256"#, "missing: expected an integer of 0 to 255, found 256"),
+        (r#""size": [4, 6], "missing": -1"#, "missing: expected an integer of 0 to 255, found -1"),
+        (r#""size": [4, 6], "missing": 0.5"#, "missing: expected an integer of 0 to 255, found 0.5"),
+        (r#""missing": 0"#, "missing: a value in place of a picture requires a size"),
+        (r#""geometry": 7"#, "geometry: expected a string, found 7"),
+        (r#""geometry": """#, "geometry: expected a name, found an empty string"),
+        (r#""geometry": "x""#, "geometry: expected the name of no other column, found \"x\""),
+        (r#""size": [4]"#, "size: expected height and width, found [4]"),
+        (r#""size": [0, 4]"#, "size: expected 1 to 100000000 pixels, found 0 x 4"),
+        (r#""channels": 2"#, "channels: expected 1, 3 or 4, found 2"),
+        (r#""resize": "cubic""#, "resize: expected bilinear or area, found \"cubic\""),
+        (r#""crop": "left""#, "crop: expected center or random_resized, found \"left\""),
+        (r#""crop": "center""#, "crop: a crop requires a size"),
         (
-            r#"{"type": "image", "size": [4, 4], "crop": "random_resized", "resize": null}"#,
+            r#""size": [4, 4], "crop": "random_resized", "resize": null"#,
             "crop: random_resized requires a resize",
         ),
+        (r#""dtype": "int8""#, "dtype: expected uint8, uint16, float32, float16 or bfloat16, found int8"),
+        (r#""fraction": 1.5"#, "fraction: expected a number above 0, at most 1, found 1.5"),
+        (r#""size": [4, 4], "fraction": 0.5"#, "fraction: expected the crop \"center\" and a resize"),
         (
-            r#"{"type": "image", "dtype": "int8"}"#,
-            "dtype: expected uint8, uint16, float32, float16 or bfloat16, found int8",
-        ),
-        (
-            r#"{"type": "image", "fraction": 1.5}"#,
-            "fraction: expected a number above 0, at most 1, found 1.5",
-        ),
-        (
-            r#"{"type": "image", "size": [4, 4], "fraction": 0.5}"#,
-            "fraction: expected the crop \"center\" and a resize",
-        ),
-        (
-            r#"{"type": "image", "size": [4, 4], "crop": "random_resized", "scale": [0, 1]}"#,
+            r#""size": [4, 4], "crop": "random_resized", "scale": [0, 1]"#,
             "scale: expected two ascending numbers above 0, at most 1, found 0.0 and 1.0",
         ),
         (
-            r#"{"type": "image", "size": [4, 4], "crop": "random_resized", "ratio": [2, 1]}"#,
+            r#""size": [4, 4], "crop": "random_resized", "ratio": [2, 1]"#,
             "ratio: expected two ascending numbers above 0, found 2.0 and 1.0",
         ),
+        (r#""size": [4, 4], "scale": [0.5, 1]"#, "scale and ratio: expected the crop \"random_resized\""),
+        (r#""scale": [1]"#, "scale: expected two numbers, found 1"),
+        (r#""flip": -0.1"#, "flip: expected a probability of 0 to 1, found -0.1"),
+        (r#""flip": true"#, "flip: expected a number, found true"),
         (
-            r#"{"type": "image", "size": [4, 4], "scale": [0.5, 1]}"#,
-            "scale and ratio: expected the crop \"random_resized\"",
-        ),
-        (r#"{"type": "image", "scale": [1]}"#, "scale: expected two numbers, found 1"),
-        (r#"{"type": "image", "flip": -0.1}"#, "flip: expected a probability of 0 to 1, found -0.1"),
-        (r#"{"type": "image", "flip": true}"#, "flip: expected a number, found true"),
-        (
-            r#"{"type": "image", "jitter": [["gamma", 0.1]]}"#,
+            r#""jitter": [["gamma", 0.1]]"#,
             "jitter: expected brightness, contrast, saturation or hue, found \"gamma\"",
         ),
-        (r#"{"type": "image", "jitter": {"hue": 0.1}}"#, "jitter: expected a list, found an object"),
-        (r#"{"type": "image", "jitter": [["hue"]]}"#, "jitter: expected a name and numbers"),
+        (r#""jitter": {"hue": 0.1}"#, "jitter: expected a list, found an object"),
+        (r#""jitter": [["hue"]]"#, "jitter: expected a name and numbers"),
+        (r#""jitter": [["contrast", -0.5]]"#, "jitter: contrast: expected at least 0, found -0.5"),
         (
-            r#"{"type": "image", "jitter": [["contrast", -0.5]]}"#,
-            "jitter: contrast: expected at least 0, found -0.5",
-        ),
-        (
-            r#"{"type": "image", "jitter": [["hue", 0.6]]}"#,
+            r#""jitter": [["hue", 0.6]]"#,
             "jitter: hue: expected two ascending numbers of -0.5 to 0.5, found -0.6 and 0.6",
         ),
         (
-            r#"{"type": "image", "jitter": [["contrast", [1, 1e9]]]}"#,
+            r#""jitter": [["contrast", [1, 1e9]]]"#,
             "jitter: contrast: expected two ascending numbers of 0.0 to 1000000.0, found 1.0 and 1000000000.0",
         ),
+        (r#""jitter": [["contrast", 0.1], ["contrast", 0.2]]"#, "jitter: contrast is there twice"),
         (
-            r#"{"type": "image", "jitter": [["contrast", 0.1], ["contrast", 0.2]]}"#,
-            "jitter: contrast is there twice",
-        ),
-        (
-            r#"{"type": "image", "channels": 1, "jitter": [["saturation", 0.1]]}"#,
+            r#""channels": 1, "jitter": [["saturation", 0.1]]"#,
             "jitter: saturation needs colours, found 1 channel",
         ),
         (
-            r#"{"type": "image", "dtype": "uint16", "jitter": [["contrast", 0.1]]}"#,
+            r#""dtype": "uint16", "jitter": [["contrast", 0.1]]"#,
             "jitter: expected uint8 or floats, found uint16",
         ),
-        (r#"{"type": "image", "mean": [0.5, 0.5, 0.5]}"#, "mean and std: expected both or none, found one"),
+        (r#""mean": [0.5, 0.5, 0.5]"#, "mean and std: expected both or none, found one"),
+        (r#""mean": [0, 0, 0], "std": [1, 1, 1]"#, "mean and std: expected floats, found uint8"),
         (
-            r#"{"type": "image", "mean": [0, 0, 0], "std": [1, 1, 1]}"#,
-            "mean and std: expected floats, found uint8",
-        ),
-        (
-            r#"{"type": "image", "dtype": "float32", "mean": [0, 0], "std": [1, 1, 1]}"#,
+            r#""dtype": "float32", "mean": [0, 0], "std": [1, 1, 1]"#,
             "mean: expected a number for each of 3 channels, found 2",
         ),
         (
-            r#"{"type": "image", "dtype": "float32", "mean": [0, 0, 0], "std": [1, 0, 1]}"#,
+            r#""dtype": "float32", "mean": [0, 0, 0], "std": [1, 0, 1]"#,
             "mean and std: expected numbers whose quotients are finite as float32, found 0.0 and 0.0",
         ),
-        (
-            r#"{"type": "image", "jitter": [["contrast", [1, 2, 3]]]}"#,
-            "jitter: contrast: expected two numbers, found 3",
-        ),
-        (r#"{"type": "image", "layout": "nchw"}"#, "layout: expected hwc or chw, found \"nchw\""),
-        (r#"{"type": "image", "layout": "chw"}"#, "layout: chw requires a size"),
-        (r#"{"type": "image", "crop_with": ""}"#, "crop_with: expected a name, found an empty string"),
+        (r#""jitter": [["contrast", [1, 2, 3]]]"#, "jitter: contrast: expected two numbers, found 3"),
+        (r#""layout": "nchw""#, "layout: expected hwc or chw, found \"nchw\""),
+        (r#""layout": "chw""#, "layout: chw requires a size"),
+        (r#""crop_with": """#, "crop_with: expected a name, found an empty string"),
     ] {
-        refused(parse_one_spec(spec), words);
+        refused(parse_one_spec(&format!(r#"{{"type": "image", {fields}}}"#)), words);
     }
 }
 

@@ -107,48 +107,6 @@ fn a_mix_yields_its_order_for_every_kind_of_source_thread_and_rank() {
     }
 }
 
-/// After every batch the run is resumed, now and then with other weights.
-#[test]
-fn a_run_resumes_after_every_batch_with_the_same_or_other_weights() {
-    let dir = tempfile::tempdir().unwrap();
-    let sources = sources(dir.path());
-    for (stop, whole) in
-        [(MixStop::Never, false), (MixStop::All, false), (MixStop::Never, true), (MixStop::First, true)]
-    {
-        let build = |weights, seed| {
-            let mix = mix(&sources, weights).stop(stop).whole_batches(whole).loader().unwrap();
-            mix.global_batch_size(12).shuffle(Shuffle::Global).seed(seed).repeat(true).build().unwrap()
-        };
-        let mut seen: [Vec<u64>; 3] = Default::default();
-        let mut loader = build([5, 3, 2], 7);
-        let len = loader.cursor().order().len();
-        for round in 0..60 {
-            let step = loader.next().unwrap().unwrap();
-            check(&step);
-            for id in &step.ids {
-                let [a, b, _] = SIZES;
-                seen[usize::from(*id >= a) + usize::from(*id >= a + b)].push(*id);
-            }
-            let state = State::from_json(&loader.state().unwrap().to_json()).unwrap();
-            let weights = [[5, 3, 2], [1, 4, 4], [9, 1, 1]][round / 20];
-            // The seed of the state counts, and the length of epoch 0 is kept.
-            loader = build(weights, if round == 0 { 7 } else { 8 });
-            loader.seek(&state).unwrap();
-            assert_eq!(loader.cursor().order().len(), len);
-        }
-        // What each source has given is a prefix of its own order, through all changes.
-        for (c, (seen, n)) in seen.iter().zip(SIZES).enumerate() {
-            assert!(seen.len() as u64 > n);
-            for pass in seen.chunks(n as usize) {
-                let mut ids = pass.to_vec();
-                ids.sort();
-                ids.dedup();
-                assert_eq!(ids.len(), pass.len(), "{c}");
-            }
-        }
-    }
-}
-
 /// Examples with a feature of each kind, under keys with a prefix.
 fn every_kind(prefix: &str, records: std::ops::Range<u64>) -> Dataset {
     let mut bytes = Vec::new();

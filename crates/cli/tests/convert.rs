@@ -6,20 +6,6 @@ use crate::common::*;
 use std::fs;
 use tfseek::ExampleBuilder;
 
-/// Returns the digests of the records of a file.
-fn digests(dir: &Folder, kind: &str, name: &str) -> Vec<serde_json::Value> {
-    let ran = dir.run(&["digest", "--kind", kind, name]);
-    assert_eq!(ran.code, 0, "{}", ran.err);
-    let lines = ran.out.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
-    lines.map(|line| line["digest"].clone()).collect()
-}
-
-fn same_digests(dir: &Folder, kind: &str, names: [&str; 2]) {
-    let [a, b] = names.map(|name| digests(dir, kind, name));
-    assert!(!a.is_empty() && a.iter().all(serde_json::Value::is_string));
-    assert_eq!(a, b);
-}
-
 fn convert(dir: &Folder, args: &[&str]) {
     let ran = dir.run(&[&["convert", "-q", "--force"], args].concat());
     assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{args:?}");

@@ -19,20 +19,6 @@ fn payloads_of(dir: &Folder, name: &str) -> Vec<Vec<u8>> {
     payloads
 }
 
-/// Returns the digests of the records of a file.
-fn digests(dir: &Folder, kind: &str, name: &str) -> Vec<serde_json::Value> {
-    let ran = dir.run(&["digest", "--kind", kind, name]);
-    assert_eq!(ran.code, 0, "{}", ran.err);
-    let lines = ran.out.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
-    lines.map(|line| line["digest"].clone()).collect()
-}
-
-fn same_digests(dir: &Folder, kind: &str, names: [&str; 2]) {
-    let [a, b] = names.map(|name| digests(dir, kind, name));
-    assert!(!a.is_empty() && a.iter().all(serde_json::Value::is_string));
-    assert_eq!(a, b);
-}
-
 /// Writes what `cat` prints to a file.
 fn cat_to(dir: &Folder, args: &[&str], name: &str) {
     let output = dir.command(&[&["cat"], args].concat()).output().unwrap();

@@ -227,3 +227,18 @@ pub(crate) fn damage(path: &Path, at: usize) {
     bytes[at] ^= 1;
     fs::write(path, bytes).unwrap();
 }
+
+/// Returns the digests of the records of a file.
+pub(crate) fn digests(dir: &Folder, kind: &str, name: &str) -> Vec<serde_json::Value> {
+    let ran = dir.run(&["digest", "--kind", kind, name]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let lines = ran.out.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    lines.map(|line| line["digest"].clone()).collect()
+}
+
+#[track_caller]
+pub(crate) fn same_digests(dir: &Folder, kind: &str, names: [&str; 2]) {
+    let [a, b] = names.map(|name| digests(dir, kind, name));
+    assert!(!a.is_empty() && a.iter().all(serde_json::Value::is_string));
+    assert_eq!(a, b);
+}
