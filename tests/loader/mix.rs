@@ -5,7 +5,7 @@ use tfseek::batch::BatchParser;
 use tfseek::frame::put_record;
 use tfseek::io::Region;
 use tfseek::loader::{Mix, Shuffle, Step};
-use tfseek::order::{LastBatch, MixStop, Order, State, Subset};
+use tfseek::order::{LastBatch, MixStop, Order, Subset};
 use tfseek::schema::Partition;
 use tfseek::tensor::TensorDType;
 use tfseek::{
