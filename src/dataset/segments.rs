@@ -565,5 +565,7 @@ mod tests {
             assert_eq!(bytes.unwrap().len(), 4);
         }
         assert_eq!(cache.segments.first().ready.bytes(), 0);
+        drop(held);
+        cache.segments.joined();
     }
 }
