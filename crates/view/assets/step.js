@@ -1,6 +1,6 @@
 // The view "step": the records of one step of an epoch, in the order of the batch.
 
-import { button, count, field, h, number, problem, replace, vbox } from "./dom.js";
+import { button, count, field, h, number, problem, replace, sorry, vbox } from "./dom.js";
 import { aborted, address, get } from "./api.js";
 import { card } from "./grid.js";
 import { href, state } from "./state.js";
@@ -19,6 +19,14 @@ const FIELDS = [
   ["last", "Last batch", ["", "short", "pad", "drop", "continuous"]],
 ];
 const usual = (value) => (Array.isArray(value) ? value[0] : value);
+
+// A picture as it is fed, or why there is none.
+function fed(path, params, signal) {
+  const why = (error) => aborted(error) || picture.replaceWith(sorry(error));
+  const onerror = () => get(path, params, { signal }).catch(why);
+  const picture = h("img.fed", { hook: "fed", alt: `${params.name} as it is fed`, src: address(path, params), onerror });
+  return picture;
+}
 
 export function mount(root, context) {
   let asked = null;
@@ -59,9 +67,7 @@ export function mount(root, context) {
         const element = card(record ?? { id: ids[from + i], error: "no such record" }, context);
         // The record page goes through all records, not through a sample of this seed.
         element.href = href({ view: "record", id: ids[from + i], ...Object.fromEntries(FIELDS.map(([key]) => [key, null])) });
-        const pictures = context.dataset.fed.map((name) => h("img.fed", {
-          hook: "fed", alt: `${name} as it is fed`, src: address(`/api/fed/${ids[from + i]}`, { draw: draws[from + i], name }),
-        }));
+        const pictures = context.dataset.fed.map((name) => fed(`/api/fed/${ids[from + i]}`, { draw: draws[from + i], name }, signal));
         return h("li", { class: padding[from + i] ? "padding" : null }, element, pictures, padding[from + i] && h("span.chip.warning", "padding"));
       });
       const first = await cards(0, SHOWN);

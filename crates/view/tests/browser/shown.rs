@@ -1,14 +1,17 @@
 //! A viewer in this process, and pages on it.
 
+use crate::data;
 use crate::devtools::screenshots;
 use crate::page::Page;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use tfseek::DatasetOptions;
 use tfseek::index::IndexOptions;
 use tfseek::policy::Damage;
+use tfseek::{DatasetOptions, Schema};
+use tfseek_image::DecoderPool;
 use tfseek_view::{CommandWords, ViewOptions, ViewSet, Viewer, ViewerHandle};
 
 /// Short words for conditions, in a script that runs before those of the page.
@@ -88,7 +91,7 @@ impl Shown {
     pub(crate) fn new(make: impl FnOnce(&Path) -> Vec<PathBuf>) -> Shown {
         let folder = tempfile::tempdir().unwrap();
         let paths = make(folder.path());
-        let mut shown = Shown::start(vec![paths]);
+        let mut shown = Shown::start(vec![paths], ViewOptions::default());
         shown.folder = Some(folder);
         shown
     }
@@ -105,22 +108,31 @@ impl Shown {
             inner
         };
         let sets = vec![first(&inner("a")), second(&inner("b"))];
-        let mut shown = Shown::start(sets);
+        let mut shown = Shown::start(sets, ViewOptions::default());
         shown.folder = Some(folder);
         shown
     }
 
     /// Shows files as they are.
     pub(crate) fn of(paths: Vec<PathBuf>) -> Shown {
-        Shown::start(vec![paths])
+        Shown::start(vec![paths], ViewOptions::default())
     }
 
-    fn start(sets: Vec<Vec<PathBuf>>) -> Shown {
+    /// Shows records with the pictures of a schema as training steps are fed with them.
+    pub(crate) fn fed(records: impl IntoIterator<Item = Vec<u8>>, schema: &str) -> Shown {
+        let folder = tempfile::tempdir().unwrap();
+        let mut options = ViewOptions::default();
+        options.fed = Some((Schema::from_json(schema).unwrap(), Arc::new(DecoderPool::default())));
+        let mut shown = Shown::start(vec![data::several(folder.path(), records)], options);
+        shown.folder = Some(folder);
+        shown
+    }
+
+    fn start(sets: Vec<Vec<PathBuf>>, mut options: ViewOptions) -> Shown {
         let start = Instant::now();
         let opened: Vec<_> = sets.into_iter().map(view_set).collect();
         let records = opened[0].1;
         let sets = opened.into_iter().map(|(set, _)| set).collect();
-        let mut options = ViewOptions::default();
         options.port = Some(0);
         let viewer = Viewer::bind(sets, &options).unwrap();
         let listening = start.elapsed();

@@ -89,6 +89,42 @@ fn a_training_step_shows_the_records_of_its_batch() {
 }
 
 #[test]
+fn a_training_step_shows_its_pictures_as_they_are_fed_or_why_it_cannot() {
+    let record = |i: u32| {
+        let picture = data::image(i, 40, 40);
+        // Cut short, no picture, and absent.
+        let bytes = [&picture[..], &picture[..60], b"no picture"];
+        let record = ExampleBuilder::new().int64("label", [i]);
+        let record =
+            if i < 8 { record.bytes("image", [bytes[i.saturating_sub(5) as usize]]) } else { record };
+        record.encode().unwrap()
+    };
+    let schema = r#"{"features": {"image": {"type": "image", "size": [30, 20], "channels": 3, "crop": "random_resized", "flip": 0.5,
+        "jitter": [["hue", 0.2]], "mean": [0.5, 0.5, 0.5], "std": [0.2, 0.2, 0.2], "dtype": "float32", "layout": "chw"}}}"#;
+    let shown = Shown::fed((0..9).map(record), schema);
+    let Some(page) = shown.page_at("fed", "view=step&batch=9&shuffle=none&last=short") else { return };
+    page.expect("status of 422");
+    let sizes = "t.all('fed').map(i => [i.naturalWidth, i.naturalHeight].join('x')).join()";
+    page.wait(
+        &format!("{sizes} == '{}' && t.all('fed').every(t.painted)", ["20x30"; 6].join(",")),
+        "six pictures",
+    );
+    let whys = ["the data end before all pixels", "found a text", "found no such feature"];
+    let listed = "[...document.querySelectorAll('.batch li > .error')].map(e => e.innerText)";
+    page.wait(&format!("{listed}.length == 3"), "three reasons");
+    for (i, why) in whys.into_iter().enumerate() {
+        assert_eq!(page.eval(&format!("{listed}[{i}].includes('{why}')")).as_bool(), Some(true), "{why}");
+    }
+    page.screenshot("fed");
+    page.all_manners("fed");
+    // The next epoch draws others.
+    let drawn = page.eval("t.one('fed').src");
+    page.navigate(&shown.at("view=step&batch=9&shuffle=none&last=short&epoch=1"));
+    page.wait(&format!("t.one('fed') && t.one('fed').src != {drawn}"), "other draws");
+    page.finish();
+}
+
+#[test]
 fn the_token_can_be_typed_and_the_page_that_was_asked_for_opens() {
     let shown = Shown::new(|folder| data::tfds(folder, 20));
     let Some(page) = Page::open("typed") else { return };
