@@ -25,7 +25,7 @@ from prepared import write_bridge, write_mnist
 import tfseek
 from tfseek import _fsspec
 
-from conftest import RECORDS, SPEC
+from conftest import RECORDS, SPEC, beside
 
 fsspec = pytest.importorskip("fsspec")
 
@@ -592,17 +592,7 @@ def test_an_interrupt_ends_a_stalled_call(content: dict[str, bytes], call: str) 
 
 def test_other_threads_run_during_a_call(content: dict[str, bytes]) -> None:
     ds = opened("plain", kind="bytes")
-    PlainFiles.opened.clear()
-    found: list[bytes] = []
-    thread = threading.Thread(target=lambda: found.append(ds[5]))
-    thread.start()
-    # A call that keeps the lock of the interpreter would stop this thread.
-    for _ in range(1000):
-        time.sleep(0)
-    assert not found
-    PlainFiles.opened.set()
-    thread.join(10)
-    assert found == [ds[5]]
+    assert beside(lambda: ds[5], PlainFiles.opened) == ds[5]
 
 
 def test_threads_end_with_the_data_set(content: dict[str, bytes]) -> None:

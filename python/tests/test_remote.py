@@ -24,7 +24,7 @@ from prepared import write_bridge, write_mnist
 import tfseek
 from tfseek import _tasks
 
-from conftest import RECORDS, SPEC
+from conftest import RECORDS, SPEC, beside
 
 
 def _build() -> bool:
@@ -587,17 +587,7 @@ def test_an_interrupt_ends_a_stalled_request(server: ObjectServer, mnist: pathli
 @needs_remote
 def test_other_threads_run_during_a_request(server: ObjectServer) -> None:
     ds = opened(server, kind="bytes")
-    server.open.clear()
-    found: list[bytes] = []
-    thread = threading.Thread(target=lambda: found.append(ds[5]))
-    thread.start()
-    # A call that keeps the lock of the interpreter would stop this thread.
-    for _ in range(1000):
-        time.sleep(0)
-    assert not found
-    server.open.set()
-    thread.join(10)
-    assert found == [ds[5]]
+    assert beside(lambda: ds[5], server.open) == ds[5]
 
 
 @needs_remote

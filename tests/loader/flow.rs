@@ -153,12 +153,8 @@ fn an_empty_dataset_has_epochs_without_steps() {
     for threads in [0, 2] {
         for last in [LastBatch::Drop, LastBatch::Pad, LastBatch::Short, LastBatch::Continuous] {
             for repeat in [false, true] {
-                let options = ds
-                    .loader(&schema())
-                    .batch_size(4)
-                    .shuffle(tfseek::loader::Shuffle::Global)
-                    .seed(1)
-                    .threads(threads);
+                let options = ds.loader(&schema()).batch_size(4).seed(1).threads(threads);
+                let options = options.shuffle(tfseek::loader::Shuffle::Global);
                 let mut loader = options.last_batch(last).repeat(repeat).build().unwrap();
                 assert!(loader.next().is_none() && loader.next().is_none(), "{threads} {last:?} {repeat}");
             }

@@ -198,12 +198,8 @@ fn no_epoch_follows_the_last() {
     for threads in [0, 2] {
         for last in LAST {
             for repeat in [false, true] {
-                let options = ds
-                    .loader(&schema())
-                    .batch_size(12)
-                    .shuffle(tfseek::loader::Shuffle::Global)
-                    .seed(3)
-                    .threads(threads);
+                let options = ds.loader(&schema()).batch_size(12).seed(3).threads(threads);
+                let options = options.shuffle(tfseek::loader::Shuffle::Global);
                 let mut a = options.epoch(u64::MAX).last_batch(last).repeat(repeat).build().unwrap();
                 let steps = a.cursor().steps_left().unwrap() as usize;
                 let whole = if last == LastBatch::Continuous { steps - 1 } else { steps };

@@ -258,40 +258,25 @@ fn front_ends_use_public_items_only() {
     assert_eq!(names_beyond("#[path = \"../../src/frame/mod.rs\"]\nmod frame;", &["tfseek"]), ["#[path"]);
 }
 
-/// The native module of the Python package calls one private Python module.
+/// The native module of the Python package calls one private Python module. It runs the command and takes
+/// nothing else of it: what both need is below them.
 #[test]
-fn the_python_package_is_called_through_one_module() {
+fn the_python_package_names_one_module_and_the_run_of_the_command() {
     let dir = root().join("python/src");
     if !dir.exists() {
         tfseek_testkit::skipped("python/src");
         return;
     }
-    let mut found = BTreeSet::new();
-    for (_, source) in files(&dir, ".rs") {
-        let source = code(&source);
-        let names = source.split('"').filter(|text| text.starts_with("tfseek._"));
-        found.extend(names.map(str::to_owned));
-    }
-    // The second is the native module, in the names of its classes.
-    assert_eq!(found.iter().map(String::as_str).collect::<Vec<_>>(), ["tfseek._rust", "tfseek._tfseek"]);
-}
-
-/// The Python package runs the command and takes nothing else of it: what both need is below them.
-#[test]
-fn the_python_package_takes_only_the_run_of_the_command() {
-    let dir = root().join("python/src");
-    if !dir.exists() {
-        tfseek_testkit::skipped("python/src");
-        return;
-    }
-    let mut found = BTreeSet::new();
+    let (mut modules, mut of_command) = (BTreeSet::new(), BTreeSet::new());
     for (_, source) in files(&dir, ".rs") {
         let code = code(&source);
-        for rest in code.split("tfseek_cli::").skip(1) {
-            heads(rest, &mut found);
-        }
+        let names = code.split('"').filter(|text| text.starts_with("tfseek._"));
+        modules.extend(names.map(str::to_owned));
+        code.split("tfseek_cli::").skip(1).for_each(|rest| heads(rest, &mut of_command));
     }
-    assert_eq!(found.iter().map(String::as_str).collect::<Vec<_>>(), ["run"]);
+    // The second is the native module, in the names of its classes.
+    assert!(modules.iter().eq(["tfseek._rust", "tfseek._tfseek"]), "{modules:?}");
+    assert!(of_command.iter().eq(["run"]), "{of_command:?}");
 }
 
 /// Returns the files in the table of the section "Unsafe code" of docs/design.md.

@@ -6,11 +6,6 @@ use crate::common::*;
 use std::fs;
 use tfseek::ExampleBuilder;
 
-fn convert(dir: &Folder, args: &[&str]) {
-    let ran = dir.run(&[&["convert", "-q", "--force"], args].concat());
-    assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{args:?}");
-}
-
 #[test]
 fn json_lines_there_and_back() {
     let dir = Folder::new();

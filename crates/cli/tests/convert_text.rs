@@ -26,11 +26,6 @@ fn cat_to(dir: &Folder, args: &[&str], name: &str) {
     fs::write(dir.path(name), output.stdout).unwrap();
 }
 
-fn encode(dir: &Folder, args: &[&str]) {
-    let ran = dir.run(&[&["convert", "-q", "--force"], args].concat());
-    assert_eq!((ran.code, ran.err.as_str()), (0, ""));
-}
-
 #[test]
 fn records_of_every_kind_there_and_back() {
     let dir = Folder::new();
@@ -42,7 +37,7 @@ fn records_of_every_kind_there_and_back() {
         fs::write(dir.path("schema"), dir.run(&args).out).unwrap();
         cat_to(&dir, &["--kind", kind, "-f", "json", name], "r.jsonl");
         for out in ["o.tfrecord", "o.tfrecord.gz", "o.tfrecord.zz"] {
-            encode(&dir, &["r.jsonl", "--schema", "schema", out]);
+            convert(&dir, &["r.jsonl", "--schema", "schema", out]);
             same_digests(&dir, kind, [name, out]);
             let info = dir.run(&["info", "--json", out]).out;
             let compression =
@@ -62,12 +57,12 @@ fn records_of_every_kind_there_and_back() {
         let output = dir.command(&["convert", "--schema", "schema", "r.jsonl", "-"]).output().unwrap();
         assert_eq!((output.status.code(), output.stdout), (Some(0), want));
         cat_to(&dir, &["--kind", kind, "-f", "proto-json", name], "r.jsonl");
-        encode(&dir, &["r.jsonl", "o.tfrecord"]);
+        convert(&dir, &["r.jsonl", "o.tfrecord"]);
         same_digests(&dir, kind, [name, "o.tfrecord"]);
     }
     for format in ["json", "proto-json"] {
         cat_to(&dir, &["-f", format, "others", "--kind", "bytes"], "r.jsonl");
-        encode(&dir, &["r.jsonl", "o.tfrecord", "-f", format]);
+        convert(&dir, &["r.jsonl", "o.tfrecord", "-f", format]);
         assert_eq!(payloads_of(&dir, "o.tfrecord"), payloads_of(&dir, "others"));
     }
 }
@@ -168,10 +163,10 @@ fn generated_records_there_and_back() {
     dir.shard("sequences", sequences);
     for (name, kind) in [("examples", "example"), ("sequences", "sequence-example")] {
         cat_to(&dir, &["--kind", kind, "-f", "json", name], "r.jsonl");
-        encode(&dir, &["r.jsonl", "-s", &format!("{name}.json"), "o.tfrecord"]);
+        convert(&dir, &["r.jsonl", "-s", &format!("{name}.json"), "o.tfrecord"]);
         same_digests(&dir, kind, [name, "o.tfrecord"]);
         cat_to(&dir, &["--kind", kind, "-f", "proto-json", name], "r.jsonl");
-        encode(&dir, &["r.jsonl", "o.tfrecord"]);
+        convert(&dir, &["r.jsonl", "o.tfrecord"]);
         same_digests(&dir, kind, [name, "o.tfrecord"]);
     }
 }
@@ -248,7 +243,7 @@ fn payloads_after_their_lengths() {
     want.extend(&payloads[1]);
     let bytes = fs::read(dir.path("bare")).unwrap();
     assert_eq!(bytes, want);
-    encode(&dir, &["--bare", "bare", "o.tfrecord.gz"]);
+    convert(&dir, &["--bare", "bare", "o.tfrecord.gz"]);
     assert_eq!(payloads_of(&dir, "o.tfrecord.gz"), [&payloads[..], &payloads[..2]].concat());
     dir.shard("c", labels(0..9));
     cat_to(&dir, &["--bare", "--where", "label == 3", "c"], "bare");

@@ -242,3 +242,9 @@ pub(crate) fn same_digests(dir: &Folder, kind: &str, names: [&str; 2]) {
     assert!(!a.is_empty() && a.iter().all(serde_json::Value::is_string));
     assert_eq!(a, b);
 }
+
+#[track_caller]
+pub(crate) fn convert(dir: &Folder, args: &[&str]) {
+    let ran = dir.run(&[&["convert", "-q", "--force"], args].concat());
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{args:?}");
+}

@@ -8,16 +8,7 @@ use std::time::{Duration, Instant};
 use tfseek::column::ColumnOptions;
 use tfseek::index::IndexOptions;
 use tfseek::{Dataset, DatasetOptions, IndexMode};
-
-/// A small generator of random numbers (MMIX).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % n
-    }
-}
+use tfseek_testkit::rng::Rng;
 
 #[test]
 fn sixteen_threads_read_at_random() {
@@ -33,11 +24,11 @@ fn sixteen_threads_read_at_random() {
             for seed in 0..16 {
                 let ds = &ds;
                 scope.spawn(move || {
-                    let (mut random, mut buf) = (Random(seed), Vec::new());
+                    let (mut random, mut buf) = (Rng::new(seed), Vec::new());
                     for _ in 0..500 {
-                        let i = random.below(ds.len());
+                        let i = random.below_u64(ds.len());
                         assert!(ds.read(i, &mut buf).unwrap().payload() == label(i as i64));
-                        let ids: Vec<u64> = (0..8).map(|_| random.below(ds.len())).collect();
+                        let ids: Vec<u64> = (0..8).map(|_| random.below_u64(ds.len())).collect();
                         let mut k = 0;
                         let read = ds.read_many(&ids, |record| {
                             assert!(record.payload() == label(ids[k] as i64));
@@ -75,8 +66,8 @@ impl Changing {
     }
 
     /// Adds, replaces, extends or removes a shard.
-    fn change(&mut self, random: &mut Random) {
-        let s = random.below(self.shards.len() as u64) as usize;
+    fn change(&mut self, random: &mut Rng) {
+        let s = random.below(self.shards.len());
         match (self.shards[s], random.below(4)) {
             (Some(_), 0) if self.shards.iter().flatten().count() > 3 => {
                 fs::remove_file(self.path(s)).unwrap();
@@ -126,7 +117,7 @@ fn as_a_child() {
         return;
     }
     let seconds = std::env::var("TFSEEK_SOAK_SECONDS").ok().and_then(|s| s.parse().ok()).unwrap_or(60);
-    let mut random = Random(1);
+    let mut random = Rng::new(1);
     let mut folder = Changing { dir: Folder::new(), shards: vec![None; 20] };
     (0..10).for_each(|s| folder.write(s, 0, 100));
     let schema = tfseek::Schema::from_json(&folder.dir.run(&["schema", "--json", "x-01"]).out).unwrap();
@@ -144,10 +135,10 @@ fn as_a_child() {
         assert_eq!(ds.len(), wanted.len() as u64);
         let mut buf = Vec::new();
         for _ in 0..50 {
-            let i = random.below(ds.len());
+            let i = random.below_u64(ds.len());
             assert!(ds.read(i, &mut buf).unwrap().payload() == label(wanted[i as usize]));
         }
-        let threads = random.below(3) as usize;
+        let threads = random.below(3);
         let mut found = Vec::new();
         for step in ds.loader(&schema).batch_size(32).threads(threads).seed(rounds).build().unwrap() {
             found.extend_from_slice(step.unwrap().batch().unwrap().int64("label").unwrap());
@@ -167,7 +158,7 @@ fn as_a_child() {
         }
         // A dataset from before the change returns its own records or an error.
         if let Some(old) = old {
-            let i = random.below(old.len());
+            let i = random.below_u64(old.len());
             let _ = old.read(i, &mut buf).map(|record| record.payload().len());
         }
         rounds += 1;
