@@ -503,6 +503,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "too slow under Miri")]
     fn statistics_are_those_of_sorted_values() {
         let mut rng = Rng::new(1);
         for rows in [1usize, 2, 3, 99, 100, 101, 5000] {
