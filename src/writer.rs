@@ -10,9 +10,9 @@ use crate::paths::{Replacement, is_last};
 use flate2::write::{GzEncoder, ZlibEncoder};
 use flate2::{Compression as Level, GzBuilder};
 use std::fmt;
-use std::fs::File;
 #[cfg(unix)]
 use std::fs::TryLockError;
+use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -123,10 +123,11 @@ impl WriterOptions {
 
     /// Opens and locks a file, and returns the end of its last record, which must be its own.
     fn end_of_records(&self, path: &Path) -> Result<(File, u64)> {
-        let file = File::options().append(true).create(true).open(path)?;
-        if !file.metadata()?.is_file() {
+        // A FIFO would wait for its reader.
+        if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
             return Err(IndexError::NotRegular { found: "a device or a FIFO".into() }.into());
         }
+        let file = File::options().append(true).create(true).open(path)?;
         // Elsewhere a lock keeps readers out.
         #[cfg(unix)]
         if let Err(e) = file.try_lock() {
@@ -406,6 +407,11 @@ impl Writer {
                 && (output.is_whole() || self.options.append)
             {
                 output.sync()?;
+                // A forked child has the lock, too.
+                #[cfg(unix)]
+                if self.options.append {
+                    output.file()?.unlock()?;
+                }
             }
             Ok(target)
         });

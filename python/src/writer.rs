@@ -30,9 +30,10 @@ use tfseek::{Compression, ErrorKind, ShardedWriter};
 ///
 /// Files are written under temporary names and renamed by :meth:`close`. If a ``with`` block ends with an
 /// exception, no file is left. ``atomic=False`` writes in place. ``append=True`` writes in place after the
-/// records of an uncompressed file, which must end with a whole record, or creates it. Symbolic links are followed and kept. FIFOs
-/// and devices are written to directly. The files belong to the process that created the writer: in a forked
-/// child every method raises an error and changes no file.
+/// records of an uncompressed file, which must end with a whole record, or creates it. What was written so
+/// stays after an exception, and no other writer should replace the file meanwhile. Symbolic links are followed
+/// and kept. FIFOs and devices are written to directly, and not appended to. The files belong to the process
+/// that created the writer: in a forked child every method raises an error and changes no file.
 #[pyclass(frozen, module = "tfseek", name = "Writer")]
 pub(crate) struct PyWriter {
     inner: Mutex<Option<InnerWriter>>,

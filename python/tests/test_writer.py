@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import signal
 import stat
 import sys
 import threading
@@ -141,3 +142,17 @@ def test_records_are_appended(tmp_path: Path) -> None:
     for options in ({"shards": 2}, {"compression": "gzip"}):
         with pytest.raises(ValueError, match="append: expected"):
             tfseek.Writer(tmp_path / "b", append=True, **options)
+
+
+@posix
+def test_forked_children_and_fifos(tmp_path: Path) -> None:
+    writer = tfseek.Writer(tmp_path / "a", append=True)
+    if (child := os.fork()) == 0:
+        signal.pause()
+    writer.close()
+    tfseek.Writer(tmp_path / "a", append=True).close()
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    os.mkfifo(tmp_path / "fifo")
+    with pytest.raises(tfseek.Error, match="FIFO"):
+        tfseek.Writer(tmp_path / "fifo", append=True)

@@ -64,7 +64,7 @@ def check_weights(options: dict[str, Any], ds: Any) -> None:
     if isinstance(weights, (str, bytes)) or not isinstance(ds, Dataset):
         return
     array = np.asarray(weights)
-    if array.ndim != 1 or array.dtype.kind not in "biuf":
+    if array.ndim != 1 or array.dtype.kind not in "biuf" or np.ma.is_masked(weights):
         raise TypeError(f"weights: expected a feature or a list of numbers, found {type(weights).__name__}")
     if len(array) != len(ds):
         raise ValueError(f"weights: expected {len(ds)} numbers, one for each record of the dataset or view, found {len(array)}")

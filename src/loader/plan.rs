@@ -47,6 +47,8 @@ pub(super) struct BatchTickets {
     left_out: Arc<[Position]>,
     /// The number of those that were passed.
     passed: usize,
+    /// A batch went on into the next epoch instead of some that are left out.
+    crossed: bool,
     /// The next batch is the first of an iteration.
     begins: bool,
 }
@@ -86,12 +88,16 @@ impl BatchTickets {
             ended: false,
             left_out: left_out.positions(),
             passed: 0,
+            crossed: false,
             begins,
         })
     }
 
     fn next_ticket(&mut self) -> Result<Option<Ticket>> {
         loop {
+            if self.crossed && !self.repeats {
+                return Ok(None);
+            }
             if self.step >= self.epoch.share.steps() {
                 if !self.repeats || self.epoch.order.is_empty() {
                     return Ok(None);
@@ -122,6 +128,7 @@ impl BatchTickets {
         let (epochs, position) = filled.as_ref().map_or((0, order.len()), |(_, after)| *after);
         let after = Position { epoch: following_epoch(*epoch, epochs)?, position };
         self.passed = self.left_out.partition_point(|at| *at < after);
+        self.crossed = epochs > 0;
         let order = order.at_epoch(after.epoch)?;
         let share = share.clone().starting_at(position)?;
         let next = Arc::new(EpochShare { order, share, epoch: after.epoch });

@@ -7,7 +7,7 @@ use crate::exit::{Failure, Outcome};
 use crate::text;
 use tfseek::Dataset;
 use tfseek::loader::{Loader, LoaderOptions, Shuffle};
-use tfseek::order::{Cursor, LastBatch, Spec, State};
+use tfseek::order::{Cursor, LastBatch, State};
 
 impl ShareArgs {
     /// Builds a loader, at its start position.
@@ -55,14 +55,8 @@ impl ShareArgs {
         if let Some(bytes) = self.block_bytes {
             options = options.block_bytes(bytes);
         }
-        let filter = self.select.condition.as_ref();
-        let selected = filter.map(|filter| dataset::select(dataset, filter, console)).transpose()?;
-        if let Some(feature) = &self.weights {
-            let weights = dataset::column(dataset, feature, console)?.weights(selected.as_ref())?;
-            options = options.shuffle(Shuffle::Order(Spec::Weighted(weights)));
-        }
-        if let Some(selected) = selected {
-            options = options.select(selected);
+        if let Some(filter) = &self.select.condition {
+            options = options.select(dataset::select(dataset, filter, console)?);
         }
         if let Some(feature) = &self.balance {
             if self.shuffle == ShuffleChoice::None {

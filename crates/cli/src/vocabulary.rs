@@ -139,7 +139,7 @@ fn options_and_parameters_have_the_same_names() {
             "_loader.py",
             "__init__",
             "allow_missing describe index_dir io json max_record progress resume schema state_out steps tail where".into(),
-            "augmentation_seed batches_ahead boundaries bucket_by bytes_as drop_last ds ids look_ahead mask memory padded progress repeat spec tokens_per_batch transform transform_threads worker workers",
+            "augmentation_seed batches_ahead boundaries bucket_by bytes_as drop_last ds ids look_ahead mask memory padded progress repeat spec tokens_per_batch transform transform_threads weights worker workers",
         ),
         (
             "get",

@@ -27,9 +27,6 @@ pub(crate) struct ShareArgs {
     /// separately
     #[arg(long, value_name = "FEATURE")]
     pub(crate) balance: Option<String>,
-    /// Draw records with replacement, each with a probability proportional to this feature
-    #[arg(long, value_name = "FEATURE", conflicts_with_all = ["balance", "shuffle", "block_bytes"])]
-    pub(crate) weights: Option<String>,
     /// Random seed; the same seed gives the same records in the same order
     #[arg(long, value_name = "S", default_value_t = 0, allow_negative_numbers = true, value_parser = super::seed)]
     pub(crate) seed: u64,
