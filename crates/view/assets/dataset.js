@@ -207,7 +207,6 @@ export function mount(root, context) {
     const unit = list || feature.lengths?.max > 1 ? "values" : "records";
     const figures = [];
     const add = (term, value) => value && figures.push(h("div", h("dt", term), h("dd", value)));
-    // Made when it is opened.
     const kept = (name, label, content) => {
       const id = `${key} ${kind} ${name}`;
       const fill = () => element.childElementCount < 2 && element.append(content());

@@ -346,7 +346,6 @@ export function mount(root, context) {
       const wanted = [shown, state.key, state.offsets];
       const dims = Array.from({ length: Math.min(value.width, WIDEST) }, (_, d) => d);
       numbersOf(value, stop.signal).then((all) => {
-        // The cursor may have moved on since.
         const now = context.state();
         if (at !== step || [shown, now.key, now.offsets].some((part, i) => part !== wanted[i])) return;
         table({

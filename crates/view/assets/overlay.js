@@ -255,7 +255,6 @@ export function stage(record, roles, { value = 0, pixels = null, shown = true, c
     }, swatch, box.text || `box ${box.i}`));
   }));
   list.hidden = shapes.boxes.length === 0;
-  // The box under the pointer; the smallest of several.
   holder.addEventListener("pointermove", (event) => {
     if (!on) return;
     const edge = holder.getBoundingClientRect();

@@ -75,7 +75,6 @@ export function mount(root, context) {
     }
   }
 
-  // On a narrow page the picture is beside the features.
   function place() {
     const beside = narrow.matches && shown?.tab === "tree";
     picture?.element.classList.toggle("beside", beside);
@@ -283,7 +282,6 @@ function valueList(record, name, feature, { step, names, list } = {}) {
   return box;
 }
 
-// The values of a feature, or the steps of a list, from one on.
 const rest = (record, name, params) => get(`/api/record/${record.id}`, { feature: name, ...params });
 
 function listRow(record, name, list) {

@@ -261,7 +261,6 @@ export function listView(context, { holder, blank, list, label, make, fill, fail
     ask.cancel();
   }
 
-  // What was scrolled past is given up.
   function load(from, to) {
     const wanted = new Set();
     for (let i = from; i < to; i++) {
@@ -307,7 +306,6 @@ export function listView(context, { holder, blank, list, label, make, fill, fail
           if (at < found.length) finish(item, found[at] ?? { error: "no such record" });
           else ask([page]); // the list has grown since
         }))
-        // Not kept: the next move asks again.
         .catch((error) => aborted(error) || each((item) => fail(item, error.message)))
         .finally(() => loads.get(page) === stop && loads.delete(page));
     }
