@@ -106,6 +106,8 @@ impl Search<'_> {
             below.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
         });
         let text = path.to_str().unwrap();
+        // A name with a slash behind it is that of a folder.
+        let inside = inside && (path.exists() || !text.ends_with('/'));
         if !inside || text.contains('\0') || path.iter().any(|part| part.len() > 100) {
             self.unknown = true;
             return None;
