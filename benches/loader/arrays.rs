@@ -27,8 +27,10 @@ fn spec(form: &str, floats: usize) -> FeatureSpec {
     match form {
         "list" => FeatureSpec::fixed_len(&[floats], DType::Float32),
         "raw" => FeatureSpec::raw(&shape, dtype),
-        "raw/big" => FeatureSpec::Raw { dtype, shape: shape.into(), little_endian: false },
-        _ => FeatureSpec::tensor(&shape, dtype),
+        "raw/big" => {
+            FeatureSpec::Raw { dtype, shape: shape.into(), little_endian: false, fixed_length: false }
+        }
+        _ => FeatureSpec::Tensor { dtype, shape: shape.to_vec() },
     }
 }
 

@@ -50,7 +50,8 @@ pub(crate) fn decoding(schema: &tfseek::Schema) -> BatchParser {
 }
 
 fn has_pictures(schema: &tfseek::Schema) -> bool {
-    schema.features().values().any(|spec| matches!(spec, FeatureSpec::Image(_)))
+    let mut specs = schema.features().values().chain(schema.feature_lists().values());
+    specs.any(|spec| matches!(spec.of_string(), FeatureSpec::Image(_)))
 }
 
 /// Returns the names of the features that are pictures without a common size.

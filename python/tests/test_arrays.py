@@ -233,3 +233,84 @@ def test_scans_have_arrays(tmp_path: pathlib.Path) -> None:
     for dtype in ("c8", "bfloat16"):
         with pytest.raises(tfseek.SpecError, match="expected a type that Arrow has, found arrays of"):
             pa.table(ds.scan(spec={"a": tfseek.Raw(dtype, [None])}))
+
+
+def test_fixed_lengths_cut_and_pad() -> None:
+    rows = [example(x=text) for text in (b"", b"\1", b"\1\2\3", b"\1\2\3\4\5")]
+    found = tfseek.parse_example(rows, {"x": tfseek.Raw(">u2", [2], fixed_length=True)})["x"]
+    assert found.tolist() == [[0, 0], [256, 0], [258, 768], [258, 772]]
+
+
+def test_labels(tmp_path: pathlib.Path) -> None:
+    """Positions in a list and in a file; unknown, absent and several strings; resume of a loader with them."""
+    words = ["cat", b"dog", "café", b"\xff"]
+    file = tmp_path / "words.txt"
+    file.write_bytes(b"cat\ndog\r\ncaf\xc3\xa9\n\xff")
+    rows = [{"x": ["dog", b"\xff"]}, {"x": ["café"]}, {"x": ["fox"]}, {}]
+    encoded = [tfseek.Example(row).SerializeToString() for row in rows]
+    for vocabulary in (words, file, str(file)):
+        label = tfseek.Label(vocabulary, unknown=-1)
+        assert label == tfseek.Label(words, -1)
+        assert tfseek.parse_example(encoded[1:3], {"x": label})["x"].tolist() == [2, -1]
+        several = tfseek.parse_example(encoded, {"x": tfseek.RaggedFeature(label)})["x"]
+        assert several.to_list() == [[1, 3], [2], [-1], []] and several.values.dtype == np.int64
+    with pytest.raises(tfseek.DataError, match="row 2 .*expected a string of the vocabulary, found \"fox\""):
+        tfseek.parse_example(encoded, {"x": tfseek.RaggedFeature(tfseek.Label(words))})
+    with pytest.raises(tfseek.DataError, match="expected string, found none"):
+        tfseek.parse_example(encoded[3:], {"x": tfseek.Label(words, unknown=0)})
+    ds = write(tmp_path / "a.tfrecord", encoded[1:2] * 3 + encoded[2:3] * 4)
+    loader = tfseek.Loader(ds, {"x": tfseek.Label(words, unknown=9)}, batch_size=2, shuffle=False)
+    assert [batch["x"].tolist() for batch in loader] == [[2, 2], [2, 9], [9, 9], [9]]
+    scanned = tfseek.scan(ds, {"x": tfseek.RaggedFeature(tfseek.Label(words, unknown=9))})
+    assert [row for batch in scanned for row in batch["x"].to_list()] == [[2]] * 3 + [[9]] * 4
+    for bad, reason in ((["a", "a"], '"a" as 0 and as 1'), ([], "at least one"), (7, "a list of strings or a path, found 7")):
+        with pytest.raises(tfseek.SpecError, match=reason):
+            tfseek.Schema({"x": tfseek.Label(bad)})
+    with pytest.raises(tfseek.SpecError, match="expected no other argument"):
+        tfseek.Schema({"x": tfseek.RaggedFeature(tfseek.Label(words), partitions=[tfseek.UniformRowLength(2)])})
+
+
+def test_videos_and_frames_of_youtube_8m(tmp_path: pathlib.Path) -> None:
+    """Arrays and labels of feature lists, one a step, as in YouTube-8M; and by a loader that resumes."""
+    frames = [random("u1", (n, 4)) for n in (3, 0, 2)]
+    rows = [
+        tfseek.SequenceExample({"id": f"v{k}", "labels": [k, 7]}, {"rgb": [frame.tobytes() for frame in video]})
+        for k, video in enumerate(frames)
+    ]
+    context = {"id": tfseek.FixedLenFeature([], "string"), "labels": "int64"}
+    sequence = {"rgb": tfseek.Raw("uint8", [4])}
+    found, lists, lengths = tfseek.parse_sequence_example(rows, context, sequence)
+    rgb = lists["rgb"]
+    assert found["id"].tolist() == [b"v0", b"v1", b"v2"] and not lengths
+    assert all((rgb[k] == video).all() for k, video in enumerate(frames)) and rgb.values.shape == (5, 4)
+    padded, mask = rgb.to_padded(length=2)
+    assert padded.shape == (3, 2, 4) and (padded[2] == frames[2]).all() and mask.tolist() == [[True] * 2, [False] * 2, [True] * 2]
+    _, one = tfseek.parse_single_sequence_example(rows[0], None, sequence)
+    assert (one["rgb"] == frames[0]).all()
+    ds = write(tmp_path / "a.tfrecord", [row.SerializeToString() for row in rows])
+    schema = tfseek.Schema(context_features=context, sequence_features=sequence)
+    loader = tfseek.Loader(ds, schema, batch_size=1, shuffle=True, seed=3)
+    want = [batch[1]["rgb"].to_list() for batch in loader]
+    assert sorted(want) == sorted([video.tolist()] for video in frames)
+    again = tfseek.Loader(ds, schema, batch_size=1, shuffle=True, seed=3)
+    next(iter(again))
+    state = again.state_dict()
+    resumed = tfseek.Loader(ds, schema, batch_size=1, shuffle=True, seed=3)
+    resumed.load_state_dict(state)
+    assert [batch[1]["rgb"].to_list() for batch in resumed] == want[1:]
+    with pytest.raises(tfseek.DataError, match="step 1.*expected 4 bytes") as raised:
+        wrong = tfseek.SequenceExample({}, {"rgb": [b"1234", b"123"]})
+        tfseek.parse_sequence_example([wrong], None, sequence)
+    assert (raised.value.row, raised.value.step) == (0, 1)
+
+
+def test_stacked_features() -> None:
+    rows = [tfseek.Example({f"f_{k}": float(10 * row + k) for k in range(3) if (row, k) != (1, 2)}) for row in range(2)]
+    keys = [f"f_{k}" for k in range(3)]
+    found = tfseek.parse_example(rows, {"x": tfseek.Stack(keys, "float32", default_value=-1)})["x"]
+    assert found.tolist() == [[0, 1, 2], [10, 11, -1]] and found.dtype == np.float32
+    assert tfseek.parse_single_example(rows[0], {"x": tfseek.Stack(keys[::-1], np.float32)})["x"].tolist() == [2, 1, 0]
+    with pytest.raises(tfseek.DataError, match="row 1.*\"f_2\": expected float, found none"):
+        tfseek.parse_example(rows, {"x": tfseek.Stack(keys, "float32")})
+    with pytest.raises(tfseek.SpecError, match="expected int64 or float32 for a stack"):
+        tfseek.Schema({"x": tfseek.Stack(keys, "string")})

@@ -8,6 +8,7 @@ import json
 import math
 import numbers
 import operator
+import os
 import sys
 import typing
 from collections.abc import Iterable, Mapping, Sequence
@@ -121,7 +122,11 @@ class UniformRowLength:
 
 @dataclass(frozen=True)
 class RaggedFeature:
-    """Any number of values per record: a :class:`tfseek.Ragged`. Each of ``partitions`` adds a dimension, outermost first."""
+    """Any number of values per record: a :class:`tfseek.Ragged`. Each of ``partitions`` adds a dimension, outermost first.
+
+    dtype: also the spec of each byte string: a :class:`Raw` or :class:`Tensor` of fixed shape, a :class:`Label`, or an :class:`Image` with a ``size``,
+        which has one crop and mirror a record.
+    """
 
     RowSplits = RowSplits
     RowLengths = RowLengths
@@ -130,7 +135,7 @@ class RaggedFeature:
     ValueRowIds = ValueRowIds
     UniformRowLength = UniformRowLength
 
-    dtype: DTypeLike
+    dtype: Union[DTypeLike, Raw, Tensor, Image, Label]
     value_key: typing.Optional[str] = None
     partitions: Any = ()
     row_splits_dtype: SplitsDType = "int32"
@@ -166,10 +171,12 @@ class Raw(Shaped):
     dtype: ``bool``, integers, ``float16`` to ``float64``, ``bfloat16``, ``complex64`` or ``complex128``: of NumPy or TensorFlow, or a name.
         A dtype with a byte order, such as ``">i2"``, states that of the records. The array has the machine's order. A byte of a bool
         that is not 0 becomes true.
+    fixed_length: longer byte strings are cut, and shorter ones get zeros at their end, as with TensorFlow's ``fixed_length``.
     """
 
     dtype: ArrayDType
     shape: Any
+    fixed_length: bool = False
 
 @dataclass(frozen=True)
 class Tensor(Shaped):
@@ -180,6 +187,44 @@ class Tensor(Shaped):
 
     dtype: ArrayDType
     shape: Any
+
+@dataclass(frozen=True)
+class Label:
+    """The number of a byte string per record, an int64 array ``[rows]``: its position in a vocabulary.
+
+    vocabulary: strings, each once, or the path of a file with one a line, which is read now.
+    unknown: the number of all other strings, such as -1. ``None``: they raise ``DataError``. An absent feature raises it always.
+    """
+
+    vocabulary: Any
+    unknown: typing.Optional[int] = None
+
+    def __post_init__(self) -> None:
+        words = self.vocabulary
+        if isinstance(words, (str, os.PathLike)):
+            with open(words, "rb") as file:
+                words = [line.rstrip(b"\n").rstrip(b"\r") for line in file]
+        if isinstance(words, Mapping) or not isinstance(words, Iterable) or not all(isinstance(word, (str, bytes)) for word in words):
+            raise _spec_error(None, f"Label: vocabulary: expected a list of strings or a path, found {_shown(words)}")
+        object.__setattr__(self, "vocabulary", tuple(word.encode() if isinstance(word, str) else bytes(word) for word in words))
+        if self.unknown is not None:
+            object.__setattr__(self, "unknown", operator.index(self.unknown))
+
+
+@dataclass(frozen=True)
+class Stack:
+    """One number of each of several features per record: an array ``[rows, len(keys)]``, in the order of ``keys``.
+
+    ``default_value``, one number, replaces each absent feature. Without it, an absent feature is an error.
+    """
+
+    keys: Any
+    dtype: DTypeLike
+    default_value: Any = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "keys", _listed(self.keys))
+
 
 @dataclass(frozen=True)
 class Image:
@@ -371,6 +416,8 @@ _SPECS = (
     SparseFeature,
     Raw,
     Tensor,
+    Label,
+    Stack,
     Image,
 )
 
@@ -392,6 +439,10 @@ def _column(name: str, spec: Any) -> dict[str, Any]:
             "allow_missing": bool(spec.allow_missing),
             "default": _default(name, spec),
         }
+    if kind == "RaggedFeature" and isinstance(spec.dtype, (Raw, Tensor, Label, Image)):
+        if spec != RaggedFeature(spec.dtype):
+            raise _spec_error(name, f"RaggedFeature of {type(spec.dtype).__name__}: expected no other argument")
+        return {"type": "several", "of": _column(name, spec.dtype)}
     if kind == "RaggedFeature":
         return {
             "type": "ragged",
@@ -412,12 +463,18 @@ def _column(name: str, spec: Any) -> dict[str, Any]:
         }
     if isinstance(spec, Raw):
         dtype, order = _array_dtype(name, spec.dtype)
-        return {"type": "raw", "dtype": dtype, "shape": _array_shape(name, spec.shape), "byte_order": order or "little"}
+        raw = {"type": "raw", "dtype": dtype, "shape": _array_shape(name, spec.shape), "byte_order": order or "little"}
+        return {**raw, "fixed_length": True} if spec.fixed_length else raw
     if isinstance(spec, Tensor):
         dtype, order = _array_dtype(name, spec.dtype)
         if order not in (None, sys.byteorder):
             raise _spec_error(name, f"dtype: expected no byte order for a tensor, found {order}")
         return {"type": "tensor", "dtype": dtype, "shape": _array_shape(name, spec.shape)}
+    if isinstance(spec, Stack):
+        keys = [name_of(key) for key in spec.keys]
+        return {"type": "stack", "keys": keys, "dtype": _dtype(name, spec.dtype), "default": _default(name, spec)}
+    if isinstance(spec, Label):
+        return {"type": "label", "vocabulary": [_word(word) for word in spec.vocabulary], "unknown": spec.unknown}
     if isinstance(spec, Image):
         dtype, _ = _array_dtype(name, spec.dtype)
         return {
@@ -436,6 +493,13 @@ def _column(name: str, spec: Any) -> dict[str, Any]:
         return dict(spec)
     # A dtype alone, as in the package `tfrecord`, returns all values of the feature.
     return {"type": "ragged", "dtype": _dtype(name, spec)}
+
+
+def _word(word: bytes) -> Any:
+    try:
+        return word.decode()
+    except UnicodeDecodeError:
+        return {"hex": word.hex()}
 
 
 #: Fields of an :class:`Image` that its JSON form has only where they are not the defaults.

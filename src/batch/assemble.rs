@@ -115,6 +115,7 @@ impl<R: Row> Assembly<'_, R> {
                 *column = Column::empty();
                 Ok(())
             }
+            ColumnForm::Stack { slots: stacked } => stack(slots, stacked, pools, column),
             ColumnForm::Ragged(plan) => ragged::column(slots, plan, pools, self.scratch, column),
             ColumnForm::Sparse(plan) => sparse::column(slots, plan, pools, self.scratch, column),
         };
@@ -202,6 +203,21 @@ fn dense(
     let mut sizes = column.take_shape();
     sizes.extend(slots.rows_dimension().into_iter().chain(blocks).chain(shape.iter().copied()));
     *column = Column::Dense(Dense { values: slots.values(slot), shape: sizes });
+}
+
+/// Assembles the numbers of several slots, of which each has one a row.
+fn stack(
+    slots: DecodedSlots<'_>,
+    stacked: &[usize],
+    pools: &mut ColumnPools,
+    column: &mut Column,
+) -> Result<(), RowError> {
+    let all = stacked.iter().map(|&slot| &slots.values[slot]);
+    let values = pools.values.stack(all, slots.rows)?;
+    let mut shape = column.take_shape();
+    shape.extend(slots.rows_dimension().into_iter().chain([stacked.len()]));
+    *column = Column::Dense(Dense { values, shape });
+    Ok(())
 }
 
 /// Assembles an optional column. The number of values that a row has is its presence.

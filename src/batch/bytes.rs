@@ -98,6 +98,43 @@ impl ValuePools {
         Ok(BytesColumn::contiguous(self.data.freeze(data, end), self.offsets.freeze(offsets, len + 1)))
     }
 
+    /// Returns the numbers of columns of `rows` rows side by side, those of each row together. All columns have
+    /// one type, which is not that of strings.
+    ///
+    /// # Errors
+    /// There is not enough memory.
+    pub(super) fn stack<'a>(
+        &mut self,
+        columns: impl ExactSizeIterator<Item = &'a Values> + Clone,
+        rows: usize,
+    ) -> Result<Values, TryReserveError> {
+        fn stacked<'a, T: Copy + Default + 'a>(
+            pool: &mut BufPool<T>,
+            columns: impl ExactSizeIterator<Item = &'a [T]>,
+            rows: usize,
+        ) -> Result<Buf<T>, TryReserveError> {
+            let width = columns.len();
+            let len = rows.saturating_mul(width);
+            let mut buf = pool.take();
+            buf.grow(len, len, T::default())?;
+            for (k, from) in columns.enumerate() {
+                let to = buf.values.iter_mut().take(len).skip(k).step_by(width);
+                to.zip(from).for_each(|(to, value)| *to = *value);
+            }
+            Ok(pool.freeze(buf, len))
+        }
+        Ok(match columns.clone().next().and_then(Values::int64) {
+            Some(_) => {
+                let columns = columns.map(|values| values.int64().unwrap_or_default());
+                Values::Int64(stacked(&mut self.int64, columns, rows)?)
+            }
+            None => {
+                let columns = columns.map(|values| values.float32().unwrap_or_default());
+                Values::Float32(stacked(&mut self.float32, columns, rows)?)
+            }
+        })
+    }
+
     /// Returns the values in another order: value `order[k]` becomes value `k`.
     ///
     /// # Errors

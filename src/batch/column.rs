@@ -13,14 +13,15 @@ use std::slice;
 /// reference counts.
 #[derive(Clone, Debug)]
 pub enum Column {
-    /// Column of a `FixedLen`, `FixedLenSequence`, `Raw` or `Tensor` spec, and of an `Optional` spec with a
-    /// default. Also of a `Ragged` spec, if a single record leaves no ragged dimension.
+    /// Column of a `FixedLen`, `FixedLenSequence`, `Raw`, `Tensor`, `Image` or `Label` spec, and of an
+    /// `Optional` spec with a default. Also of a ragged column, if a single record leaves no ragged dimension.
     Dense(Dense),
     /// Column of an `Optional` spec without a default.
     Optional(Optional),
     /// Column of a `VarLen` or `Sparse` spec.
     Sparse(Sparse),
-    /// Column of a `Ragged` spec, and of a `Raw` or `Tensor` spec whose first dimension is open.
+    /// Column of a `Ragged` or `Several` spec, of a `Raw` or `Tensor` spec whose first dimension is open, and of
+    /// arrays, pictures and labels of feature lists.
     Ragged(Ragged),
 }
 
@@ -34,8 +35,8 @@ pub struct Dense {
     pub shape: Vec<usize>,
 }
 
-/// A dense array in which values may be missing.
-#[non_exhaustive]
+/// A dense array in which values may be missing. The product of the shape is the number of values, and also
+/// the number of bytes of `present`.
 #[derive(Clone, Debug)]
 pub struct Optional {
     /// Values. A missing value is 0, 0.0 or `""`.
@@ -151,14 +152,6 @@ impl Dense {
     /// Creates a column. The product of the shape is the number of values.
     pub fn new(values: Values, shape: Vec<usize>) -> Dense {
         Dense { values, shape }
-    }
-}
-
-impl Optional {
-    /// Creates a column. The product of the shape is the number of values, and also the number of bytes of
-    /// `present`.
-    pub fn new(values: Values, present: Buf<u8>, shape: Vec<usize>) -> Optional {
-        Optional { values, present, shape }
     }
 }
 

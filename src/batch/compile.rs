@@ -6,7 +6,8 @@ use crate::io::Region;
 use crate::schema::{DType, FeatureSpec, ImageSpec, Partition, Schema, SplitsDType, array_sizes};
 use crate::tensor::TensorDType;
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 /// A compiled schema.
 #[derive(Clone, Debug)]
@@ -42,7 +43,7 @@ pub(super) struct PlanSlot {
     pub(super) need: Need,
     /// Concatenated byte strings of its default or its padding.
     pub(super) fallback: Option<Region>,
-    /// Set if its only byte string is an array.
+    /// Set if its byte strings are arrays.
     pub(super) array: Option<ArrayPlan>,
 }
 
@@ -58,6 +59,8 @@ impl PlanSlot {
 pub(super) struct ArrayPlan {
     pub(super) dtype: TensorDType,
     pub(super) encoding: ArrayEncoding,
+    /// True if a row can have any number of byte strings.
+    pub(super) several: bool,
     /// True if the first dimension is any number of items.
     pub(super) open: bool,
     /// Sizes of the other dimensions.
@@ -66,27 +69,35 @@ pub(super) struct ArrayPlan {
     pub(super) elements: usize,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum ArrayEncoding {
-    /// The bytes of the elements.
-    Raw { little_endian: bool },
+    /// The bytes of the elements. Those of a fixed length are cut or padded.
+    Raw { little_endian: bool, fixed_length: bool },
     /// A `TensorProto`.
     Tensor,
+    /// A string of a vocabulary, with the number of each. Others have the number `unknown`.
+    Label { numbers: Arc<HashMap<Box<[u8]>, i64>>, unknown: Option<i64> },
 }
 
 impl ArrayPlan {
-    fn new(spec: &FeatureSpec) -> Option<ArrayPlan> {
-        let (dtype, shape, encoding) = match spec {
-            FeatureSpec::Raw { dtype, shape, little_endian } => {
-                (dtype, shape, ArrayEncoding::Raw { little_endian: *little_endian })
+    fn new(spec: &FeatureSpec, lists: bool) -> Option<ArrayPlan> {
+        let several = lists || matches!(spec, FeatureSpec::Several(_));
+        let (dtype, shape, encoding) = match spec.of_string() {
+            FeatureSpec::Raw { dtype, shape, little_endian, fixed_length } => {
+                let (little_endian, fixed_length) = (*little_endian, *fixed_length);
+                (*dtype, &**shape, ArrayEncoding::Raw { little_endian, fixed_length })
             }
-            FeatureSpec::Tensor { dtype, shape } => (dtype, shape, ArrayEncoding::Tensor),
+            FeatureSpec::Tensor { dtype, shape } => (*dtype, &**shape, ArrayEncoding::Tensor),
+            FeatureSpec::Label { vocabulary, unknown } => {
+                let numbers = Arc::new(vocabulary.iter().cloned().zip(0..).collect());
+                (TensorDType::Int64, &[][..], ArrayEncoding::Label { numbers, unknown: *unknown })
+            }
             _ => return None,
         };
         let (open, sizes) = array_sizes(shape);
         let sizes: Vec<usize> = sizes.iter().copied().flatten().collect();
         let elements = sizes.iter().product();
-        Some(ArrayPlan { dtype: *dtype, encoding, open, sizes, elements })
+        Some(ArrayPlan { dtype, encoding, several, open, sizes, elements })
     }
 }
 
@@ -133,6 +144,10 @@ pub(super) enum ColumnForm {
     },
     Ragged(RaggedPlan),
     Sparse(SparsePlan),
+    /// The numbers of these slots, side by side. There is at least one.
+    Stack {
+        slots: Vec<usize>,
+    },
     /// The geometry of the picture in this slot. A decoder makes it.
     Geometry {
         slot: usize,
@@ -146,6 +161,8 @@ pub(super) struct RaggedPlan {
     /// Partitions, outermost first, each with the slot of the feature that describes it.
     pub(super) partitions: Vec<(Partition, Option<usize>)>,
     pub(super) splits: SplitsDType,
+    /// Set if the items of a row are its byte strings, each an array of this shape.
+    pub(super) strings: Option<Vec<usize>>,
 }
 
 /// The slots of a sparse column.
@@ -171,12 +188,12 @@ fn zero(dtype: DType) -> FeatureBuf {
 
 impl BatchPlan {
     pub(super) fn new(schema: &Schema) -> BatchPlan {
-        let features = MapPlan::new(schema.features());
+        let features = MapPlan::new(schema.features(), false);
         BatchPlan {
             schema: schema.clone(),
             pictures: pictures(schema, &features.columns),
             features,
-            lists: MapPlan::new(schema.feature_lists()),
+            lists: MapPlan::new(schema.feature_lists(), true),
         }
     }
 
@@ -214,30 +231,41 @@ impl BatchPlan {
     pub(super) fn spec(&self, column: &ColumnPlan) -> Option<Cow<'_, FeatureSpec>> {
         let spec = self.schema.features().get(&*column.key)?;
         let picture = self.pictures.iter().find(|(name, _)| *name == column.name);
-        Some(picture.map_or(Cow::Borrowed(spec), |(_, image)| Cow::Owned(FeatureSpec::Image(image.clone()))))
+        let Some((_, image)) = picture else { return Some(Cow::Borrowed(spec)) };
+        let image = FeatureSpec::Image(image.clone());
+        Some(Cow::Owned(match spec {
+            FeatureSpec::Several(_) => FeatureSpec::Several(Box::new(image)),
+            _ => image,
+        }))
     }
 }
 
-/// Returns the names and specs of the columns of pictures. A crop is drawn with the name of a column.
+/// Returns the names and specs of the columns of pictures, those of feature lists at the end. A crop is drawn
+/// with the name of a column.
 fn pictures(schema: &Schema, columns: &[ColumnPlan]) -> Vec<(Box<str>, ImageSpec)> {
     let name = |key: String| match columns.iter().find(|column| *column.key == *key) {
         Some(column) => column.name.to_string(),
         None => key,
     };
-    let spec = |column: &ColumnPlan| match schema.features().get(&*column.key)? {
+    let spec = |column: &ColumnPlan| match schema.features().get(&*column.key)?.of_string() {
         FeatureSpec::Image(image) => {
             let crop_with = image.crop_with.clone().map(name);
             Some((column.name.clone(), ImageSpec { crop_with, ..image.clone() }))
         }
         _ => None,
     };
-    columns.iter().filter_map(spec).collect()
+    let of_list = |(name, spec): (&String, &FeatureSpec)| match spec {
+        FeatureSpec::Image(image) => Some((name.as_str().into(), image.clone())),
+        _ => None,
+    };
+    let of_lists = schema.feature_lists().iter().filter_map(of_list);
+    columns.iter().filter_map(spec).chain(of_lists).collect()
 }
 
 impl MapPlan {
     /// Compiles specs that were validated when the schema was built: each key has one role, and the size of
     /// each shape fits.
-    fn new(specs: &BTreeMap<String, FeatureSpec>) -> MapPlan {
+    fn new(specs: &BTreeMap<String, FeatureSpec>, lists: bool) -> MapPlan {
         let mut needs: BTreeMap<&str, (DType, Need)> = BTreeMap::new();
         let mut fallbacks: BTreeMap<&str, Region> = BTreeMap::new();
         for (name, spec) in specs {
@@ -268,11 +296,29 @@ impl MapPlan {
                     let keys = partitions.iter().filter_map(Partition::key);
                     needs.extend(keys.map(|key| (key, (DType::Int64, Need::Any))));
                 }
+                FeatureSpec::Stack { keys, dtype, default } => {
+                    let need = Need::Fixed { count: 1, default: default.clone() };
+                    needs.extend(keys.iter().map(|key| (&**key, (*dtype, need.clone()))));
+                }
+                FeatureSpec::Several(_) => {
+                    needs.insert(name, (DType::Bytes, Need::Any));
+                }
+                FeatureSpec::Raw { .. }
+                | FeatureSpec::Tensor { .. }
+                | FeatureSpec::Image(_)
+                | FeatureSpec::Label { .. }
+                    if lists =>
+                {
+                    needs.insert(name, (DType::Bytes, Need::Blocks { block_len: 1, required: false }));
+                }
                 FeatureSpec::Image(ImageSpec { missing: Some(_), .. }) => {
                     let default = zero(DType::Bytes);
                     needs.insert(name, (DType::Bytes, Need::Optional { default }));
                 }
-                FeatureSpec::Raw { .. } | FeatureSpec::Tensor { .. } | FeatureSpec::Image(_) => {
+                FeatureSpec::Raw { .. }
+                | FeatureSpec::Tensor { .. }
+                | FeatureSpec::Image(_)
+                | FeatureSpec::Label { .. } => {
                     needs.insert(name, (DType::Bytes, Need::Fixed { count: 1, default: None }));
                 }
                 FeatureSpec::Sparse { index_keys, value_key, dtype, .. } => {
@@ -286,12 +332,12 @@ impl MapPlan {
             dtype,
             need,
             fallback: fallbacks.remove(key),
-            // The key of an array is the name of its only column.
-            array: specs.get(key).and_then(ArrayPlan::new),
+            // The key of an array is the name of its only column. A stack reads other keys than its name.
+            array: specs.get(key).and_then(|spec| ArrayPlan::new(spec, lists)),
         });
         let slots: Vec<PlanSlot> = slots.collect();
         let slot = |key: &str| slots.partition_point(|slot| &*slot.key < key);
-        MapPlan { columns: ColumnPlan::all(specs, slot), slots }
+        MapPlan { columns: ColumnPlan::all(specs, slot, lists), slots }
     }
 
     /// Returns the index of the column `name`.
@@ -302,11 +348,15 @@ impl MapPlan {
 
 impl ColumnPlan {
     /// Returns the columns of specs and of geometries, sorted by name.
-    fn all(specs: &BTreeMap<String, FeatureSpec>, slot: impl Fn(&str) -> usize) -> Vec<ColumnPlan> {
+    fn all(
+        specs: &BTreeMap<String, FeatureSpec>,
+        slot: impl Fn(&str) -> usize,
+        lists: bool,
+    ) -> Vec<ColumnPlan> {
         let column = |name: &str, form| ColumnPlan { name: name.into(), key: name.into(), form };
         let mut columns = Vec::with_capacity(specs.len());
         for (name, spec) in specs {
-            columns.push(column(name, ColumnForm::new(name, spec, &slot)));
+            columns.push(column(name, ColumnForm::new(name, spec, &slot, lists)));
             if let FeatureSpec::Image(ImageSpec { geometry: Some(geometry), .. }) = spec {
                 columns.push(column(geometry, ColumnForm::Geometry { slot: slot(name) }));
             }
@@ -327,11 +377,35 @@ impl ColumnForm {
             | ColumnForm::Geometry { slot }
             | ColumnForm::Ragged(RaggedPlan { slot, .. })
             | ColumnForm::Sparse(SparsePlan { values: slot, .. }) => slot,
+            ColumnForm::Stack { ref slots } => slots.first().copied().unwrap_or(0),
         }
     }
 
-    fn new(name: &str, spec: &FeatureSpec, slot: impl Fn(&str) -> usize) -> ColumnForm {
+    fn new(name: &str, spec: &FeatureSpec, slot: impl Fn(&str) -> usize, lists: bool) -> ColumnForm {
+        let several = |of: &FeatureSpec| {
+            let shape = match of {
+                FeatureSpec::Raw { shape, .. } | FeatureSpec::Tensor { shape, .. } => {
+                    shape.iter().copied().flatten().collect()
+                }
+                _ => Vec::new(),
+            };
+            let splits = SplitsDType::Int64;
+            let slot = slot(name);
+            ColumnForm::Ragged(RaggedPlan { slot, partitions: Vec::new(), splits, strings: Some(shape) })
+        };
         match spec {
+            FeatureSpec::Several(of) => several(of),
+            FeatureSpec::Stack { keys, .. } => {
+                ColumnForm::Stack { slots: keys.iter().map(|key| slot(key)).collect() }
+            }
+            FeatureSpec::Raw { .. }
+            | FeatureSpec::Tensor { .. }
+            | FeatureSpec::Image(_)
+            | FeatureSpec::Label { .. }
+                if lists =>
+            {
+                several(spec)
+            }
             FeatureSpec::FixedLen { shape, .. } => {
                 ColumnForm::Dense { slot: slot(name), shape: shape.clone() }
             }
@@ -343,7 +417,9 @@ impl ColumnForm {
                 block_len: shape.iter().product(),
                 fill: default.clone().unwrap_or_else(|| zero(*dtype)),
             },
-            FeatureSpec::Image(_) => ColumnForm::Dense { slot: slot(name), shape: Vec::new() },
+            FeatureSpec::Image(_) | FeatureSpec::Label { .. } => {
+                ColumnForm::Dense { slot: slot(name), shape: Vec::new() }
+            }
             FeatureSpec::VarLen { .. } => ColumnForm::VarLen { slot: slot(name) },
             FeatureSpec::Ragged { value_key, partitions, row_splits_dtype, .. } => {
                 let with_slot = |partition: &Partition| (partition.clone(), partition.key().map(&slot));
@@ -351,6 +427,7 @@ impl ColumnForm {
                     slot: slot(value_key.as_deref().unwrap_or(name)),
                     partitions: partitions.iter().map(with_slot).collect(),
                     splits: *row_splits_dtype,
+                    strings: None,
                 })
             }
             FeatureSpec::Raw { shape, .. } | FeatureSpec::Tensor { shape, .. } => {
@@ -360,7 +437,7 @@ impl ColumnForm {
                     // The items of a row are its values, in rows of the other dimensions.
                     let partitions = sizes.map(|len| (Partition::UniformRowLength(len), None)).collect();
                     let splits = SplitsDType::Int64;
-                    ColumnForm::Ragged(RaggedPlan { slot: slot(name), partitions, splits })
+                    ColumnForm::Ragged(RaggedPlan { slot: slot(name), partitions, splits, strings: None })
                 } else {
                     ColumnForm::Dense { slot: slot(name), shape: sizes.collect() }
                 }

@@ -76,7 +76,7 @@ impl SlotValues {
     /// Starts a batch. No values are in the memory yet.
     pub(super) fn start(&mut self, memory: ValueMemory, arrays: Option<ArrayMemory>) {
         self.memory = memory;
-        self.arrays.memory = arrays;
+        self.arrays.start(arrays);
         self.used = 0;
         self.strings = None;
         self.counts.clear();
@@ -162,16 +162,26 @@ impl SlotValues {
     pub(super) fn read_arrays<R: Row>(
         &mut self,
         plan: &ArrayPlan,
+        map: MapField,
         block: &RowBlock<'_, R>,
         rows: usize,
         limit: u64,
     ) -> Result<(), BadRow> {
-        let SlotValues { memory: ValueMemory::Bytes(spans), arrays, counts, .. } = self else {
+        let SlotValues { memory: ValueMemory::Bytes(spans), arrays, counts, steps, .. } = self else {
             return Ok(());
         };
-        let spans = &spans.values[block.first..];
         let rows = block.rows.get(..rows).unwrap_or(block.rows);
-        arrays.append(plan, rows, spans, counts, block.total, limit)
+        let total = block.total;
+        if plan.several {
+            let strings = if map == MapField::FeatureLists { steps } else { counts };
+            let strings = &strings[block.first..];
+            return arrays.append_several(plan, rows, &spans.values, strings, limit).map_err(
+                |(row, step, error)| {
+                    (row, if map == MapField::FeatureLists { error.step(step) } else { error })
+                },
+            );
+        }
+        arrays.append(plan, rows, &spans.values[block.first..], counts, total, limit)
     }
 
     /// Shares the first `len` values. Arrays are shared whole.

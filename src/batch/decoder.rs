@@ -56,8 +56,8 @@ pub trait ColumnDecoder: fmt::Debug + Send + Sync {
 /// The inputs of a [`ColumnDecoder`] beside the batch.
 #[non_exhaustive]
 pub struct DecodeContext<'a> {
-    /// The names and specs of the columns of pictures, whose values are files. A missing picture is an empty
-    /// one. The column of a [geometry](ImageSpec::geometry) has no values before the decoder sets it.
+    /// The names and specs of the columns of pictures, whose values are files: of features, and after them of
+    /// feature lists. A missing picture is an empty one. The column of a [geometry](ImageSpec::geometry) has no values before the decoder sets it.
     pub pictures: &'a [(Box<str>, ImageSpec)],
     /// Returns the random word of a row and a name, for pictures.
     pub draw: &'a dyn Fn(usize, &str) -> u64,
@@ -79,7 +79,8 @@ impl Batch {
         let len = self.rows() as u64;
         let mut refused = decoder.decode(self, context)?;
         for (name, _) in context.pictures.iter().filter(|_| refused.is_empty()) {
-            if self.get(name).is_some_and(|column| matches!(column.values(), Values::Bytes(_))) {
+            let column = self.get(name).or_else(|| self.feature_list(name));
+            if column.is_some_and(|column| matches!(column.values(), Values::Bytes(_))) {
                 return Err(
                     Error::spec("expected a decoder of pictures, found another one").feature(name.as_bytes())
                 );

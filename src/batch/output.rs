@@ -124,10 +124,14 @@ impl Batch {
         Error::spec(format!("expected a column of {dtype}, found {found}")).feature(name.as_bytes())
     }
 
-    /// Changes the column `name`. Has no effect if there is no such column.
+    /// Changes the column `name` of the features, or the one of the feature lists if there is no such feature.
+    /// Has no effect without either.
     pub fn set(&mut self, name: &str, column: impl Into<Column>) {
-        let number = self.plan.features.column(name);
-        if let Some(old) = number.and_then(|number| self.data.features.get_mut(number)) {
+        let old = match self.plan.features.column(name) {
+            Some(number) => self.data.features.get_mut(number),
+            None => self.plan.lists.column(name).and_then(|number| self.data.lists.get_mut(number)),
+        };
+        if let Some(old) = old {
             *old = column.into();
         }
     }

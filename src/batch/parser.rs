@@ -613,7 +613,7 @@ impl BatchParser {
             if let Some(plan) = &slot.array {
                 // A lower row may have another array than the planned one.
                 let decoded = bad.as_ref().map_or(block.rows.len(), |(row, _)| *row);
-                if let Err((row, error)) = values.read_arrays(plan, &block, decoded, self.limit) {
+                if let Err((row, error)) = values.read_arrays(plan, map, &block, decoded, self.limit) {
                     bad = Some((row, error.feature(slot.key.as_bytes())));
                 }
             }

@@ -58,6 +58,15 @@ impl RaggedAssembly<'_, '_> {
             _ => Vec::new(),
         };
         row_splits.clear();
+        let mut cells_are_steps = self.slots.lists;
+        if let Some(sizes) = &plan.strings {
+            // Each step has one string.
+            let strings =
+                if cells_are_steps { self.slots.steps(plan.slot) } else { self.slots.counts(plan.slot) };
+            self.set_items(strings)?;
+            shape.extend(sizes.iter().rev());
+            cells_are_steps = false;
+        }
         // Innermost first.
         for (partition, key) in plan.partitions.iter().rev() {
             match *partition {
@@ -73,7 +82,7 @@ impl RaggedAssembly<'_, '_> {
                 _ => row_splits.push(self.divide(partition, key.unwrap_or(plan.slot))?),
             }
         }
-        if self.slots.lists {
+        if cells_are_steps {
             row_splits.push(self.cell_splits()?);
             self.set_items(self.slots.steps(plan.slot))?;
         }
@@ -83,7 +92,9 @@ impl RaggedAssembly<'_, '_> {
         row_splits.reverse();
         // If there are values, the product divides their number. Without values it may exceed 64 bits.
         let inner = shape.iter().fold(1usize, |product, &len| product.saturating_mul(len));
-        shape.push(values.len() / inner.max(1));
+        // The number of items, also of items without values.
+        let items = self.items.iter().map(|&items| items as usize).sum();
+        shape.push(if plan.strings.is_some() { items } else { values.len() / inner.max(1) });
         shape.reverse();
         *column = if row_splits.is_empty() {
             Column::Dense(Dense { values, shape })

@@ -9,7 +9,7 @@ use super::array::ArrayMemory;
 use super::column::RegionSpan;
 use super::compile::{ArrayEncoding, ArrayPlan};
 use super::row::Row;
-use crate::error::{Error, ErrorKind, FeatureError, Result, TensorError};
+use crate::error::{Error, ErrorKind, FeatureError, Result, TensorError, escaped};
 use crate::tensor::TensorHeader;
 
 /// The arrays of one slot, for all rows so far.
@@ -19,11 +19,19 @@ pub(super) struct SlotArrays {
     pub(super) memory: Option<ArrayMemory>,
     /// Reused memory for the dimensions of a tensor.
     dims: Vec<u64>,
-    /// Reused memory for values of a tensor that are not stored as they are.
+    /// Reused memory for values of a tensor that are not stored as they are, and for padded bytes.
     decoded: Vec<u8>,
+    /// Number of strings that were read, where rows have several.
+    strings: usize,
 }
 
 impl SlotArrays {
+    /// Starts a batch.
+    pub(super) fn start(&mut self, memory: Option<ArrayMemory>) {
+        self.memory = memory;
+        self.strings = 0;
+    }
+
     /// Appends the arrays of `rows`, which are the strings at `spans`. Appends the number of values of each
     /// row to `counts`, unless all have the same. The batch has `total` rows. A column with tensors that do
     /// not have all of their values has at most `limit` bytes.
@@ -39,17 +47,9 @@ impl SlotArrays {
         total: usize,
         limit: u64,
     ) -> Result<(), (usize, Error)> {
+        let max = if plan.open { usize::MAX } else { total.saturating_mul(plan.elements) };
         for (k, (row, span)) in rows.iter().zip(spans).enumerate() {
-            let string = row.payload().get(span.start..).and_then(|bytes| bytes.get(..span.len as usize));
-            let count = self.append_row(plan, string.unwrap_or_default(), total, limit);
-            // An offset counts from the start of the payload.
-            let count = count.map_err(|error| match error.into_kind() {
-                ErrorKind::Wire { reason, offset } => {
-                    ErrorKind::Wire { reason, offset: offset.saturating_add(span.start) }.into()
-                }
-                other => Error::from(other),
-            });
-            let count = count.map_err(|error| (k, error))?;
+            let count = self.append_string(plan, row, *span, max, limit).map_err(|error| (k, error))?;
             if plan.open {
                 counts.try_reserve(1).map_err(|error| (k, error.into()))?;
                 counts.push(count as u32);
@@ -58,15 +58,70 @@ impl SlotArrays {
         Ok(())
     }
 
-    /// Appends the array of one row. Returns the number of its values, which is below 2^32.
-    fn append_row(&mut self, plan: &ArrayPlan, string: &[u8], total: usize, limit: u64) -> Result<usize> {
+    /// Appends the arrays of `rows`, of which each has as many strings as `strings` says, after those of
+    /// earlier rows in `spans`.
+    ///
+    /// # Errors
+    /// The first refused row and string, each counted from the first, and the error.
+    pub(super) fn append_several<R: Row>(
+        &mut self,
+        plan: &ArrayPlan,
+        rows: &[R],
+        spans: &[RegionSpan],
+        strings: &[u32],
+        limit: u64,
+    ) -> Result<(), (usize, usize, Error)> {
+        let mut spans = spans.iter().skip(self.strings);
+        for (k, (row, &strings)) in rows.iter().zip(strings).enumerate() {
+            for (step, span) in spans.by_ref().take(strings as usize).enumerate() {
+                let appended = self.append_string(plan, row, *span, usize::MAX, limit);
+                appended.map_err(|error| (k, step, error))?;
+            }
+            self.strings = self.strings.saturating_add(strings as usize);
+        }
+        Ok(())
+    }
+
+    /// Appends the array of one string. Returns the number of its values, which is below 2^32.
+    fn append_string<R: Row>(
+        &mut self,
+        plan: &ArrayPlan,
+        row: &R,
+        span: RegionSpan,
+        max: usize,
+        limit: u64,
+    ) -> Result<usize> {
+        let string = row.payload().get(span.start..).and_then(|bytes| bytes.get(..span.len as usize));
+        let count = self.append_bytes(plan, string.unwrap_or_default(), max, limit);
+        // An offset counts from the start of the payload.
+        count.map_err(|error| match error.into_kind() {
+            ErrorKind::Wire { reason, offset } => {
+                ErrorKind::Wire { reason, offset: offset.saturating_add(span.start) }.into()
+            }
+            other => Error::from(other),
+        })
+    }
+
+    /// Appends an array of these bytes. Returns the number of its values.
+    fn append_bytes(&mut self, plan: &ArrayPlan, string: &[u8], max: usize, limit: u64) -> Result<usize> {
         let Some(memory) = &mut self.memory else { return Ok(0) };
         let size = plan.dtype.size().unwrap_or(1);
-        let max = if plan.open { usize::MAX } else { total.saturating_mul(plan.elements) };
-        match plan.encoding {
-            ArrayEncoding::Raw { little_endian } => {
+        match &plan.encoding {
+            ArrayEncoding::Raw { little_endian, fixed_length: true } => {
+                let len = plan.elements.saturating_mul(size);
+                let bytes = match string.get(..len) {
+                    Some(bytes) => bytes,
+                    None => padded(string, len, limit.saturating_sub(memory.bytes()), &mut self.decoded)?,
+                };
+                Ok(memory.append(bytes, *little_endian, max)?)
+            }
+            ArrayEncoding::Raw { little_endian, .. } => {
                 check_len(plan, size, string.len())?;
-                Ok(memory.append(string, little_endian, max)?)
+                Ok(memory.append(string, *little_endian, max)?)
+            }
+            ArrayEncoding::Label { numbers, unknown } => {
+                let number = numbers.get(string).copied().or(*unknown).ok_or_else(|| unlisted(string))?;
+                Ok(memory.append(&number.to_le_bytes(), true, max)?)
             }
             ArrayEncoding::Tensor => {
                 let header = TensorHeader::read(string, plan.dtype, std::mem::take(&mut self.dims))?;
@@ -84,6 +139,30 @@ impl SlotArrays {
         }
     }
 }
+
+/// Returns the bytes of a string with zeros up to this length, in reused memory.
+fn padded<'a>(string: &[u8], len: usize, limit: u64, memory: &'a mut Vec<u8>) -> Result<&'a [u8]> {
+    if len as u64 > limit {
+        return Err(ErrorKind::TooLarge { len: len as u128, limit }.into());
+    }
+    memory.clear();
+    memory.try_reserve(len)?;
+    memory.extend_from_slice(string);
+    memory.resize(len, 0);
+    Ok(memory)
+}
+
+/// Returns the error for a string that a vocabulary does not have.
+#[cold]
+fn unlisted(string: &[u8]) -> Error {
+    let shown = escaped(string.get(..MAX_SHOWN).unwrap_or(string));
+    let more = if string.len() > MAX_SHOWN { " .." } else { "" };
+    let reason = format!("expected a string of the vocabulary, found \"{shown}\"{more}").into();
+    ErrorKind::Value { reason }.into()
+}
+
+/// Bytes of a string that an error shows.
+const MAX_SHOWN: usize = 64;
 
 /// Checks the length of the bytes of an array.
 fn check_len(plan: &ArrayPlan, size: usize, found: usize) -> Result<(), FeatureError> {

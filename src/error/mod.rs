@@ -247,10 +247,10 @@ impl Error {
         self
     }
 
-    /// Adds the step of the feature list, unless one is known.
+    /// Adds the step of the feature list, or the number of the byte string in its feature, unless one is known.
     #[cold]
     #[must_use]
-    pub(crate) fn step(mut self, step: usize) -> Error {
+    pub fn step(mut self, step: usize) -> Error {
         self.0.location.step.get_or_insert(step);
         self
     }

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::example::{DType, FeatureBuf};
 use crate::tensor::TensorDType;
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 
 /// The message or map that a spec belongs to. It determines which specs are allowed.
@@ -29,7 +29,18 @@ pub(super) fn specs(
         );
     }
     check_specs(if sequence { SpecOwner::Context } else { SpecOwner::Example }, features)?;
-    check_specs(SpecOwner::FeatureLists, feature_lists)
+    check_specs(SpecOwner::FeatureLists, feature_lists)?;
+    // A decoder finds the column of a picture by its name.
+    let is_twice = |(name, spec): &&(String, FeatureSpec)| {
+        matches!(spec, FeatureSpec::Image(_)) && features.iter().any(|(feature, _)| feature == name)
+    };
+    match feature_lists.iter().find(is_twice) {
+        Some((name, _)) => {
+            Err(Error::spec("an image of a feature list cannot have the name of a feature of the context")
+                .feature(name.as_bytes()))
+        }
+        None => Ok(()),
+    }
 }
 
 fn check_specs(owner: SpecOwner, specs: &[(String, FeatureSpec)]) -> Result<()> {
@@ -43,7 +54,7 @@ fn check_specs(owner: SpecOwner, specs: &[(String, FeatureSpec)]) -> Result<()> 
         };
         result.map_err(|e| e.feature(name.as_bytes()))?;
     }
-    specs.iter().try_for_each(|(name, spec)| match spec {
+    specs.iter().try_for_each(|(name, spec)| match spec.of_string() {
         FeatureSpec::Image(image) => check_crop_with(image, specs)
             .and_then(|()| check_geometry(name, image, specs))
             .map_err(|e| e.feature(name.as_bytes())),
@@ -54,7 +65,7 @@ fn check_specs(owner: SpecOwner, specs: &[(String, FeatureSpec)]) -> Result<()> 
 /// Checks that the geometry of a picture has a name of its own.
 fn check_geometry(name: &str, image: &ImageSpec, specs: &[(String, FeatureSpec)]) -> Result<()> {
     let Some(geometry) = &image.geometry else { return Ok(()) };
-    let is_used = specs.iter().any(|(key, spec)| match spec {
+    let is_used = specs.iter().any(|(key, spec)| match spec.of_string() {
         FeatureSpec::Image(other) if key != name && other.geometry == image.geometry => true,
         _ => key == geometry,
     });
@@ -70,7 +81,7 @@ fn check_geometry(name: &str, image: &ImageSpec, specs: &[(String, FeatureSpec)]
 fn check_crop_with(image: &ImageSpec, specs: &[(String, FeatureSpec)]) -> Result<()> {
     let Some(name) = &image.crop_with else { return Ok(()) };
     let place = |spec: &ImageSpec| (spec.crop, spec.fraction, spec.scale, spec.ratio, spec.flip);
-    let is_same = specs.iter().all(|(key, spec)| match spec {
+    let is_same = specs.iter().all(|(key, spec)| match spec.of_string() {
         FeatureSpec::Image(other) if key == name => place(other) == place(image),
         _ => true,
     });
@@ -119,7 +130,18 @@ fn check_spec(owner: SpecOwner, spec: &FeatureSpec) -> Result<()> {
             check_single_default(default.as_ref(), *dtype, " for an optional")
         }
         FeatureSpec::VarLen { .. } => Ok(()),
+        FeatureSpec::Stack { keys, dtype, default } => {
+            if keys.is_empty() {
+                return Err(Error::spec("keys: expected at least one feature, found none"));
+            }
+            if *dtype == DType::Bytes {
+                return Err(Error::spec("dtype: expected int64 or float32 for a stack, found string"));
+            }
+            check_single_default(default.as_ref(), *dtype, " for each feature of a stack")
+        }
         FeatureSpec::Image(image) => image.check(),
+        FeatureSpec::Label { vocabulary, .. } => check_vocabulary(vocabulary),
+        FeatureSpec::Several(of) => check_several(owner, of),
         FeatureSpec::FixedLenSequence { shape, dtype, allow_missing, default } => {
             if elements(shape)? == 0 {
                 return Err(Error::spec(format!(
@@ -139,6 +161,9 @@ fn check_spec(owner: SpecOwner, spec: &FeatureSpec) -> Result<()> {
         }
         FeatureSpec::Ragged { value_key, partitions, .. } => check_ragged(value_key.as_deref(), partitions),
         FeatureSpec::Sparse { index_keys, value_key, size, .. } => check_sparse(index_keys, value_key, size),
+        FeatureSpec::Raw { shape, fixed_length: true, .. } if array_sizes(shape).0 => {
+            Err(Error::spec("fixed_length: expected a shape without an open dimension"))
+        }
         FeatureSpec::Raw { dtype, shape, .. } | FeatureSpec::Tensor { dtype, shape } => {
             check_array(*dtype, shape)
         }
@@ -152,16 +177,68 @@ fn refused_by(owner: SpecOwner, spec: &FeatureSpec) -> Option<String> {
         FeatureSpec::Sparse { .. } if owner != SpecOwner::Example => {
             Some("a SequenceExample cannot have a sparse feature".into())
         }
-        _ if owner != SpecOwner::FeatureLists => None,
-        FeatureSpec::FixedLen { .. } | FeatureSpec::Optional { .. } => Some(format!(
-            "a feature list can have any number of steps: expected fixed_sequence, found {name}"
+        FeatureSpec::Several(of) if owner == SpecOwner::FeatureLists => Some(format!(
+            "each step of a feature list has one byte string: expected {}, found several",
+            of.name()
         )),
-        FeatureSpec::Image(_) => Some("a feature list cannot have an image".into()),
-        FeatureSpec::Raw { .. } | FeatureSpec::Tensor { .. } => {
-            Some(format!("a feature list cannot have arrays in byte strings, found {name}"))
+        _ if owner != SpecOwner::FeatureLists => None,
+        FeatureSpec::FixedLen { .. } | FeatureSpec::Optional { .. } | FeatureSpec::Stack { .. } => Some(
+            format!("a feature list can have any number of steps: expected fixed_sequence, found {name}"),
+        ),
+        spec => check_repeated(spec),
+    }
+}
+
+/// Returns why there cannot be any number of byte strings of this spec.
+fn check_repeated(spec: &FeatureSpec) -> Option<String> {
+    let name = spec.name();
+    match spec {
+        FeatureSpec::Raw { shape, .. } | FeatureSpec::Tensor { shape, .. } if array_sizes(shape).0 => {
+            Some(format!("a column of several {name} cannot have an open dimension in each"))
+        }
+        FeatureSpec::Image(image) if image.size.is_none() => {
+            Some("a column of several images needs a size".into())
+        }
+        FeatureSpec::Image(image) if image.geometry.is_some() => {
+            Some("geometry: a column of several images has none".into())
         }
         _ => None,
     }
+}
+
+/// Validates what several byte strings are.
+fn check_several(owner: SpecOwner, of: &FeatureSpec) -> Result<()> {
+    match of {
+        FeatureSpec::Raw { .. }
+        | FeatureSpec::Tensor { .. }
+        | FeatureSpec::Image(_)
+        | FeatureSpec::Label { .. } => {}
+        other => {
+            return Err(Error::spec(format!(
+                "several: expected raw, tensor, image or label, found {}",
+                other.name()
+            )));
+        }
+    }
+    check_repeated(of).map_or(Ok(()), |reason| Err(Error::spec(reason)))?;
+    check_spec(owner, of)
+}
+
+/// Validates a vocabulary.
+fn check_vocabulary(vocabulary: &[Box<[u8]>]) -> Result<()> {
+    if vocabulary.is_empty() {
+        return Err(Error::spec("vocabulary: expected at least one string, found none"));
+    }
+    let mut numbers = HashMap::with_capacity(vocabulary.len());
+    for (number, word) in vocabulary.iter().enumerate() {
+        if let Some(first) = numbers.insert(word, number) {
+            let word = word.escape_ascii();
+            return Err(Error::spec(format!(
+                "vocabulary: expected each string once, found \"{word}\" as {first} and as {number}"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Validates a default of one value. `purpose` ends the message about another number of values.
@@ -281,7 +358,10 @@ fn claim_roles<'a>(roles: &mut BTreeMap<&'a str, Role>, name: &'a str, spec: &'a
         | FeatureSpec::FixedLenSequence { .. }
         | FeatureSpec::Raw { .. }
         | FeatureSpec::Tensor { .. }
-        | FeatureSpec::Image(_) => claim(name, Role::Dense),
+        | FeatureSpec::Image(_)
+        | FeatureSpec::Label { .. }
+        | FeatureSpec::Several(_) => claim(name, Role::Dense),
+        FeatureSpec::Stack { keys, .. } => keys.iter().try_for_each(|key| claim(key, Role::Dense)),
         FeatureSpec::VarLen { dtype } => claim(name, Role::Sparse(*dtype)),
         FeatureSpec::Ragged { dtype, value_key, partitions, row_splits_dtype, .. } => {
             claim(value_key.as_deref().unwrap_or(name), Role::Ragged(*dtype, *row_splits_dtype))?;

@@ -3,6 +3,7 @@
 use super::image::ImageSpec;
 use crate::example::{DType, FeatureBuf};
 use crate::tensor::TensorDType;
+use std::sync::Arc;
 
 /// The type of the row splits of a ragged column.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -158,6 +159,9 @@ pub enum FeatureSpec {
         /// If true, the elements have their lowest byte first in the records, otherwise last. The column has
         /// the machine's order.
         little_endian: bool,
+        /// If true, longer byte strings are cut and shorter ones get bytes of 0 at their end, as with
+        /// `fixed_length` of `tf.io.decode_raw`. Otherwise both are errors.
+        fixed_length: bool,
     },
     /// A picture per record, as the bytes of a file, such as a JPEG. A parser decodes it with its
     /// [decoder](crate::BatchParser::decoder), and refuses it without one. The column is dense, of shape `[n, height, width, channels]` or with the channels first, and has the
@@ -172,6 +176,31 @@ pub enum FeatureSpec {
         /// `None`, which is any size.
         shape: Vec<Option<usize>>,
     },
+    /// The number of a byte string: its position in a vocabulary. The column is dense, of shape `[n]`, and has
+    /// the [values of an array](crate::batch::Values::Array) of int64.
+    Label {
+        /// The strings, each once.
+        vocabulary: Arc<[Box<[u8]>]>,
+        /// The number of all other strings. `None`: they are errors.
+        unknown: Option<i64>,
+    },
+    /// One number of each of several features, side by side. The column is dense, of shape
+    /// `[n, keys.len()]`.
+    Stack {
+        /// Keys of the features, in the order of the columns. No other column has them.
+        keys: Vec<String>,
+        /// Type of the values. Not strings.
+        dtype: DType,
+        /// Single value of each absent feature. `None`: an absent feature is an error.
+        default: Option<FeatureBuf>,
+    },
+    /// Any number of byte strings per record, each an array without an open dimension, a picture of a given
+    /// size, or a label. An absent feature has none. The column is ragged with 64-bit row splits: a row has
+    /// the array of each of its byte strings.
+    ///
+    /// In a feature list, whose steps have one byte string each, such a spec stands by itself and makes the
+    /// same column.
+    Several(Box<FeatureSpec>),
 }
 
 impl FeatureSpec {
@@ -236,21 +265,26 @@ impl FeatureSpec {
     /// # Ok::<(), tfseek::Error>(())
     /// ```
     pub fn raw(shape: &[Option<usize>], dtype: TensorDType) -> FeatureSpec {
-        FeatureSpec::Raw { dtype, shape: shape.to_vec(), little_endian: true }
+        FeatureSpec::Raw { dtype, shape: shape.to_vec(), little_endian: true, fixed_length: false }
     }
 
-    /// Returns a spec of arrays as serialized tensors, one per record: see [`Tensor`](FeatureSpec::Tensor).
-    pub fn tensor(shape: &[Option<usize>], dtype: TensorDType) -> FeatureSpec {
-        FeatureSpec::Tensor { dtype, shape: shape.to_vec() }
+    /// Returns the spec of each byte string of a record, if it has [`Several`](FeatureSpec::Several). Others
+    /// return themselves.
+    pub fn of_string(&self) -> &FeatureSpec {
+        match self {
+            FeatureSpec::Several(of) => of,
+            one => one,
+        }
     }
 
-    /// Sets the default: the values of an absent `FixedLen` feature, the value of a missing `Optional` one,
-    /// or the padding of a `FixedLenSequence`. Other specs have no default and do not change.
+    /// Sets the default: the values of an absent `FixedLen` feature, the value of a missing `Optional` one or
+    /// of each absent one of a `Stack`, or the padding of a `FixedLenSequence`. Other specs have no default and do not change.
     #[must_use]
     pub fn with_default(mut self, values: impl Into<FeatureBuf>) -> FeatureSpec {
         if let FeatureSpec::FixedLen { default, .. }
         | FeatureSpec::Optional { default, .. }
-        | FeatureSpec::FixedLenSequence { default, .. } = &mut self
+        | FeatureSpec::FixedLenSequence { default, .. }
+        | FeatureSpec::Stack { default, .. } = &mut self
         {
             *default = Some(values.into());
         }
@@ -260,18 +294,23 @@ impl FeatureSpec {
     /// Returns the type of the values in the records, which for arrays is the type of byte strings.
     pub fn dtype(&self) -> DType {
         match self {
-            FeatureSpec::Raw { .. } | FeatureSpec::Tensor { .. } | FeatureSpec::Image(_) => DType::Bytes,
+            FeatureSpec::Raw { .. }
+            | FeatureSpec::Tensor { .. }
+            | FeatureSpec::Image(_)
+            | FeatureSpec::Label { .. }
+            | FeatureSpec::Several(_) => DType::Bytes,
             FeatureSpec::FixedLen { dtype, .. }
             | FeatureSpec::Optional { dtype, .. }
             | FeatureSpec::VarLen { dtype }
             | FeatureSpec::FixedLenSequence { dtype, .. }
             | FeatureSpec::Ragged { dtype, .. }
+            | FeatureSpec::Stack { dtype, .. }
             | FeatureSpec::Sparse { dtype, .. } => *dtype,
         }
     }
 
     /// Returns the name of the variant in the JSON form: `fixed`, `optional`, `varlen`, `fixed_sequence`,
-    /// `ragged`, `sparse`, `raw`, `tensor` or `image`.
+    /// `ragged`, `sparse`, `raw`, `tensor`, `image`, `label`, `stack` or `several`.
     pub const fn name(&self) -> &'static str {
         match self {
             FeatureSpec::FixedLen { .. } => "fixed",
@@ -283,6 +322,9 @@ impl FeatureSpec {
             FeatureSpec::Raw { .. } => "raw",
             FeatureSpec::Tensor { .. } => "tensor",
             FeatureSpec::Image(_) => "image",
+            FeatureSpec::Label { .. } => "label",
+            FeatureSpec::Stack { .. } => "stack",
+            FeatureSpec::Several(_) => "several",
         }
     }
 }

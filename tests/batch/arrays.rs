@@ -2,9 +2,9 @@
 
 use tfseek::batch::{ArrayBits, ArrayValues, Batch, BatchParser, Column, RowSplits, Values};
 use tfseek::error::{Category, ErrorKind};
-use tfseek::schema::{FeatureSpec, Schema};
+use tfseek::schema::{DType, FeatureSpec, ImageSpec, Schema};
 use tfseek::tensor::{Element, TensorDType, parse_tensor, serialize_tensor, serialize_values};
-use tfseek::{ExampleBuilder, Result};
+use tfseek::{ExampleBuilder, FeatureBuf, Result, SequenceExampleBuilder};
 
 fn schema(spec: FeatureSpec) -> Schema {
     Schema::example().feature("x", spec).build().unwrap()
@@ -41,11 +41,16 @@ fn agree<T: Element + PartialEq + std::fmt::Debug>(all: &[T]) {
     let halves = |bytes: &[u8]| bytes.chunks(bytes.len() / 2).map(<[u8]>::to_vec).collect::<Vec<_>>();
     let tensors = [&all[..all.len() / 2], &all[all.len() / 2..]]
         .map(|half| serialize_values(&[2, half.len() as u64 / 2], half).unwrap());
-    let raw = |little_endian| FeatureSpec::Raw { dtype: T::DTYPE, shape: shape.into(), little_endian };
+    let raw = |little_endian| FeatureSpec::Raw {
+        dtype: T::DTYPE,
+        shape: shape.into(),
+        little_endian,
+        fixed_length: false,
+    };
     for (spec, strings) in [
         (raw(true), halves(&little)),
         (raw(false), halves(&big)),
-        (FeatureSpec::tensor(&shape, T::DTYPE), tensors.to_vec()),
+        (FeatureSpec::Tensor { dtype: T::DTYPE, shape: shape.to_vec() }, tensors.to_vec()),
     ] {
         let batch = parse(spec, &strings).unwrap();
         let Some(Column::Dense(dense)) = batch.get("x") else { panic!("{batch:?}") };
@@ -85,10 +90,10 @@ fn halves_have_the_bits_of_the_file() {
         let bytes = vec![0x00, 0x3c, 0x01, 0x7e];
         let tensor = serialize_tensor(dtype, &[2], &bytes).unwrap();
         let shape = [Some(2)];
-        let big = FeatureSpec::Raw { dtype, shape: shape.into(), little_endian: false };
+        let big = FeatureSpec::Raw { dtype, shape: shape.into(), little_endian: false, fixed_length: false };
         for (spec, string, want) in [
             (FeatureSpec::raw(&shape, dtype), &bytes, [0x3c00, 0x7e01]),
-            (FeatureSpec::tensor(&shape, dtype), &tensor, [0x3c00, 0x7e01]),
+            (FeatureSpec::Tensor { dtype, shape: shape.to_vec() }, &tensor, [0x3c00, 0x7e01]),
             (big, &bytes, [0x003c, 0x017e]),
         ] {
             let batch = parse(spec, std::slice::from_ref(string)).unwrap();
@@ -107,7 +112,7 @@ fn a_byte_of_a_bool_that_is_not_zero_is_true() {
     let shape = [Some(5)];
     for (spec, string) in [
         (FeatureSpec::raw(&shape, TensorDType::Bool), bytes),
-        (FeatureSpec::tensor(&shape, TensorDType::Bool), tensor),
+        (FeatureSpec::Tensor { dtype: TensorDType::Bool, shape: shape.to_vec() }, tensor),
     ] {
         let batch = parse(spec, &[string]).unwrap();
         assert_eq!(values(&batch).as_slice::<bool>().unwrap(), [false, true, true, true, true]);
@@ -124,7 +129,7 @@ fn an_open_first_dimension_makes_a_ragged_column() {
     let shape = [None, Some(2)];
     for (spec, strings) in [
         (FeatureSpec::raw(&shape, TensorDType::UInt8), strings.to_vec()),
-        (FeatureSpec::tensor(&shape, TensorDType::UInt8), tensors),
+        (FeatureSpec::Tensor { dtype: TensorDType::UInt8, shape: shape.to_vec() }, tensors),
     ] {
         let batch = parse(spec.clone(), &strings).unwrap();
         let Some(Column::Ragged(ragged)) = batch.get("x") else { panic!("{batch:?}") };
@@ -143,7 +148,7 @@ fn an_open_first_dimension_makes_a_ragged_column() {
 fn no_prefix_of_a_tensor_gives_values() {
     let all = [1.5f32, 2.5, 3.5, 4.5, 5.5, 6.5];
     let tensor = serialize_values(&[2, 3], &all).unwrap();
-    let spec = FeatureSpec::tensor(&[Some(2), Some(3)], TensorDType::Float32);
+    let spec = FeatureSpec::Tensor { dtype: TensorDType::Float32, shape: vec![Some(2), Some(3)] };
     let parser = BatchParser::new(&schema(spec));
     let mut malformed = 0;
     for len in 0..tensor.len() {
@@ -168,12 +173,12 @@ fn no_prefix_of_a_tensor_gives_values() {
 #[test]
 fn an_empty_tensor_needs_no_values() {
     let batch = parse(
-        FeatureSpec::tensor(&[None, Some(3)], TensorDType::Int64),
+        FeatureSpec::Tensor { dtype: TensorDType::Int64, shape: vec![None, Some(3)] },
         &[serialize_values::<i64>(&[0, 3], &[]).unwrap()],
     );
     assert_eq!(values(&batch.unwrap()).len(), 0);
     let batch = parse(
-        FeatureSpec::tensor(&[Some(0)], TensorDType::Int64),
+        FeatureSpec::Tensor { dtype: TensorDType::Int64, shape: vec![Some(0)] },
         &[serialize_values::<i64>(&[0], &[]).unwrap()],
     );
     assert_eq!(values(&batch.unwrap()).len(), 0);
@@ -185,7 +190,7 @@ fn an_empty_tensor_needs_no_values() {
 fn filled_tensors_count_towards_the_limit() {
     // dtype int32, shape [1000], int_val 7.
     let filled = vec![8, 3, 18, 5, 18, 3, 8, 0xe8, 7, 56, 7];
-    let spec = FeatureSpec::tensor(&[Some(1000)], TensorDType::Int32);
+    let spec = FeatureSpec::Tensor { dtype: TensorDType::Int32, shape: vec![Some(1000)] };
     let batch = parse(spec.clone(), &[filled.clone(), filled.clone()]).unwrap();
     assert!(values(&batch).as_slice::<i32>().unwrap() == [7; 2000]);
     let parser = BatchParser::new(&schema(spec)).limit(7999);
@@ -194,10 +199,10 @@ fn filled_tensors_count_towards_the_limit() {
     assert!(matches!(e.kind(), ErrorKind::TooLarge { len: 4000, limit: 3999 }), "{e}");
     // A length that no memory has is refused before anything is allocated.
     let huge = vec![8, 3, 18, 11, 18, 9, 8, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f, 56, 7];
-    let e = parse(FeatureSpec::tensor(&[None], TensorDType::Int32), &[huge]).unwrap_err();
+    let e = parse(FeatureSpec::Tensor { dtype: TensorDType::Int32, shape: vec![None] }, &[huge]).unwrap_err();
     assert_eq!(e.category(), Some(Category::MalformedProto), "{e}");
     let huge = vec![8, 3, 18, 11, 18, 9, 8, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f, 56, 7];
-    let e = parse(FeatureSpec::tensor(&[None], TensorDType::Int32), &[huge]).unwrap_err();
+    let e = parse(FeatureSpec::Tensor { dtype: TensorDType::Int32, shape: vec![None] }, &[huge]).unwrap_err();
     assert_eq!(e.category(), Some(Category::TooLarge), "{e}");
 }
 
@@ -219,14 +224,135 @@ fn specs_that_are_refused() {
         assert!(matches!(e.kind(), ErrorKind::Spec(_)) && e.to_string().contains(reason), "{e}");
     };
     refused(FeatureSpec::raw(&[Some(1)], TensorDType::String), "found string");
-    refused(FeatureSpec::tensor(&[Some(1)], TensorDType::String), "found string");
+    refused(FeatureSpec::Tensor { dtype: TensorDType::String, shape: vec![Some(1)] }, "found string");
     refused(FeatureSpec::raw(&[Some(1), None], TensorDType::Int8), "as the first only");
-    refused(FeatureSpec::tensor(&[None, None], TensorDType::Int8), "as the first only");
+    refused(FeatureSpec::Tensor { dtype: TensorDType::Int8, shape: vec![None, None] }, "as the first only");
     refused(FeatureSpec::raw(&[None, Some(0)], TensorDType::Int8), "no values");
     refused(FeatureSpec::raw(&[Some(usize::MAX); 2], TensorDType::Int8), "2^62");
-    refused(FeatureSpec::tensor(&[Some(1 << 30); 3], TensorDType::Int8), "2^62");
-    let list = Schema::sequence_example().feature_list("x", FeatureSpec::raw(&[], TensorDType::Int8)).build();
-    assert!(list.unwrap_err().to_string().contains("a feature list cannot have arrays"));
+    refused(FeatureSpec::Tensor { dtype: TensorDType::Int8, shape: vec![Some(1 << 30); 3] }, "2^62");
+    let several = |of| FeatureSpec::Several(Box::new(of));
+    refused(several(FeatureSpec::raw(&[None], TensorDType::Int8)), "open dimension in each");
+    refused(several(FeatureSpec::Image(ImageSpec::default())), "needs a size");
+    refused(several(several(label(&["a"], None))), "found several");
+    refused(several(FeatureSpec::var_len(DType::Bytes)), "found varlen");
+    let stack = |dtype| FeatureSpec::Stack { keys: Vec::new(), dtype, default: None };
+    refused(stack(DType::Int64), "at least one feature");
+    refused(label(&[], None), "at least one string");
+    refused(label(&["a", "b", "a"], None), "found \"a\" as 0 and as 2");
+    refused(fixed_length(TensorDType::Int8, &[None]), "without an open dimension");
+    let listed = |spec: FeatureSpec, reason: &str| {
+        let context = FeatureSpec::fixed_len(&[], DType::Int64);
+        let schema = Schema::sequence_example().feature("x", context).feature_list("x", spec);
+        let e = schema.build().unwrap_err().to_string();
+        assert!(e.contains(reason), "{e}");
+    };
+    listed(FeatureSpec::raw(&[None], TensorDType::Int8), "open dimension in each");
+    listed(several(label(&["a"], None)), "each step of a feature list has one byte string");
+    listed(
+        FeatureSpec::Image(ImageSpec { size: Some([1, 1]), ..ImageSpec::default() }),
+        "the name of a feature",
+    );
+    let geometry = Some("g".into());
+    listed(
+        FeatureSpec::Image(ImageSpec { size: Some([1, 1]), geometry, ..ImageSpec::default() }),
+        "has none",
+    );
     let context = Schema::sequence_example().feature("x", FeatureSpec::raw(&[], TensorDType::Int8)).build();
     assert!(context.is_ok());
+}
+
+fn label(words: &[&str], unknown: Option<i64>) -> FeatureSpec {
+    FeatureSpec::Label { vocabulary: words.iter().map(|word| word.as_bytes().into()).collect(), unknown }
+}
+
+fn fixed_length(dtype: TensorDType, shape: &[Option<usize>]) -> FeatureSpec {
+    FeatureSpec::Raw { dtype, shape: shape.to_vec(), little_endian: false, fixed_length: true }
+}
+
+/// As `tf.io.decode_raw(.., fixed_length=4)`.
+#[test]
+fn byte_strings_of_a_fixed_length_are_cut_and_padded() {
+    let spec = fixed_length(TensorDType::UInt16, &[Some(2)]);
+    let strings = [vec![], vec![1], vec![1, 2, 3], vec![1, 2, 3, 4], vec![1, 2, 3, 4, 5]];
+    let found = parse(spec.clone(), &strings).unwrap();
+    assert_eq!(
+        values(&found).as_slice::<u16>().unwrap(),
+        [0, 0, 0x100, 0, 0x102, 0x300, 0x102, 0x304, 0x102, 0x304]
+    );
+    let parser = BatchParser::new(&schema(spec)).limit(7);
+    let e = parser.parse(&strings.map(row)).unwrap_err();
+    assert_eq!((e.location().row, e.category()), (Some(1), Some(Category::TooLarge)), "{e}");
+}
+
+#[test]
+fn labels_are_positions_in_the_vocabulary() {
+    let strings = ["dog", "", "fox", "cat"].map(|word| word.as_bytes().to_vec());
+    let found = parse(label(&["cat", "dog", ""], Some(-7)), &strings).unwrap();
+    assert_eq!(values(&found).as_slice::<i64>().unwrap(), [1, 2, -7, 0]);
+    let e = parse(label(&["cat", "dog", ""], None), &strings).unwrap_err();
+    assert!(e.is_data());
+    assert_eq!(
+        e.to_string(),
+        "row 2 of the batch: feature \"x\": expected a string of the vocabulary, found \"fox\""
+    );
+    let none = [ExampleBuilder::new().encode().unwrap()];
+    let e = BatchParser::new(&schema(label(&["a"], Some(0)))).parse(&none).unwrap_err();
+    assert_eq!(e.category(), Some(Category::MissingFeature), "an absent label is no unknown one: {e}");
+}
+
+/// A feature with several byte strings, and a feature list with one in each step, make the same column.
+#[test]
+fn several_arrays_are_a_ragged_column() {
+    let of = FeatureSpec::raw(&[Some(2)], TensorDType::UInt8);
+    let rows: [&[[u8; 2]]; 4] = [&[[1, 2], [3, 4]], &[], &[[5, 6]], &[[7, 8], [9, 10], [11, 12]]];
+    let example = |row: &&[[u8; 2]]| ExampleBuilder::new().bytes("x", row.iter()).encode().unwrap();
+    let step = |string: &[u8; 2]| FeatureBuf::Bytes(vec![string.to_vec()]);
+    let sequence = |row: &&[[u8; 2]]| {
+        SequenceExampleBuilder::new().feature_list("x", row.iter().map(step)).encode().unwrap()
+    };
+    let several = Schema::example().feature("x", FeatureSpec::Several(Box::new(of.clone()))).build().unwrap();
+    let listed = Schema::sequence_example().feature_list("x", of).build().unwrap();
+    let ends = RowSplits::Int64([0, 2, 2, 3, 6].to_vec().into());
+    for (schema, rows) in [(several, rows.each_ref().map(example)), (listed, rows.each_ref().map(sequence))] {
+        let parser = BatchParser::new(&schema);
+        let batch = parser.parse(&rows).unwrap();
+        let column = batch.get("x").or(batch.feature_list("x"));
+        let Some(Column::Ragged(ragged)) = column else { panic!("{column:?}") };
+        assert_eq!((&*ragged.shape, &ragged.row_splits[..]), (&[6, 2][..], &[ends.clone()][..]));
+        let Values::Array(values) = &ragged.values else { panic!("{ragged:?}") };
+        assert_eq!(values.as_slice::<u8>().unwrap(), [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
+        let single = parser.parse_single(&rows[3]).unwrap();
+        let column = single.get("x").or(single.feature_list("x"));
+        assert!(matches!(column, Some(Column::Dense(dense)) if dense.shape == [3, 2]), "{column:?}");
+    }
+}
+
+/// The step of a feature list is told, and the row before a refused one is whole.
+#[test]
+fn a_wrong_array_of_a_feature_list_has_its_step() {
+    let schema = Schema::sequence_example().feature_list("x", label(&["a"], None)).build().unwrap();
+    let step = |string: &&str| FeatureBuf::Bytes(vec![string.as_bytes().to_vec()]);
+    let row = |steps: &[&str]| {
+        SequenceExampleBuilder::new().feature_list("x", steps.iter().map(step)).encode().unwrap()
+    };
+    let e = BatchParser::new(&schema).parse(&[row(&["a"]), row(&["a", "a", "b"]), row(&["c"])]).unwrap_err();
+    assert_eq!((e.location().row, e.location().step), (Some(1), Some(2)), "{e}");
+}
+
+#[test]
+fn numbers_of_several_features_are_stacked() {
+    let keys = ["c", "a", "b"].map(String::from).to_vec();
+    let stack = |default| FeatureSpec::Stack { keys: keys.clone(), dtype: DType::Float32, default };
+    let row = |c: f32, b: f32| ExampleBuilder::new().float("c", [c]).float("b", [b]);
+    let rows = [row(1.0, 2.0).float("a", [3.0]), row(4.0, 5.0).float("a", [-0.0]), row(6.0, 7.0)];
+    let rows = rows.map(|row| row.encode().unwrap());
+    let batch = BatchParser::new(&schema(stack(Some(vec![9.5f32].into())))).parse(&rows).unwrap();
+    let Some(Column::Dense(dense)) = batch.get("x") else { panic!("{batch:?}") };
+    assert_eq!(dense.shape, [3, 3]);
+    assert_eq!(batch.float32("x").unwrap(), [1.0, 3.0, 2.0, 4.0, -0.0, 5.0, 6.0, 9.5, 7.0]);
+    let e = BatchParser::new(&schema(stack(None))).parse(&rows).unwrap_err();
+    assert_eq!((e.location().row, e.location().feature.as_deref()), (Some(2), Some("a")), "{e}");
+    let twice =
+        Schema::example().feature("x", stack(None)).feature("a", FeatureSpec::var_len(DType::Float32));
+    assert!(twice.build().unwrap_err().to_string().contains("is used as"));
 }

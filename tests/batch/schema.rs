@@ -174,9 +174,25 @@ fn any_array(rng: &mut Rng) -> FeatureSpec {
     let shape: Vec<_> = open.then_some(None).into_iter().chain(sizes).collect();
     let dtype =
         rng.pick(&[TensorDType::Bool, TensorDType::UInt8, TensorDType::BFloat16, TensorDType::Complex128]);
-    match rng.below(2) {
+    let words = (0..1 + rng.below(3)).map(|k| if k == 1 { vec![0xff] } else { vec![b'a'; k] });
+    match rng.below(5) {
         0 => FeatureSpec::Tensor { dtype, shape },
-        _ => FeatureSpec::Raw { dtype, shape, little_endian: rng.pick(&[true, false]) },
+        3 => FeatureSpec::Stack {
+            keys: (0..1 + rng.below(3)).map(|_| format!("key {}", rng.u64())).collect(),
+            dtype: DType::Float32,
+            default: rng.chance(128).then(|| vec![0.5f32].into()),
+        },
+        1 => FeatureSpec::Label {
+            vocabulary: words.map(Vec::into_boxed_slice).collect(),
+            unknown: rng.chance(128).then(|| rng.u64() as i64),
+        },
+        2 if !open => FeatureSpec::Several(Box::new(FeatureSpec::Tensor { dtype, shape })),
+        _ => FeatureSpec::Raw {
+            dtype,
+            shape,
+            little_endian: rng.pick(&[true, false]),
+            fixed_length: !open && rng.chance(64),
+        },
     }
 }
 
@@ -212,6 +228,8 @@ fn json_is_pretty_printed() {
         scaled: true,
         ..image.clone()
     };
+    let vocabulary = ["caf\u{e9}".as_bytes(), b"\xff"].map(Box::from).into();
+    let label = FeatureSpec::Label { vocabulary, unknown: Some(-1) };
     let schema = Schema::example()
         .feature("b", FeatureSpec::fixed_len(&[2, 1], DType::Float32).with_default([0.1f32, f32::NAN]))
         .feature("a", FeatureSpec::fixed_len(&[], DType::Bytes).with_default(vec![vec![0xff]]))
@@ -220,7 +238,8 @@ fn json_is_pretty_printed() {
         .feature("e", FeatureSpec::optional(DType::Int64))
         .feature("f", FeatureSpec::optional(DType::Float32).with_default([0.5f32]))
         .feature("g", FeatureSpec::raw(&[Some(2), Some(3)], TensorDType::UInt16))
-        .feature("h", FeatureSpec::tensor(&[None, Some(3)], TensorDType::BFloat16))
+        .feature("h", FeatureSpec::Tensor { dtype: TensorDType::BFloat16, shape: vec![None, Some(3)] })
+        .feature("ii", FeatureSpec::Several(Box::new(label)))
         .feature("l", FeatureSpec::Image(part))
         .feature("k", FeatureSpec::Image(tensor))
         .feature("j", FeatureSpec::Image(image))
@@ -236,6 +255,7 @@ fn json_is_pretty_printed() {
     "f": {"default": 0.5, "dtype": "float32", "type": "optional"},
     "g": {"byte_order": "little", "dtype": "uint16", "shape": [2, 3], "type": "raw"},
     "h": {"dtype": "bfloat16", "shape": [null, 3], "type": "tensor"},
+    "ii": {"of": {"type": "label", "unknown": -1, "vocabulary": ["café", {"hex": "ff"}]}, "type": "several"},
     "j": {"channels": 3, "crop": "center", "crop_with": null, "dtype": "uint8", "resize": "bilinear", "size": [4, 6], "type": "image"},
     "k": {"channels": 3, "crop": "random_resized", "crop_with": null, "dtype": "float32", "exif": true, "flip": 0.5, "geometry": "part of \"k\"", "jitter": [["hue", [-0.1, 0.1]], ["contrast", [0.75, 1.25]], ["brightness", [0.0, 2.5]]], "layout": "chw", "mean": [0.485, 0.456, 0.406], "missing": 0, "ratio": [1.0, 2.0], "resize": "bilinear", "scale": [0.25, 1.0], "scaled": true, "size": [4, 6], "std": [0.229, 0.224, 0.225], "type": "image"},
     "l": {"channels": 1, "crop": "center", "crop_with": null, "dtype": "uint8", "fraction": 0.875, "resize": "area", "size": [4, 6], "type": "image"}

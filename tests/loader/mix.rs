@@ -152,7 +152,7 @@ fn kinds(prefix: &str, defaults: [i64; 2]) -> Schema {
     };
     let padded =
         |dtype| FeatureSpec::FixedLenSequence { shape: vec![], dtype, allow_missing: true, default: None };
-    let array = |dtype, size| FeatureSpec::Raw { dtype, shape: vec![size], little_endian: true };
+    let array = |dtype, size| FeatureSpec::raw(&[size], dtype);
     Schema::example()
         .feature(key("i"), FeatureSpec::fixed_len(&[], DType::Int64))
         .feature(key("x"), FeatureSpec::fixed_len(&[2], DType::Float32))

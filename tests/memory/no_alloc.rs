@@ -302,7 +302,7 @@ fn columns(sequence: bool) -> Schema {
         let shape = [first, Some(2)];
         builder = builder
             .feature(format!("raw {dtype}"), FeatureSpec::raw(&shape, dtype))
-            .feature(format!("tensor {dtype}"), FeatureSpec::tensor(&shape, dtype));
+            .feature(format!("tensor {dtype}"), FeatureSpec::Tensor { dtype, shape: shape.to_vec() });
     }
     builder.build().unwrap()
 }

@@ -202,9 +202,20 @@ impl ColumnLayout {
             FeatureSpec::FixedLen { shape, dtype, .. } => {
                 return Ok(ColumnLayout::dense(*dtype, shape, *dtype != DType::Bytes, options));
             }
+            FeatureSpec::Stack { keys, dtype, .. } => {
+                return Ok(ColumnLayout::dense(*dtype, &[keys.len()], true, options));
+            }
+            FeatureSpec::Several(of) => return ColumnLayout::of(name, of, true, stays_sparse, options),
             FeatureSpec::Raw { dtype, shape, .. } | FeatureSpec::Tensor { dtype, shape } => {
                 let leaf = array_type(*dtype).ok_or_else(|| no_type(name, *dtype))?;
-                return Ok(ColumnLayout::array(shape, leaf, options));
+                // The arrays of a record, of any number, have one more dimension.
+                let any = is_list.then_some(None);
+                let shape: Vec<_> = any.into_iter().chain(shape.iter().copied()).collect();
+                return Ok(ColumnLayout::array(&shape, leaf, options));
+            }
+            FeatureSpec::Label { .. } => {
+                let any: &[_] = if is_list { &[None] } else { &[] };
+                return Ok(ColumnLayout::array(any, DataType::Int64, options));
             }
             FeatureSpec::Image(_) => {
                 return Err(Error::schema(

@@ -9,8 +9,8 @@ use std::fmt;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use tfseek::batch::{
-    ArrayBits, ArrayValues, Batch, Buf, BytesColumn, ColumnDecoder, DecodeContext, Dense, Ragged, RowSplits,
-    SharedPool, Values,
+    ArrayBits, ArrayValues, Batch, Buf, BytesColumn, Column, ColumnDecoder, DecodeContext, Dense, Ragged,
+    RowSplits, SharedPool, Values,
 };
 use tfseek::schema::ImageSpec;
 use tfseek::{Error, ErrorKind, Result, TensorDType};
@@ -18,7 +18,7 @@ use tfseek::{Error, ErrorKind, Result, TensorDType};
 /// The decoder of pictures for parsers and the threads of a loader: decoders, and memory for one batch after the other.
 ///
 /// Pictures of one size are a dense column. Others are a ragged one, with the lines of each picture and the
-/// pixels of each line as rows.
+/// pixels of each line as rows. Several pictures of a record have one place of the crop and one mirror.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -86,8 +86,10 @@ impl DecoderPool {
     ) -> Result<Vec<(usize, Error)>> {
         let mut refused = Vec::new();
         for (name, spec) in context.pictures {
-            let Ok(files) = batch.bytes(name) else { continue };
-            let mut pictures = Pictures::new(files, spec);
+            let Some(column) = batch.get(name).or_else(|| batch.feature_list(name)) else { continue };
+            let Values::Bytes(files) = column.values() else { continue };
+            let several = Several::of(column, context.single);
+            let mut pictures = Pictures::new(files, several.as_ref(), spec);
             let len = u128::from(pictures.values()) * spec.dtype.size().unwrap_or(1) as u128;
             if spec.size.is_none() && len > u128::from(context.limit) {
                 let limit = context.limit;
@@ -109,18 +111,26 @@ impl DecoderPool {
                 _ => ArrayBits::Bits16(pictures.decode(work, &self.bits16, |pixels| PixelsMut::U16(pixels))?),
             };
             let Pictures { sizes, refused: bad, geometry, .. } = pictures;
-            refused.extend(bad.into_iter().map(|(row, e)| (row, Error::from(e).feature(name.as_bytes()))));
+            refused.extend(bad.into_iter().map(|(picture, e)| {
+                let error = Error::from(e).feature(name.as_bytes());
+                match several.as_ref().and_then(|several| several.places.get(picture)) {
+                    Some(&(row, step)) => (row, error.step(step)),
+                    None => (picture, error),
+                }
+            }));
             let values = Values::Array(ArrayValues::new(spec.dtype, bits));
             let channels = usize::from(spec.channels);
-            let rows = if context.single { None } else { Some(sizes.len()) };
+            let rows = if context.single && several.is_none() { None } else { Some(sizes.len()) };
             let shape_of = |[h, w]: [usize; 2]| {
                 let shape = if spec.channels_first { [channels, h, w] } else { [h, w, channels] };
                 rows.into_iter().chain(shape).collect()
             };
-            match (spec.size, &*sizes) {
-                (Some(size), _) => {
-                    batch.set(name, Dense::new(values, shape_of(size.map(|side| side as usize))));
-                }
+            let splits = several.and_then(|several| several.row_splits);
+            match (spec.size.map(|size| shape_of(size.map(|side| side as usize))), &*sizes) {
+                (Some(shape), _) => match splits {
+                    Some(splits) => batch.set(name, Ragged::new(values, shape, vec![splits])),
+                    None => batch.set(name, Dense::new(values, shape)),
+                },
                 (None, &[size]) if context.single => batch.set(name, Dense::new(values, shape_of(size))),
                 (None, _) => batch.set(name, ragged(values, &sizes, channels)),
             }
@@ -141,9 +151,39 @@ struct PictureWork<'a> {
     context: &'a DecodeContext<'a>,
 }
 
+/// The rows of the pictures of a column whose records have any number of them.
+struct Several {
+    /// The row of each picture, and its number in the row.
+    places: Vec<(usize, usize)>,
+    /// `None` for a single record.
+    row_splits: Option<RowSplits>,
+}
+
+impl Several {
+    /// Returns `None` for a column of one picture a record.
+    fn of(column: &Column, single: bool) -> Option<Several> {
+        match column {
+            Column::Ragged(ragged) => {
+                let splits = ragged.row_splits.first()?;
+                let RowSplits::Int64(ends) = splits else { return None };
+                let rows = ends.windows(2).enumerate();
+                let places =
+                    rows.flat_map(|(row, ends)| (0..(ends[1] - ends[0]) as usize).map(move |k| (row, k)));
+                Some(Several { places: places.collect(), row_splits: Some(splits.clone()) })
+            }
+            Column::Dense(Dense { shape, .. }) if single && shape.len() == 1 => {
+                let places = (0..shape[0]).map(|k| (0, k)).collect();
+                Some(Several { places, row_splits: None })
+            }
+            _ => None,
+        }
+    }
+}
+
 /// The pictures of a column.
 struct Pictures<'a> {
     files: &'a BytesColumn,
+    several: Option<&'a Several>,
     spec: &'a ImageSpec,
     /// Height and width. A refused picture has none.
     sizes: Vec<[usize; 2]>,
@@ -154,7 +194,7 @@ struct Pictures<'a> {
 
 impl<'a> Pictures<'a> {
     /// Reads the sizes of pictures, unless the spec has one for all.
-    fn new(files: &'a BytesColumn, spec: &'a ImageSpec) -> Pictures<'a> {
+    fn new(files: &'a BytesColumn, several: Option<&'a Several>, spec: &'a ImageSpec) -> Pictures<'a> {
         let mut refused = Vec::new();
         let size_of = |(row, file)| {
             let of_all = spec.size.map(|size| size.map(|side| side as usize));
@@ -164,7 +204,7 @@ impl<'a> Pictures<'a> {
             })
         };
         let sizes = files.iter().enumerate().map(size_of).collect();
-        Pictures { files, spec, sizes, refused, geometry: Vec::new() }
+        Pictures { files, several, spec, sizes, refused, geometry: Vec::new() }
     }
 
     /// Returns the number of values of all pictures. Each has at most 100 million pixels.
@@ -204,7 +244,9 @@ impl<'a> Pictures<'a> {
                 }
                 None => self.spec,
             };
-            let draw = |name| (context.draw)(row, name);
+            let of_row =
+                self.several.and_then(|several| several.places.get(row)).map_or(row, |&(row, _)| row);
+            let draw = |name| (context.draw)(of_row, name);
             let draws = Draws { place: draw(drawn), colours: draw(name) };
             let decoded = if context.cancelled.load(Ordering::Relaxed) {
                 Err(ImageError::Cancelled)

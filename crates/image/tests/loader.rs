@@ -10,8 +10,8 @@ use tfseek::loader::{NextStep, Shuffle};
 use tfseek::order::augmentation_seed;
 use tfseek::schema::{Crop, ImageSpec, Resize};
 use tfseek::{
-    Damage, Dataset, DatasetOptions, ErrorKind, ExampleBuilder, FeatureSpec, IndexMode, Schema, TensorDType,
-    Writer,
+    Damage, Dataset, DatasetOptions, ErrorKind, ExampleBuilder, FeatureBuf, FeatureSpec, IndexMode, Schema,
+    SequenceExampleBuilder, TensorDType, Writer,
 };
 use tfseek_image::{Decoder, DecoderPool, Image};
 use tfseek_testkit::alloc::{Counting, most_held};
@@ -442,4 +442,49 @@ fn a_geometry_is_a_column_of_any_batch_with_the_picture() {
     assert!(rename("image", "part").contains("is the name of two columns"));
     // A file that is not decoded has none.
     assert!(ds.loader(&schema).batch_size(1).build().unwrap().next().unwrap().is_err());
+}
+
+/// Several pictures of a feature, and those of a feature list, are a ragged column. All of a record have one
+/// draw, so the frames of a film have one crop.
+#[test]
+fn several_pictures_of_a_record() {
+    let spec = ImageSpec { flip: 0.5, ..random([5, 4]) };
+    let frames = |row: usize| (0..[2, 0, 3, 1][row]).map(move |k| picture(NAMES[(row + k) % NAMES.len()]));
+    let of = || FeatureSpec::Image(spec.clone());
+    let several = Schema::example().feature("film", FeatureSpec::Several(Box::new(of()))).build().unwrap();
+    let listed = Schema::sequence_example().feature_list("film", of()).build().unwrap();
+    let example = |row| {
+        let frames: Vec<_> = frames(row).collect();
+        ExampleBuilder::new().bytes("film", &frames).encode().unwrap()
+    };
+    let sequence = |row| {
+        let steps = frames(row).map(|frame| FeatureBuf::Bytes(vec![frame]));
+        SequenceExampleBuilder::new().feature_list("film", steps).encode().unwrap()
+    };
+    let mut decoder = Decoder::default();
+    for (schema, rows) in [(several, [0, 1, 2, 3].map(example)), (listed, [0, 1, 2, 3].map(sequence))] {
+        let parser = decoding(&schema);
+        let batch = parser.parse(&rows).unwrap();
+        let column = batch.get("film").or(batch.feature_list("film"));
+        let Some(Column::Ragged(film)) = column else { panic!("{column:?}") };
+        assert_eq!((&*film.shape, film.row_splits.len()), (&[6, 5, 4, 3][..], 1));
+        assert_eq!(film.row_splits[0], RowSplits::Int64(vec![0, 2, 2, 5, 6].into()));
+        let Values::Array(pixels) = &film.values else { panic!("{film:?}") };
+        let mut want = Vec::new();
+        for row in 0..4 {
+            let seed = draw(0, 0, row as u64, "film");
+            for frame in frames(row) {
+                want.extend(decoder.decode::<u8>(&frame, &spec, seed).unwrap().pixels);
+            }
+        }
+        assert!(pixels.as_slice::<u8>().unwrap() == want, "{schema:?}");
+        let single = parser.parse_single(&rows[2]).unwrap();
+        let (shape, pixels) = array::<u8>(single.get("film").or(single.feature_list("film")));
+        assert_eq!((&*shape, pixels.len()), (&[3, 5, 4, 3][..], 180));
+    }
+    let none = ExampleBuilder::new().bytes("film", [&picture(NAMES[0]), &b"none".to_vec()]).encode().unwrap();
+    let several = Schema::example().feature("film", FeatureSpec::Several(Box::new(of()))).build().unwrap();
+    let e = decoding(&several).parse(&[example(0), none]).unwrap_err();
+    assert_eq!((e.location().row, e.location().step), (Some(1), Some(1)), "{e}");
+    assert_eq!(e.location().feature.as_deref(), Some("film"));
 }

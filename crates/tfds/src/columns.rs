@@ -169,7 +169,7 @@ fn with_presence(leaf: &Leaf, column: Column, batch: &Batch, plan: &DecodePlan) 
                     each.collect::<Vec<u8>>().into()
                 }
             };
-            Optional::new(values, present, shape).into()
+            Optional { values, present, shape }.into()
         }
         (column, _) => column,
     }

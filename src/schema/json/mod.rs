@@ -169,12 +169,25 @@ fn feature(json: Json) -> Result<FeatureSpec> {
             dtype: fields.required("dtype", array_dtype)?,
             shape: fields.required("shape", array_shape)?,
             little_endian: fields.optional("byte_order", little_endian)?.unwrap_or(true),
+            fixed_length: fields.optional("fixed_length", boolean)?.unwrap_or(false),
         },
         "tensor" => FeatureSpec::Tensor {
             dtype: fields.required("dtype", array_dtype)?,
             shape: fields.required("shape", array_shape)?,
         },
         "image" => FeatureSpec::Image(image(&mut fields)?),
+        "label" => FeatureSpec::Label {
+            vocabulary: fields
+                .required("vocabulary", |json| list(json, |word| bytes(word).map(Vec::into_boxed_slice)))?
+                .into(),
+            unknown: fields.optional("unknown", integer)?,
+        },
+        "stack" => {
+            let dtype = fields.required("dtype", dtype)?;
+            let default = fields.optional("default", |json| values(json, dtype, &[]))?;
+            FeatureSpec::Stack { keys: fields.required("keys", |json| list(json, text))?, dtype, default }
+        }
+        "several" => FeatureSpec::Several(Box::new(feature(fields.required("of", Ok)?)?)),
         _ => FeatureSpec::Sparse {
             index_keys: fields.required("index_key", |json| one_or_list(json, text))?,
             value_key: fields.required("value_key", text)?,
@@ -194,12 +207,15 @@ fn field_names(kind: &str) -> Result<&'static [&'static str]> {
         "fixed_sequence" => &["dtype", "shape", "allow_missing", "default"],
         "ragged" => &["dtype", "value_key", "partitions", "row_splits_dtype", "validate"],
         "sparse" => &["dtype", "index_key", "value_key", "size", "already_sorted"],
-        "raw" => &["dtype", "shape", "byte_order"],
+        "raw" => &["dtype", "shape", "byte_order", "fixed_length"],
         "tensor" => &["dtype", "shape"],
         "image" => &IMAGE_FIELDS,
+        "label" => &["vocabulary", "unknown"],
+        "several" => &["of"],
+        "stack" => &["dtype", "keys", "default"],
         other => {
             return Err(Error::spec(format!(
-                "type: expected fixed, optional, varlen, fixed_sequence, ragged, sparse, raw, tensor or image, found {other:?}"
+                "type: expected fixed, optional, varlen, fixed_sequence, ragged, sparse, raw, tensor, image, label, stack or several, found {other:?}"
             )));
         }
     };

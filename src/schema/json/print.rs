@@ -73,9 +73,13 @@ fn feature(f: &mut Formatter<'_>, spec: &FeatureSpec) -> fmt::Result {
             }
             write!(f, ", \"type\": \"{kind}\", \"value_key\": {}", JsonStr(value_key))
         }
-        FeatureSpec::Raw { dtype, shape, little_endian } => {
+        FeatureSpec::Raw { dtype, shape, little_endian, fixed_length } => {
             let byte_order = byte_order_name(*little_endian);
-            write!(f, "\"byte_order\": \"{byte_order}\", \"dtype\": \"{dtype}\", \"shape\": ")?;
+            write!(f, "\"byte_order\": \"{byte_order}\", \"dtype\": \"{dtype}\", ")?;
+            if *fixed_length {
+                f.write_str("\"fixed_length\": true, ")?;
+            }
+            f.write_str("\"shape\": ")?;
             list(f, shape, size)?;
             write!(f, ", \"type\": \"{kind}\"")
         }
@@ -87,6 +91,25 @@ fn feature(f: &mut Formatter<'_>, spec: &FeatureSpec) -> fmt::Result {
             write!(f, "\"dtype\": \"{dtype}\", \"shape\": ")?;
             list(f, shape, size)?;
             write!(f, ", \"type\": \"{kind}\"")
+        }
+        FeatureSpec::Label { vocabulary, unknown } => {
+            write!(f, "\"type\": \"{kind}\", ")?;
+            if let Some(unknown) = unknown {
+                write!(f, "\"unknown\": {unknown}, ")?;
+            }
+            f.write_str("\"vocabulary\": ")?;
+            list(f, vocabulary.iter(), |word, f| bytes(word, f))
+        }
+        FeatureSpec::Stack { keys, default: values, .. } => {
+            default(f, values.as_ref(), &[])?;
+            write!(f, "\"dtype\": \"{dtype}\", \"keys\": ")?;
+            list(f, keys, |key, f| JsonStr(key).fmt(f))?;
+            write!(f, ", \"type\": \"{kind}\"")
+        }
+        FeatureSpec::Several(of) => {
+            write!(f, "\"of\": {{")?;
+            feature(f, of)?;
+            write!(f, "}}, \"type\": \"{kind}\"")
         }
     }
 }

@@ -253,8 +253,8 @@ fn array_cases() -> Vec<Case> {
     let tensor = |values: &[i32], shape: &[u64]| string(serialize_values(shape, values).unwrap());
     let fixed = || FeatureSpec::raw(&[Some(2), Some(3)], TensorDType::UInt16);
     let open = || FeatureSpec::raw(&[None, Some(3)], TensorDType::UInt16);
-    let of = || FeatureSpec::tensor(&[Some(2), Some(2)], TensorDType::Int32);
-    let rows = || FeatureSpec::tensor(&[None, Some(2)], TensorDType::Int32);
+    let of = || FeatureSpec::Tensor { dtype: TensorDType::Int32, shape: vec![Some(2), Some(2)] };
+    let rows = || FeatureSpec::Tensor { dtype: TensorDType::Int32, shape: vec![None, Some(2)] };
     let good = || tensor(&[1, 2, 3, 4], &[2, 2]);
     let mut cut = serialize_values(&[2, 2], &[1, 2, 3, 4]).unwrap();
     cut.pop();
@@ -262,7 +262,7 @@ fn array_cases() -> Vec<Case> {
     let mut content = serialize_values(&[3], &[1, 2, 3]).unwrap();
     let at = content.windows(2).rposition(|bytes| bytes == [8, 3]).unwrap();
     content[at + 1] = 2;
-    let two = || FeatureSpec::tensor(&[Some(2)], TensorDType::Int32);
+    let two = || FeatureSpec::Tensor { dtype: TensorDType::Int32, shape: vec![Some(2)] };
     // A shape without values, which TensorFlow reads as zeros.
     let empty = vec![8, 3, 18, 4, 18, 2, 8, 2];
     let cases: Vec<(FeatureSpec, Features, Features, Category, &'static [&'static str])> = vec![

@@ -88,7 +88,9 @@ fn types_of_byte_strings_and_tensors() {
 #[test]
 fn types_of_arrays_in_byte_strings() {
     use TensorDType::*;
-    let of = |shape: &[Option<usize>], dtype| type_of(FeatureSpec::tensor(shape, dtype), &Options::new());
+    let of = |shape: &[Option<usize>], dtype| {
+        type_of(FeatureSpec::Tensor { dtype, shape: shape.to_vec() }, &Options::new())
+    };
     let types = [
         (Bool, DataType::Boolean),
         (Int8, DataType::Int8),
@@ -109,7 +111,7 @@ fn types_of_arrays_in_byte_strings() {
         assert_eq!(of(&[None, Some(3)], dtype), (large_list(fixed(item, 3)), false));
     }
     for dtype in [BFloat16, Complex64, Complex128] {
-        for spec in [FeatureSpec::raw(&[Some(2)], dtype), FeatureSpec::tensor(&[None], dtype)] {
+        for spec in [FeatureSpec::raw(&[Some(2)], dtype), FeatureSpec::Tensor { dtype, shape: vec![None] }] {
             let schema = Schema::example().feature("x", spec).build().unwrap();
             let error = schema_of(&schema, &Options::new()).unwrap_err().to_string();
             assert_eq!(

@@ -121,7 +121,8 @@ pub(crate) fn run(args: &EpochArgs, console: &mut Console) -> Outcome {
 fn loader_options(args: &EpochArgs, dataset: &Dataset, schema: Option<&Schema>) -> LoaderOptions {
     let options = match schema {
         Some(schema) => {
-            let has_pictures = schema.features().values().any(|spec| matches!(spec, FeatureSpec::Image(_)));
+            let mut specs = schema.features().values().chain(schema.feature_lists().values());
+            let has_pictures = specs.any(|spec| matches!(spec.of_string(), FeatureSpec::Image(_)));
             let parser = BatchParser::new(schema);
             let decoding = |parser: BatchParser| parser.decoder(Arc::new(DecoderPool::default()));
             dataset.loader(schema).parser(if has_pictures { decoding(parser) } else { parser })

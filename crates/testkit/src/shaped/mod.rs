@@ -51,34 +51,61 @@ pub fn schema(rng: &mut Rng, sequence: bool) -> Schema {
     }
 }
 
-/// Returns a schema of Examples with columns of arrays in byte strings, besides others.
+/// Returns a schema with columns of arrays and labels in byte strings, besides others.
 pub fn schema_of_arrays(rng: &mut Rng) -> Schema {
-    let mut builder = Schema::example().feature("label", FeatureSpec::fixed_len(&[], DType::Int64));
+    let sequence = rng.chance(64);
+    let mut builder = if sequence { Schema::sequence_example() } else { Schema::example() };
+    builder = builder.feature("label", FeatureSpec::fixed_len(&[], DType::Int64));
     for k in 0..1 + rng.below(3) {
-        let dtype = loop {
-            let dtype = rng.pick(TensorDType::ALL);
-            if dtype != TensorDType::String {
-                break dtype;
-            }
+        let list = sequence && rng.chance(192);
+        let several = !list && rng.chance(96);
+        let spec = of_string(rng, list || several);
+        builder = match (list, several) {
+            (true, _) => builder.feature_list(format!("array {k}"), spec),
+            (_, true) => builder.feature(format!("array {k}"), FeatureSpec::Several(Box::new(spec))),
+            _ => builder.feature(format!("array {k}"), spec),
         };
-        let open = rng.chance(96);
-        let least = usize::from(open || !rng.chance(16));
-        let mut shape: Vec<_> = shape(rng, least).into_iter().map(Some).collect();
-        if open {
-            shape.insert(0, None);
-        }
-        let spec = if rng.chance(128) {
-            FeatureSpec::Raw { dtype, shape, little_endian: rng.pick(&[true, false]) }
-        } else {
-            FeatureSpec::Tensor { dtype, shape }
-        };
-        builder = builder.feature(format!("array {k}"), spec);
+    }
+    if rng.chance(64) {
+        let dtype = rng.pick(&DTYPES[..2]);
+        let default = rng.chance(128).then(|| buf(&values(rng, dtype, 1)));
+        let keys = (0..1 + rng.below(4)).rev().map(|k| format!("one of {k}")).collect();
+        builder = builder.feature("stack", FeatureSpec::Stack { keys, dtype, default });
     }
     if rng.chance(128) {
         builder = builder.feature("strings", FeatureSpec::var_len(DType::Bytes));
     }
     builder.build().unwrap()
 }
+
+/// Returns the spec of a byte string that is an array or a label. One of `several` has no open dimension.
+fn of_string(rng: &mut Rng, several: bool) -> FeatureSpec {
+    if rng.chance(48) {
+        let vocabulary = WORDS.map(|word| word.as_bytes().into()).into();
+        return FeatureSpec::Label { vocabulary, unknown: Some(rng.below(3) as i64 - 1) };
+    }
+    let dtype = loop {
+        let dtype = rng.pick(TensorDType::ALL);
+        if dtype != TensorDType::String {
+            break dtype;
+        }
+    };
+    let open = !several && rng.chance(96);
+    let least = usize::from(open || !rng.chance(16));
+    let mut shape: Vec<_> = shape(rng, least).into_iter().map(Some).collect();
+    if open {
+        shape.insert(0, None);
+    }
+    if rng.chance(128) {
+        let fixed_length = !open && rng.chance(64);
+        FeatureSpec::Raw { dtype, shape, little_endian: rng.pick(&[true, false]), fixed_length }
+    } else {
+        FeatureSpec::Tensor { dtype, shape }
+    }
+}
+
+/// The vocabulary of generated labels.
+const WORDS: [&str; 4] = ["cat", "dog", "", "caf\u{e9}"];
 
 /// Returns a payload for the schema.
 pub fn payload(rng: &mut Rng, schema: &Schema, style: Style) -> Vec<u8> {

@@ -74,11 +74,22 @@ fn add(rng: &mut Rng, name: &str, spec: &FeatureSpec, all: &mut Vec<(String, Fea
     let absent = rng.chance(32);
     match spec {
         FeatureSpec::FixedLen { default: Some(_), .. } if absent => {}
+        FeatureSpec::Stack { keys, dtype, default } => {
+            for key in keys {
+                if default.is_none() || !rng.chance(64) {
+                    put(key, values(rng, *dtype, 1));
+                }
+            }
+        }
         FeatureSpec::FixedLen { shape, dtype, .. } => put(name, values(rng, *dtype, shape.iter().product())),
-        FeatureSpec::Raw { .. } | FeatureSpec::Tensor { .. } => {
+        FeatureSpec::Raw { .. } | FeatureSpec::Tensor { .. } | FeatureSpec::Label { .. } => {
             put(name, Feature::Bytes(vec![array(rng, spec)]));
         }
         _ if absent => {}
+        FeatureSpec::Several(of) => {
+            let count = rng.below(4);
+            put(name, Feature::Bytes((0..count).map(|_| array(rng, of)).collect()));
+        }
         FeatureSpec::Image(_) => panic!("the generators make no pictures"),
         FeatureSpec::Optional { dtype, .. } => {
             let count = rng.below(2);
@@ -130,8 +141,15 @@ fn add(rng: &mut Rng, name: &str, spec: &FeatureSpec, all: &mut Vec<(String, Fea
     }
 }
 
-/// Returns the byte string of an array, which is rarely another than the planned one.
+/// Returns the byte string of an array, which is rarely another than the planned one, or of a label.
 fn array(rng: &mut Rng, spec: &FeatureSpec) -> Vec<u8> {
+    if let FeatureSpec::Label { vocabulary, .. } = spec {
+        return if rng.chance(32) {
+            b"cats".to_vec()
+        } else {
+            vocabulary[rng.below(vocabulary.len())].to_vec()
+        };
+    }
     let (FeatureSpec::Raw { dtype, shape, .. } | FeatureSpec::Tensor { dtype, shape }) = spec else {
         panic!("{spec:?} is no array")
     };

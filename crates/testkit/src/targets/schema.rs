@@ -48,7 +48,8 @@ fn check(text: &[u8]) {
     assert_eq!(schema.is_sequence(), json.get("features").is_none());
 
     let parser = BatchParser::new(&schema).limit(1 << 20);
-    let pictures = schema.features().values().any(|spec| matches!(spec, FeatureSpec::Image(_)));
+    let mut specs = schema.features().values().chain(schema.feature_lists().values());
+    let pictures = specs.any(|spec| matches!(spec.of_string(), FeatureSpec::Image(_)));
     for rows in [&[][..], &[Vec::new()]] {
         match parser.parse(rows) {
             // A parser without a decoder refuses them.

@@ -1,15 +1,12 @@
 //! Assembly of the values of all rows to arrays.
 
 use super::super::arrays::{Array, Data, Neutral};
-use super::extract::{CellValues, default_data};
+use super::extract::{CellValues, default_data, no_arrays};
 use super::{Form, dtype, partition_key};
 use tfseek::schema::{DType, FeatureSpec, Partition, SplitsDType};
 
 pub(super) fn assemble_features(spec: &FeatureSpec, rows: &[CellValues], form: Form) -> Neutral {
-    let mut values = match spec {
-        FeatureSpec::Raw { dtype, .. } | FeatureSpec::Tensor { dtype, .. } => Data::Array(*dtype, Vec::new()),
-        _ => Data::empty(dtype(spec)),
-    };
+    let mut values = no_arrays(spec);
     rows.iter().for_each(|row| values.append(&row.values));
     let n = rows.len() as u64;
     let batch = if form.single { None } else { Some(n) };
@@ -45,19 +42,17 @@ pub(super) fn assemble_features(spec: &FeatureSpec, rows: &[CellValues], form: F
             sparse(indices, values, batch.into_iter().chain([longest]).collect())
         }
         FeatureSpec::Image(_) => panic!("parsers refuse pictures"),
+        FeatureSpec::Stack { keys, .. } => {
+            Neutral::Dense(Array::new(batch.into_iter().chain([keys.len() as u64]), values))
+        }
+        FeatureSpec::Label { .. } => Neutral::Dense(Array::new(batch, values)),
+        FeatureSpec::Several(of) => items(of, values, rows.iter().map(|row| row.top), form),
         FeatureSpec::Raw { shape, .. } | FeatureSpec::Tensor { shape, .. } => {
+            if shape.first() == Some(&None) {
+                return items(spec, values, rows.iter().map(|row| row.top), form);
+            }
             let sizes = shape.iter().flatten().map(|&dim| dim as u64);
-            if shape.first() != Some(&None) {
-                return Neutral::Dense(Array::new(batch.into_iter().chain(sizes), values));
-            }
-            let items: u64 = rows.iter().map(|row| row.top as u64).sum();
-            let values = Array::new([items].into_iter().chain(sizes), values);
-            if form.single {
-                return Neutral::Dense(values);
-            }
-            let ends = rows.iter().scan(0, |end, row| (*end += row.top as i64, Some(*end)).1);
-            let splits = Array::int64([0].into_iter().chain(ends).collect());
-            Neutral::Ragged { values, row_splits: vec![splits] }
+            Neutral::Dense(Array::new(batch.into_iter().chain(sizes), values))
         }
         FeatureSpec::Sparse { size, .. } => {
             let mut indices = Vec::new();
@@ -76,8 +71,23 @@ pub(super) fn assemble_features(spec: &FeatureSpec, rows: &[CellValues], form: F
     }
 }
 
+/// Returns a ragged column of arrays, of which each row has as many as `rows` says.
+fn items(spec: &FeatureSpec, values: Data, rows: impl Iterator<Item = usize> + Clone, form: Form) -> Neutral {
+    let sizes = match spec {
+        FeatureSpec::Raw { shape, .. } | FeatureSpec::Tensor { shape, .. } => &**shape,
+        _ => &[],
+    };
+    let sizes = sizes.iter().flatten().map(|&dim| dim as u64);
+    let values = Array::new([rows.clone().sum::<usize>() as u64].into_iter().chain(sizes), values);
+    if form.single {
+        return Neutral::Dense(values);
+    }
+    let lengths: Vec<usize> = rows.collect();
+    Neutral::Ragged { values, row_splits: vec![splits(&lengths, SplitsDType::Int64)] }
+}
+
 pub(super) fn assemble_lists(spec: &FeatureSpec, rows: &[Vec<CellValues>], form: Form) -> Neutral {
-    let mut values = Data::empty(dtype(spec));
+    let mut values = no_arrays(spec);
     rows.iter().flatten().for_each(|step| values.append(&step.values));
     let batch = if form.single { None } else { Some(rows.len() as u64) };
     match spec {
@@ -113,6 +123,9 @@ pub(super) fn assemble_lists(spec: &FeatureSpec, rows: &[Vec<CellValues>], form:
             }
             outer.push(rows.iter().flatten().map(|step| step.top).collect());
             ragged(values, partitions, *row_splits_dtype, outer, rows.iter().flatten())
+        }
+        FeatureSpec::Raw { .. } | FeatureSpec::Tensor { .. } | FeatureSpec::Label { .. } => {
+            items(spec, values, rows.iter().map(Vec::len), form)
         }
         other => panic!("{other:?} in feature lists"),
     }

@@ -105,7 +105,23 @@ pub(super) fn extract_feature(
         }
         FeatureSpec::VarLen { dtype } => Ok(CellValues::plain(any_values(features, name, *dtype)?)),
         FeatureSpec::Image(_) => panic!("parsers refuse pictures"),
-        FeatureSpec::Raw { .. } | FeatureSpec::Tensor { .. } => {
+        FeatureSpec::Stack { keys, dtype, default } => {
+            let one = FeatureSpec::FixedLen { shape: Vec::new(), dtype: *dtype, default: default.clone() };
+            let mut all = CellValues::plain(Data::empty(*dtype));
+            let mut faults = Vec::new();
+            for key in keys {
+                match extract_feature(schema, key, &one, features) {
+                    Ok(cell) => all.values.append(&cell.values),
+                    Err(e) => faults.extend(e),
+                }
+            }
+            if faults.is_empty() { Ok(all) } else { Err(faults) }
+        }
+        FeatureSpec::Several(of) => match any_values(features, name, DType::Bytes)? {
+            Data::Bytes(strings) => strings_of(of, &strings),
+            other => panic!("{other:?}"),
+        },
+        FeatureSpec::Raw { .. } | FeatureSpec::Tensor { .. } | FeatureSpec::Label { .. } => {
             let values = match values_of(features, name, DType::Bytes)? {
                 Some(values) => values,
                 None if schema.is_sequence() && features.contains_key(name.as_bytes()) => {
@@ -164,11 +180,38 @@ pub(super) fn extract_feature(
     }
 }
 
+/// Extracts the arrays of byte strings, one after the other.
+fn strings_of(spec: &FeatureSpec, strings: &[Vec<u8>]) -> CellResult<CellValues> {
+    let mut all = CellValues { top: strings.len(), ..CellValues::plain(no_arrays(spec)) };
+    for string in strings {
+        all.values.append(&array(spec, string)?.values);
+    }
+    Ok(all)
+}
+
+/// Returns no arrays of a spec.
+pub(super) fn no_arrays(spec: &FeatureSpec) -> Data {
+    match spec.of_string() {
+        FeatureSpec::Raw { dtype, .. } | FeatureSpec::Tensor { dtype, .. } => Data::Array(*dtype, Vec::new()),
+        FeatureSpec::Label { .. } => Data::Array(TensorDType::Int64, Vec::new()),
+        other => Data::empty(super::dtype(other)),
+    }
+}
+
 /// Extracts the array of a byte string, element by element.
 fn array(spec: &FeatureSpec, string: &[u8]) -> CellResult<CellValues> {
     let (dtype, shape, dims, elements) = match spec {
-        FeatureSpec::Raw { dtype, shape, little_endian } => {
+        FeatureSpec::Label { vocabulary, unknown } => {
+            let place = vocabulary.iter().position(|word| **word == *string);
+            let number = place.map_or_else(|| unknown.unwrap(), |place| place as i64);
+            return Ok(CellValues::plain(Data::Array(TensorDType::Int64, vec![number.to_le_bytes().into()])));
+        }
+        FeatureSpec::Raw { dtype, shape, little_endian, fixed_length } => {
             let size = dtype.size().unwrap();
+            let len = shape.iter().flatten().product::<usize>() * size;
+            let zeros = std::iter::repeat(&0);
+            let fixed: Vec<u8> = string.iter().chain(zeros).take(len).copied().collect();
+            let string = if *fixed_length { &fixed } else { string };
             let item: usize = shape.iter().flatten().product();
             let mut dims: Vec<u64> = shape.iter().flatten().map(|&dim| dim as u64).collect();
             if shape.first() == Some(&None) {
@@ -356,6 +399,14 @@ pub(super) fn extract_list(
                 extract_ragged(&features, value_key, *dtype, partitions)
             };
             (0..steps).map(extract_step).collect()
+        }
+        FeatureSpec::Raw { .. } | FeatureSpec::Tensor { .. } | FeatureSpec::Label { .. } => {
+            let extract = |step: &Feature| match typed(step, DType::Bytes)? {
+                Some(Data::Bytes(strings)) if strings.len() == 1 => array(spec, &strings[0]),
+                Some(_) => Err(vec![Category::CountMismatch]),
+                None => Err(vec![Category::CountMismatch, Category::KindMismatch]),
+            };
+            steps_of(name).iter().map(extract).collect()
         }
         other => panic!("{other:?} in feature lists"),
     };

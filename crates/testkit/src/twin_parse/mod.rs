@@ -34,8 +34,13 @@ pub fn dtype(spec: &FeatureSpec) -> DType {
         | FeatureSpec::VarLen { dtype }
         | FeatureSpec::FixedLenSequence { dtype, .. }
         | FeatureSpec::Ragged { dtype, .. }
+        | FeatureSpec::Stack { dtype, .. }
         | FeatureSpec::Sparse { dtype, .. } => *dtype,
-        FeatureSpec::Raw { .. } | FeatureSpec::Tensor { .. } | FeatureSpec::Image(_) => DType::Bytes,
+        FeatureSpec::Raw { .. }
+        | FeatureSpec::Tensor { .. }
+        | FeatureSpec::Image(_)
+        | FeatureSpec::Label { .. }
+        | FeatureSpec::Several(_) => DType::Bytes,
     }
 }
 
@@ -99,6 +104,7 @@ pub fn keys(schema: &Schema) -> (Vec<Key>, Vec<Key>) {
                 let value_key = value_key.as_ref().unwrap_or(name);
                 partitions.iter().filter_map(partition_key).chain([value_key.as_str()]).collect()
             }
+            FeatureSpec::Stack { keys, .. } => keys.iter().map(String::as_str).collect(),
             _ => vec![name.as_str()],
         });
         let mut keys: Vec<Key> = keys.map(|key| key.as_bytes().to_vec()).collect();

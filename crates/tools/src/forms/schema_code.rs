@@ -35,21 +35,35 @@ pub fn python(schema: &Schema) -> String {
 }
 
 fn dict(name: &str, specs: &BTreeMap<String, FeatureSpec>) -> String {
-    let line = |(key, spec): (&String, &FeatureSpec)| {
-        format!("    {}: {},{}\n", text(key), feature(spec), comment(spec))
+    let line = |key: &str, spec: &FeatureSpec, comment: String| {
+        format!("    {}: {},{comment}\n", text(key), feature(spec))
     };
-    format!("\n{name} = {{\n{}}}\n", specs.iter().map(line).collect::<String>())
+    let lines = |(name, spec): (&String, &FeatureSpec)| match spec {
+        FeatureSpec::Stack { keys, .. } => {
+            let comment = format!("  # tf.stack(.., axis=-1) to {}", text(name));
+            keys.iter().map(|key| line(key, spec, comment.clone())).collect()
+        }
+        _ => line(name, spec, comment(spec)),
+    };
+    format!("\n{name} = {{\n{}}}\n", specs.iter().map(lines).collect::<String>())
 }
 
 fn comment(spec: &FeatureSpec) -> String {
     match spec {
         FeatureSpec::Optional { default: None, .. } => "  # optional; tf.io accepts several values".into(),
         FeatureSpec::Optional { .. } => "  # optional; tf.io refuses an empty list".into(),
-        FeatureSpec::Raw { dtype, shape, little_endian } => {
+        FeatureSpec::Several(of) => format!("{}, of each string", comment(of)),
+        FeatureSpec::Label { .. } => {
+            "  # the position in a vocabulary, as of a tf.lookup.StaticHashTable".into()
+        }
+        FeatureSpec::Raw { dtype, shape, little_endian, fixed_length } => {
             let order = if *little_endian { "" } else { ", little_endian=False" };
+            let elements = shape.iter().flatten().product::<usize>();
+            let bytes = elements.saturating_mul(dtype.size().unwrap_or(1));
+            let len = if *fixed_length { format!(", fixed_length={bytes}") } else { String::new() };
             let shape =
                 list(shape.iter().map(|size| size.map_or(String::from("-1"), |size| size.to_string())));
-            format!("  # tf.io.decode_raw(.., tf.{dtype}{order}), then tf.reshape(.., {shape})")
+            format!("  # tf.io.decode_raw(.., tf.{dtype}{order}{len}), then tf.reshape(.., {shape})")
         }
         FeatureSpec::Tensor { dtype, .. } => format!("  # tf.io.parse_tensor(.., tf.{dtype})"),
         FeatureSpec::Image(image) => {
@@ -75,7 +89,14 @@ fn feature(spec: &FeatureSpec) -> String {
         FeatureSpec::Image(image) if image.missing.is_some() => {
             format!("tf.io.FixedLenFeature([], tf.{dtype}, default_value=b'')")
         }
-        FeatureSpec::Raw { .. } | FeatureSpec::Tensor { .. } | FeatureSpec::Image(_) => {
+        FeatureSpec::Stack { default, .. } => {
+            format!("tf.io.FixedLenFeature([], tf.{dtype}{})", default_value(default.as_ref(), &[]))
+        }
+        FeatureSpec::Several(_) => format!("tf.io.RaggedFeature(tf.{dtype})"),
+        FeatureSpec::Raw { .. }
+        | FeatureSpec::Tensor { .. }
+        | FeatureSpec::Image(_)
+        | FeatureSpec::Label { .. } => {
             format!("tf.io.FixedLenFeature([], tf.{dtype})")
         }
         FeatureSpec::FixedLenSequence { shape, allow_missing, default, .. } => {
@@ -283,13 +304,17 @@ mod tests {
     /// TensorFlow reads the strings, and a comment has the function that decodes them.
     #[test]
     fn generated_python_of_arrays() {
-        let raw =
-            FeatureSpec::Raw { dtype: TensorDType::Int16, shape: vec![None, Some(3)], little_endian: false };
+        let raw = FeatureSpec::Raw {
+            dtype: TensorDType::Int16,
+            shape: vec![None, Some(3)],
+            little_endian: false,
+            fixed_length: false,
+        };
         let picture = ImageSpec { size: Some([8, 8]), missing: Some(7), ..ImageSpec::default() };
         let schema = Schema::example()
             .feature("a", raw)
             .feature("b", FeatureSpec::raw(&[Some(28), Some(28)], TensorDType::UInt8))
-            .feature("c", FeatureSpec::tensor(&[], TensorDType::BFloat16))
+            .feature("c", FeatureSpec::Tensor { dtype: TensorDType::BFloat16, shape: vec![] })
             .feature("d", FeatureSpec::Image(ImageSpec::default()))
             .feature("e", FeatureSpec::Image(picture))
             .build()

@@ -1,6 +1,6 @@
 //! The rules that a schema of tfseek implies.
 
-use super::{FeatureRule, GroupRule, TfxSchema};
+use super::{FeatureRule, GroupRule, TfxSchema, ValueDomain};
 use tfseek::example::DType;
 use tfseek::{FeatureSpec, Schema};
 
@@ -39,6 +39,32 @@ fn add(name: &str, spec: &FeatureSpec, list: bool, schema: &mut TfxSchema) {
             rule.counts = Some((0, Some(1)));
         }
         FeatureSpec::VarLen { dtype } => rule.kind = Some(*dtype),
+        FeatureSpec::Stack { keys, dtype, default } => {
+            let one = FeatureSpec::FixedLen { shape: Vec::new(), dtype: *dtype, default: default.clone() };
+            return keys.iter().for_each(|key| add(key, &one, list, schema));
+        }
+        FeatureSpec::Several(_) => {
+            rule.kind = Some(spec.dtype());
+            unchecked("arrays and pictures in byte strings");
+        }
+        FeatureSpec::Raw { .. }
+        | FeatureSpec::Tensor { .. }
+        | FeatureSpec::Image(_)
+        | FeatureSpec::Label { .. }
+            if list =>
+        {
+            rule.kind = Some(spec.dtype());
+            rule.step_counts = Some((1, Some(1)));
+            unchecked("arrays and pictures in byte strings");
+        }
+        FeatureSpec::Label { vocabulary, unknown } => {
+            rule.kind = Some(spec.dtype());
+            require(&mut rule);
+            rule.fixed = Some(1);
+            if unknown.is_none() {
+                rule.domain = ValueDomain::Strings(vocabulary.iter().map(|word| word.to_vec()).collect());
+            }
+        }
         FeatureSpec::Raw { .. } | FeatureSpec::Tensor { .. } | FeatureSpec::Image(_) => {
             rule.kind = Some(spec.dtype());
             if matches!(spec, FeatureSpec::Image(image) if image.missing.is_some()) {

@@ -27,13 +27,19 @@ fn kinds(specs: &BTreeMap<String, FeatureSpec>) -> BTreeMap<String, DType> {
     let mut kinds = BTreeMap::new();
     for (name, spec) in specs {
         let key = match spec {
+            FeatureSpec::Stack { keys, dtype, .. } => {
+                kinds.extend(keys.iter().map(|key| (key.clone(), *dtype)));
+                continue;
+            }
             FeatureSpec::FixedLen { .. }
             | FeatureSpec::Optional { .. }
             | FeatureSpec::VarLen { .. }
             | FeatureSpec::FixedLenSequence { .. }
             | FeatureSpec::Raw { .. }
             | FeatureSpec::Tensor { .. }
-            | FeatureSpec::Image(_) => name,
+            | FeatureSpec::Image(_)
+            | FeatureSpec::Label { .. }
+            | FeatureSpec::Several(_) => name,
             FeatureSpec::Ragged { value_key, partitions, .. } => {
                 let keys = partitions.iter().filter_map(Partition::key);
                 kinds.extend(keys.map(|key| (key.to_owned(), DType::Int64)));
