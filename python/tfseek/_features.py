@@ -79,38 +79,30 @@ class FixedLenSequenceFeature(Shaped):
     default_value: Any = None
 
 @dataclass(frozen=True)
-class RowSplits:
+class Partition:
+    """A partition of a :class:`RaggedFeature`, from the feature ``key``."""
+
+    key: str
+
+
+class RowSplits(Partition):
     """A partition of a :class:`RaggedFeature`: the start of each row, followed by the number of values."""
 
-    key: str
 
-
-@dataclass(frozen=True)
-class RowLengths:
+class RowLengths(Partition):
     """A partition of a :class:`RaggedFeature`: the length of each row."""
 
-    key: str
 
-
-@dataclass(frozen=True)
-class RowStarts:
+class RowStarts(Partition):
     """A partition of a :class:`RaggedFeature`: the start of each row."""
 
-    key: str
 
-
-@dataclass(frozen=True)
-class RowLimits:
+class RowLimits(Partition):
     """A partition of a :class:`RaggedFeature`: the end of each row."""
 
-    key: str
 
-
-@dataclass(frozen=True)
-class ValueRowIds:
+class ValueRowIds(Partition):
     """A partition of a :class:`RaggedFeature`: the row of each value."""
-
-    key: str
 
 
 @dataclass(frozen=True)
@@ -408,17 +400,7 @@ def _text(name: str, spec: Any) -> str:
 
 
 _SPECS = (
-    FixedLenFeature,
-    Optional,
-    VarLenFeature,
-    FixedLenSequenceFeature,
-    RaggedFeature,
-    SparseFeature,
-    Raw,
-    Tensor,
-    Label,
-    Stack,
-    Image,
+    FixedLenFeature, Optional, VarLenFeature, FixedLenSequenceFeature, RaggedFeature, SparseFeature, Raw, Tensor, Label, Stack, Image,
 )
 
 

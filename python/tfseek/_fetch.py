@@ -63,17 +63,13 @@ def fetch(
     Raises :class:`ValueError` for invalid arguments, and :class:`tfseek.Error` for damage, a folder with other files or of another fetch, another process that
     fetches into it, the network and a full disk. What arrived stays for the next call.
     """
+    # The first statement: the local variables are the arguments.
+    arguments = dict(locals())
     fetching = getattr(_tfseek, "fetch", None)
     if fetching is None:
         raise Error("tfseek.fetch: this tfseek was built without the feature `remote`")
-    arguments = {
-        "url": os.fspath(url),
-        "folder": os.fspath(folder),
-        "split": split,
-        "where": where,
-        "keep_damaged": bool(keep_damaged),
-        "storage_options": options_of_storage(storage_options),
-    }
+    arguments.update(url=os.fspath(url), folder=os.fspath(folder), keep_damaged=bool(keep_damaged))
+    arguments["storage_options"] = options_of_storage(storage_options)
     report = fetching(arguments, progress)
     for feature in report.pop("unseen"):
         warnings.warn(f"no record has the feature {feature!r} of the condition", stacklevel=2)

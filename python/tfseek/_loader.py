@@ -81,17 +81,7 @@ else:
 
 #: Arguments of a loader that are not options of the native loader, or are passed separately.
 _NOT_OPTIONS = {
-    "self",
-    "ds",
-    "spec",
-    "drop_last",
-    "bytes_as",
-    "ids",
-    "mask",
-    "augmentation_seed",
-    "padded",
-    "transform",
-    "transform_threads",
+    "self", "ds", "spec", "drop_last", "bytes_as", "ids", "mask", "augmentation_seed", "padded", "transform", "transform_threads",
     "progress",
 }
 
@@ -166,31 +156,13 @@ class Loader(Generic[Batch]):
     """
 
     @overload
-    def __init__(
-        self: Loader[list[bytes]], ds: Dataset[Any], spec: None = None, *, transform: None = None, **options: Unpack[LoaderOptions]
-    ) -> None: ...
+    def __init__(self: Loader[list[bytes]], ds: Dataset[Any], spec: None = None, *, transform: None = None, **options: Unpack[LoaderOptions]) -> None: ...
     @overload
-    def __init__(
-        self: Loader[Any], ds: Mix, spec: None = None, *, transform: None = None, **options: Unpack[LoaderOptions]
-    ) -> None: ...
+    def __init__(self: Loader[Any], ds: Mix, spec: None = None, *, transform: None = None, **options: Unpack[LoaderOptions]) -> None: ...
     @overload
-    def __init__(
-        self: Loader[dict[str, Any]],
-        ds: TfdsDataset,
-        spec: Optional[Iterable[str]] = None,
-        *,
-        transform: None = None,
-        **options: Unpack[LoaderOptions],
-    ) -> None: ...
+    def __init__(self: Loader[dict[str, Any]], ds: TfdsDataset, spec: Optional[Iterable[str]] = None, *, transform: None = None, **options: Unpack[LoaderOptions]) -> None: ...
     @overload
-    def __init__(
-        self: Loader[dict[str, Any]],
-        ds: Dataset[Any],
-        spec: Mapping[Any, Any],
-        *,
-        transform: None = None,
-        **options: Unpack[LoaderOptions],
-    ) -> None: ...
+    def __init__(self: Loader[dict[str, Any]], ds: Dataset[Any], spec: Mapping[Any, Any], *, transform: None = None, **options: Unpack[LoaderOptions]) -> None: ...
     @overload
     def __init__(
         self: Loader[Result],
@@ -202,14 +174,7 @@ class Loader(Generic[Batch]):
     ) -> None: ...
     # A schema: batches are dicts, or tuples for SequenceExamples.
     @overload
-    def __init__(
-        self: Loader[Any],
-        ds: Dataset[Any],
-        spec: Optional[Features] = None,
-        *,
-        transform: None = None,
-        **options: Unpack[LoaderOptions],
-    ) -> None: ...
+    def __init__(self: Loader[Any], ds: Dataset[Any], spec: Optional[Features] = None, *, transform: None = None, **options: Unpack[LoaderOptions]) -> None: ...
     def __init__(
         self,
         ds: Union[Dataset[Any], Mix, TfdsDataset],

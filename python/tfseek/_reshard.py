@@ -107,6 +107,8 @@ def reshard(
     Raises :class:`ValueError` for invalid arguments, and :class:`tfseek.Error` for damage, existing outputs, missing values and a full disk. No
     output exists then, unless it existed before.
     """
+    # The first statement: the local variables are the arguments.
+    arguments = dict(locals())
     if shuffle and sort_by is not None:
         raise ValueError(f"sort_by: expected no feature with shuffle=True, found {sort_by!r}")
     if split is None and (split_by is not None or missing is not None):
@@ -126,27 +128,9 @@ def reshard(
         opened = open(names, io=io, allow_missing=allow_missing, threads=threads, storage_options=storage_options)
     if where is not None:
         opened = opened.filter(where)
-    arguments = {
-        "out": os.fspath(out),
-        "prepared": prepared,
-        "shards": shards,
-        "shuffle": bool(shuffle),
-        "seed": seed,
-        "sort_by": sort_by,
-        "reverse": bool(reverse),
-        "split": None if split is None else _fractions(split),
-        "split_by": split_by,
-        "missing": missing,
-        "features": _names(features),
-        "drop": _names(drop),
-        "kind": kind,
-        "compression": compression,
-        "members": members,
-        "index": bool(index),
-        "memory": memory,
-        "threads": threads,
-        "force": bool(force),
-    }
+    arguments.update({name: bool(arguments[name]) for name in ("shuffle", "reverse", "index", "force")})
+    arguments.update(out=os.fspath(out), prepared=prepared, features=_names(features), drop=_names(drop))
+    arguments["split"] = None if split is None else _fractions(split)
     way, sets = _tfseek.reshard(opened, arguments, progress)
     return Resharded([ReshardedSet(*part) for part in sets], way)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Optional, Protocol, Union, cast
@@ -152,14 +153,17 @@ def scan(
     An absent feature is null for :class:`tfseek.Optional`, the default or an error for ``FixedLenFeature``. Raises
     :class:`tfseek.SpecError`. The page "engines" of the documentation has the types.
     """
-    listed = [parts] if isinstance(parts, Part) else list(parts)
-    for item in listed:
-        if not isinstance(item, Part):
-            raise TypeError(f"parts: expected a tfseek.Part or a list of them, found {type(item).__name__}")
-    arguments = _arguments(
-        spec, columns, where=where, text=text, record=record, rename=rename, bytes=bytes, tensors=tensors, batch_rows=batch_rows, verify=verify
-    )
-    return Scan({**arguments, "dataset": None, "parts": listed}, options_of_storage(storage_options))
+    # The first statement: the local variables are the arguments.
+    options = {name: value for name, value in locals().items() if name in _DEFAULTS}
+    arguments = _arguments(spec, columns, options)
+    return Scan({**arguments, "dataset": None, "parts": part_list("parts", parts)}, options_of_storage(storage_options))
+
+
+#: The options of a scan. Only that of a dataset has ``threads``.
+_DEFAULTS: dict[str, Any] = {
+    **{name: each.default for name, each in inspect.signature(scan).parameters.items() if name not in ("parts", "spec", "columns", "storage_options")},
+    "threads": None,
+}
 
 
 def scan_dataset(
@@ -169,9 +173,11 @@ def scan_dataset(
     **options: Any,
 ) -> Scan:
     """The method ``Dataset.scan``. The options are those of :func:`scan`."""
+    for name in options.keys() - _DEFAULTS.keys():
+        raise TypeError(f"scan() got an unexpected keyword argument {name!r}")
     if columns is not None:
         columns = listed_names("columns", columns)
-    arguments = _arguments(_schema_of(ds, columns) if spec is None else spec, columns, **options)
+    arguments = _arguments(_schema_of(ds, columns) if spec is None else spec, columns, options)
     arguments["inferred"] = spec is None and len(ds) > INFERRED_RECORDS
     # A later record may have a feature that the first ones lack.
     arguments["complete"] = arguments["inferred"] and columns is None
@@ -188,21 +194,10 @@ def _schema_of(ds: Dataset[Any], columns: Optional[list[str]]) -> Schema:
         return ds._schema_of(columns)
 
 
-def _arguments(
-    spec: Spec,
-    columns: Optional[Iterable[str]],
-    *,
-    where: Optional[str] = None,
-    text: Text = (),
-    record: Optional[str] = None,
-    rename: Optional[Mapping[str, str]] = None,
-    bytes: ArrowBytes = "auto",
-    tensors: Tensors = "lists",
-    batch_rows: Optional[int] = None,
-    threads: Optional[int] = None,
-    verify: Optional[Verify] = None,
-) -> dict[str, Any]:
+def _arguments(spec: Spec, columns: Optional[Iterable[str]], given: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the arguments of a scan, checked."""
+    options = {**_DEFAULTS, **given}
+    text = options["text"]
     own_text: list[str] = []
     names: Optional[list[str]] = None
     schema: Union[Schema, NestedSpec]
@@ -210,8 +205,8 @@ def _arguments(
         schema = spec
     elif hasattr(type(spec), "__arrow_c_schema__"):
         schema, own_text, own_bytes, is_tensor = _tfseek.arrow_spec(spec)
-        bytes = bytes if bytes == "copy" else own_bytes
-        tensors = "extension" if is_tensor else tensors
+        options["bytes"] = options["bytes"] if options["bytes"] == "copy" else own_bytes
+        options["tensors"] = "extension" if is_tensor else options["tensors"]
     else:
         schema = schema_of(cast(Features, spec))
     if columns is not None:
@@ -225,28 +220,24 @@ def _arguments(
                 raise error
         schema = schema._of_columns(names)
         own_text = [name for name in own_text if name in names]
-    if batch_rows is not None and batch_rows < 1:
-        raise ValueError(f"batch_rows: expected at least 1, found {batch_rows}")
+    if options["batch_rows"] is not None and options["batch_rows"] < 1:
+        raise ValueError(f"batch_rows: expected at least 1, found {options['batch_rows']}")
     if not isinstance(text, bool):
         text = own_text + ([text] if isinstance(text, str) else list(text))
     elif not text and isinstance(schema, NestedSpec):
         schema = schema._without_text()
-    return {
-        "schema": schema,
-        "columns": names,
-        "inferred": False,
-        "complete": False,
-        "records": None,
-        "where": where,
-        "text": text,
-        "record": record,
-        "rename": list((rename or {}).items()),
-        "bytes": bytes,
-        "tensors": tensors,
-        "batch_rows": batch_rows,
-        "threads": threads,
-        "verify": verify,
-    }
+    options.update(schema=schema, columns=names, inferred=False, complete=False, records=None, text=text)
+    options["rename"] = list((options["rename"] or {}).items())
+    return options
+
+
+def part_list(argument: str, parts: Union[Part, Iterable[Part]]) -> list[Part]:
+    """Returns one part or several as a list."""
+    listed = [parts] if isinstance(parts, Part) else list(parts)
+    for item in listed:
+        if not isinstance(item, Part):
+            raise TypeError(f"{argument}: expected a tfseek.Part or a list of them, found {type(item).__name__}")
+    return listed
 
 
 def listed_names(argument: str, names: Iterable[str]) -> list[str]:

@@ -111,17 +111,10 @@ def stats(
 
     Raises :class:`tfseek.DataError` for damage, and :class:`tfseek.NotFoundError` if a path does not exist.
     """
-    arguments: dict[str, Any] = {
-        "features": [features] if isinstance(features, str) else list(features or []),
-        "by": by,
-        "sample": sample,
-        "seed": seed,
-        "kind": kind,
-        "damage": damage,
-        "memory": memory,
-        "threads": threads,
-        "storage_options": options_of_storage(storage_options),
-    }
+    # The first statement: the local variables are the arguments.
+    arguments = dict(locals())
+    arguments["features"] = [features] if isinstance(features, str) else list(features or [])
+    arguments["storage_options"] = options_of_storage(storage_options)
     source = records_of(source)
     records = source if isinstance(source, Dataset) else path_list(source)
     table, found = _tfseek.stats(records, arguments, progress)

@@ -13,6 +13,7 @@ from ._errors import Error
 from ._features import Features, schema_of
 from ._open import Paths, options_of_storage, path_list
 from ._progress import Progress
+from ._scan import part_list
 from ._tfseek import Example, Part, Schema, SequenceExample, StreamCore
 from ._warnings import Warning, raise_all
 
@@ -77,25 +78,14 @@ def stream(
 
     Raises :class:`tfseek.NotFoundError` if a path does not exist. The files are opened by the iteration.
     """
+    # The first statement: the local variables are the arguments.
+    arguments = dict(locals())
     if (paths is None) == (part is None):
         raise TypeError(f"stream: expected either paths or part, found {'none of them' if part is None else 'both'}")
-    parts = None if part is None else [part] if isinstance(part, Part) else list(part)
-    for item in parts or []:
-        if not isinstance(item, Part):
-            raise TypeError(f"part: expected a tfseek.Part or a list of them, found {type(item).__name__}")
-    opened: Stream[Any] = Stream(
-        {
-            "paths": [] if paths is None else path_list(paths),
-            "parts": parts,
-            "compression": compression,
-            "verify": verify,
-            "kind": kind,
-            "tail": tail,
-            "damage": damage,
-            "max_record": max_record,
-        },
-        options_of_storage(storage_options),
-    )
+    # The options of stores may be secret: they are in no pickle.
+    del arguments["part"], arguments["storage_options"]
+    arguments.update(paths=[] if paths is None else path_list(paths), parts=None if part is None else part_list("part", part))
+    opened: Stream[Any] = Stream(arguments, options_of_storage(storage_options))
     raise_all(opened.warnings)
     return opened
 

@@ -38,6 +38,11 @@ if TYPE_CHECKING:
         decode: Decode
         optional: MissingValue
 
+    class NestedScanOptions(ScanOptions, total=False):
+        """The options of :meth:`Dataset.scan`."""
+
+        labels: Labels
+
 
 #: Pictures: decoded, left as the bytes of their files, or made by a spec.
 Decode = Union[bool, Mapping[str, Union[bool, Image]]]
@@ -139,23 +144,17 @@ class Dataset:
             columns, spec = None, self._features._spec(select, labels)
         return self.records.scan(columns, spec, **options)
 
-    def to_arrow(
-        self, columns: Optional[Iterable[str]] = None, spec: Optional[Spec] = None, *, labels: Labels = "names", **options: Unpack[ScanOptions]
-    ) -> Any:
+    def to_arrow(self, columns: Optional[Iterable[str]] = None, spec: Optional[Spec] = None, **options: Unpack[NestedScanOptions]) -> Any:
         """Returns a ``pyarrow.Table`` of all records. The arguments are those of :meth:`scan`."""
-        return self.scan(columns, spec, labels=labels, **options).to_arrow()
+        return self.scan(columns, spec, **options).to_arrow()
 
-    def to_pandas(
-        self, columns: Optional[Iterable[str]] = None, spec: Optional[Spec] = None, *, labels: Labels = "names", **options: Unpack[ScanOptions]
-    ) -> Any:
+    def to_pandas(self, columns: Optional[Iterable[str]] = None, spec: Optional[Spec] = None, **options: Unpack[NestedScanOptions]) -> Any:
         """Returns a ``pandas.DataFrame`` of all records. The arguments are those of :meth:`scan`."""
-        return self.scan(columns, spec, labels=labels, **options).to_pandas()
+        return self.scan(columns, spec, **options).to_pandas()
 
-    def to_polars(
-        self, columns: Optional[Iterable[str]] = None, spec: Optional[Spec] = None, *, labels: Labels = "names", **options: Unpack[ScanOptions]
-    ) -> Any:
+    def to_polars(self, columns: Optional[Iterable[str]] = None, spec: Optional[Spec] = None, **options: Unpack[NestedScanOptions]) -> Any:
         """Returns a ``polars.DataFrame`` of all records. The arguments are those of :meth:`scan`."""
-        return self.scan(columns, spec, labels=labels, **options).to_polars()
+        return self.scan(columns, spec, **options).to_polars()
 
     @property
     def folder(self) -> str:
@@ -205,28 +204,18 @@ class Builder:
         self._core, self._features, self._decoder = core, features, decoder
         self._seen: set[Warning] = set()
         texts = [*core.warnings, *features.warnings, *decoder.warnings]
+        #: Name of the data set.
+        self.name: str = core.name
+        #: Version of the data set.
+        self.version: Optional[str] = core.version
+        #: Name of the configuration, or ``None``.
+        self.config: Optional[str] = core.config
+        #: Path of the folder of the version.
+        self.folder: str = core.folder
+        #: The features that a model takes and predicts, or ``None``.
+        self.supervised_keys: Optional[tuple[str, ...]] = core.supervised_keys
         #: Warnings about the folder and its features, each raised once when the folder is opened.
         self.warnings: list[Warning] = [warning_of({"kind": "tfds", "message": text}) for text in texts]
-
-    @property
-    def name(self) -> str:
-        """Name of the data set."""
-        return self._core.name
-
-    @property
-    def version(self) -> Optional[str]:
-        """Version of the data set."""
-        return self._core.version
-
-    @property
-    def config(self) -> Optional[str]:
-        """Name of the configuration, or ``None``."""
-        return self._core.config
-
-    @property
-    def folder(self) -> str:
-        """Path of the folder of the version."""
-        return self._core.folder
 
     @property
     def splits(self) -> dict[str, Split]:
@@ -237,11 +226,6 @@ class Builder:
     def features(self) -> FeaturesDict:
         """The features, as a tree: ``features["objects"]["bbox"]``."""
         return cast(FeaturesDict, features_of(self._features))
-
-    @property
-    def supervised_keys(self) -> Optional[tuple[str, ...]]:
-        """The features that a model takes and predicts, or ``None``."""
-        return self._core.supervised_keys
 
     def names(self, path: str) -> list[str]:
         """Returns the names of the classes of a label, such as ``"objects/label"``. Without a file of names they are numbers."""

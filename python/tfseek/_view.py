@@ -29,18 +29,12 @@ class View:
 
     def __init__(self, core: _tfseek.ViewCore) -> None:
         self._core = core
+        #: The link to the page. It contains the token that requests need.
+        self.url = core.url
+        #: The port of 127.0.0.1 that the viewer listens on.
+        self.port = core.port
         self._closed = threading.Event()
         _running.append(self)
-
-    @property
-    def url(self) -> str:
-        """The link to the page. It contains the token that requests need."""
-        return self._core.url
-
-    @property
-    def port(self) -> int:
-        """The port of 127.0.0.1 that the viewer listens on."""
-        return self._core.port
 
     def close(self) -> None:
         """Ends the viewer and its threads. The page shows then that the viewer is gone."""

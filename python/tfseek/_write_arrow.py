@@ -103,20 +103,14 @@ def write(
     :class:`tfseek.DataError` for a value, with ``row`` and ``feature``, :class:`tfseek.Error` for an existing output and for an error of the
     stream, and :class:`ValueError` for invalid arguments.
     """
-    arguments = {
-        "out": os.fspath(out),
-        "shards": shards,
-        "rows": rows,
-        "compression": compression,
-        "members": members,
-        "index": bool(index),
-        "force": bool(force),
-    }
+    # The first statement: the local variables are the arguments.
+    arguments = dict(locals())
+    arguments.update(out=os.fspath(out), index=bool(index), force=bool(force))
     if features is not None:
         for name, given in (("feature_lists", feature_lists), ("rename", rename), ("rows", rows is not None)):
             if given:
                 raise ValueError(f"{name}: expected no such option with features=, found one")
-        return _write_splits(stream, features, {**arguments, "float64": float64}, progress)
+        return _write_splits(stream, features, arguments, progress)
     if isinstance(stream, Mapping):
         found = type(stream).__name__
         raise TypeError(f"stream: expected an object with the method __arrow_c_stream__, or features= with a dict of splits, found {found}")

@@ -46,18 +46,8 @@ def dataset(
     columns, spec, text, record, rename, tensors, threads, verify: as for :meth:`Dataset.scan`. Byte strings are copied: PyArrow cannot
         filter views.
     """
-    scan = source_records(source).scan(
-        columns,
-        spec,
-        text=text,
-        record=record,
-        rename=rename,
-        bytes="copy",
-        tensors=tensors,
-        threads=threads,
-        verify=verify,
-    )
-    return RecordDataset(scan)
+    options = {"text": text, "record": record, "rename": rename, "tensors": tensors, "threads": threads, "verify": verify}
+    return RecordDataset(source_records(source).scan(columns, spec, bytes="copy", **options))
 
 
 class _Source:
@@ -87,6 +77,17 @@ class _Source:
         reader = pa.RecordBatchReader.from_batches(schema, self._batches(schema, predicate, needed))
         columns = list(self._schema.names) if columns is None else columns
         return pads.Scanner.from_batches(reader, columns=columns, filter=predicate, **options)
+
+    def scanner(self, *arguments: Any, **options: Any) -> pads.Scanner:
+        raise NotImplementedError
+
+    def to_batches(self, *arguments: Any, **options: Any) -> Iterator[pa.RecordBatch]:
+        """Reads the records as batches. The arguments are those of ``scanner``."""
+        return iter(self.scanner(*arguments, **options).to_batches())
+
+    def to_table(self, *arguments: Any, **options: Any) -> pa.Table:
+        """Reads the records as one table. The arguments are those of ``scanner``."""
+        return self.scanner(*arguments, **options).to_table()
 
     def head(self, num_rows: int, columns: Any = None, filter: Optional[pc.Expression] = None, **options: Any) -> pa.Table:
         """Reads the first rows."""
@@ -146,35 +147,9 @@ class RecordFragment(_Source, pads.Fragment):
         """The schema of the records."""
         return self._schema
 
-    def scanner(
-        self,
-        schema: Optional[pa.Schema] = None,
-        columns: Any = None,
-        filter: Optional[pc.Expression] = None,
-        **options: Any,
-    ) -> pads.Scanner:
+    def scanner(self, schema: Optional[pa.Schema] = None, columns: Any = None, filter: Optional[pc.Expression] = None, **options: Any) -> pads.Scanner:
         """Returns a scanner, as that of a dataset. The schema is the one of the records."""
         return self._scanner(columns, filter, options)
-
-    def to_batches(
-        self,
-        schema: Optional[pa.Schema] = None,
-        columns: Any = None,
-        filter: Optional[pc.Expression] = None,
-        **options: Any,
-    ) -> Iterator[pa.RecordBatch]:
-        """Reads the records as batches."""
-        return iter(self._scanner(columns, filter, options).to_batches())
-
-    def to_table(
-        self,
-        schema: Optional[pa.Schema] = None,
-        columns: Any = None,
-        filter: Optional[pc.Expression] = None,
-        **options: Any,
-    ) -> pa.Table:
-        """Reads the records as one table."""
-        return self._scanner(columns, filter, options).to_table()
 
     def __repr__(self) -> str:
         return f"tfseek.arrow.RecordFragment({self._scan.rows} records)"
@@ -199,12 +174,7 @@ class RecordDataset(_Source, pads.Dataset):
         """The schema of all columns."""
         return self._schema
 
-    def scanner(
-        self,
-        columns: Optional[Union[list[str], dict[str, pc.Expression]]] = None,
-        filter: Optional[pc.Expression] = None,
-        **options: Any,
-    ) -> pads.Scanner:
+    def scanner(self, columns: Any = None, filter: Optional[pc.Expression] = None, **options: Any) -> pads.Scanner:
         """Returns a scanner of the columns and records that are asked for. It can be read once.
 
         columns: names, or new names with expressions of columns.
@@ -212,10 +182,6 @@ class RecordDataset(_Source, pads.Dataset):
         options: those of ``pyarrow.dataset.Scanner.from_batches``.
         """
         return self._scanner(columns, filter, options)
-
-    def to_batches(self, columns: Any = None, filter: Optional[pc.Expression] = None, **options: Any) -> Iterator[pa.RecordBatch]:
-        """Reads the records as batches. The arguments are those of :meth:`scanner`."""
-        return iter(self._scanner(columns, filter, options).to_batches())
 
     def to_table(self, columns: Any = None, filter: Optional[pc.Expression] = None, **options: Any) -> pa.Table:
         """Reads the records as one table. The arguments are those of :meth:`scanner`."""

@@ -19,12 +19,7 @@ from . import _parse, _tensor
 from ._choices import Compression, StreamCompression
 from ._errors import Error
 from ._features import (
-    Features,
-    FixedLenFeature,
-    FixedLenSequenceFeature,
-    RaggedFeature,
-    SparseFeature,
-    VarLenFeature,
+    Features, FixedLenFeature, FixedLenSequenceFeature, RaggedFeature, SparseFeature, VarLenFeature,
 )
 from ._parse import Payload
 from ._stream import stream
