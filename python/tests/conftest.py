@@ -8,11 +8,12 @@ import pathlib
 import re
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Union
 
 import numpy as np
 import pytest
@@ -45,6 +46,16 @@ def beside(read: Callable[[], Any], gate: threading.Event) -> Any:
     return found[0]
 
 
+def in_threads(work: Callable[[Any], object], items: Iterable[Any]) -> None:
+    """Calls ``work`` with each item in a thread of its own, and waits for all of them."""
+    threads = [threading.Thread(target=work, args=(item,)) for item in items]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(100)
+        assert not thread.is_alive()
+
+
 _run = subprocess.run
 
 
@@ -54,6 +65,14 @@ def _bounded_run(*args: Any, **options: Any) -> subprocess.CompletedProcess[Any]
 
 
 subprocess.run = _bounded_run
+
+
+def run_python(code: str, *arguments: object) -> str:
+    """Returns what code prints in a process of its own, which may not fail, and may write nothing to standard error."""
+    command = [sys.executable, "-X", "faulthandler", "-c", code, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0 and done.stderr == "", (done.returncode, done.stdout, done.stderr)
+    return done.stdout
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
@@ -103,6 +122,20 @@ def write_records(path: Any, records: Iterable[Any], **options: Any) -> None:
     with tfseek.Writer(path, **options) as writer:
         for record in records:
             writer.write(record)
+
+
+def written(path: Any, records: Iterable[Any], **options: Any) -> tfseek.Dataset[Any]:
+    """Writes records to a file, and opens it with these options."""
+    write_records(path, records)
+    return tfseek.open(path, **options)
+
+
+def flip(path: Any, at: Union[int, bytes]) -> None:
+    """Changes a bit of the byte at a position, or of the first one of a text, in a new file, because a dataset may map the old one."""
+    content = bytearray(pathlib.Path(path).read_bytes())
+    content[at if isinstance(at, int) else content.index(at)] ^= 1
+    os.unlink(path)
+    pathlib.Path(path).write_bytes(content)
 
 
 def features(i: int) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import SPEC
+from conftest import SPEC, written
 
 import tfseek
 
@@ -68,9 +68,7 @@ def test_messages_name_argument_and_value(ds: tfseek.Dataset) -> None:
 
 def test_arguments_of_another_type_say_what_is_expected(tmp_path: pathlib.Path) -> None:
     path = str(tmp_path / "x.tfrecord")
-    with tfseek.Writer(path) as writer:
-        writer.write({"label": 1})
-    ds: Any = tfseek.open(path)
+    ds: Any = written(path, [{"label": 1}])
     with pytest.raises(TypeError, match=r'condition such as "label == 3", found function; ds\[mask\] selects'):
         ds.filter(lambda record: True)
     writers: Any = tfseek.Writer

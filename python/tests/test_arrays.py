@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import written
 
 import tfseek
 
@@ -15,17 +16,7 @@ DTYPES = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8",
 
 
 def example(**features: Any) -> bytes:
-    """Returns an Example of byte strings and integers."""
-    return tfseek.train.Example(
-        features=tfseek.train.Features(
-            feature={
-                name: tfseek.train.Feature(bytes_list=tfseek.train.BytesList(value=[value]))
-                if isinstance(value, bytes)
-                else tfseek.train.Feature(int64_list=tfseek.train.Int64List(value=[value]))
-                for name, value in features.items()
-            }
-        )
-    ).SerializeToString()
+    return bytes(tfseek.Example(features))
 
 
 def random(dtype: Any, shape: Any) -> Any:
@@ -36,13 +27,6 @@ def random(dtype: Any, shape: Any) -> Any:
         return generator.integers(0, 2, shape).astype(dtype)
     bits = generator.integers(0, 256, int(np.prod(shape)) * dtype.itemsize, dtype=np.uint8)
     return bits.view(dtype).reshape(shape)
-
-
-def write(path: pathlib.Path, payloads: list[bytes]) -> tfseek.Dataset:
-    with tfseek.Writer(path) as writer:
-        for payload in payloads:
-            writer.write(payload)
-    return tfseek.open(path)
 
 
 @pytest.mark.parametrize("order", "<>")
@@ -127,7 +111,7 @@ def test_an_open_first_dimension_makes_a_ragged(dtype: str) -> None:
 
 def test_the_loader_reads_arrays(tmp_path: pathlib.Path) -> None:
     images, masks = random("u1", (100, 4, 4, 3)), random(">u2", (100, 4, 4))
-    ds = write(
+    ds = written(
         tmp_path / "a.tfrecord",
         [example(id=i, image=images[i].tobytes(), mask=tfseek.serialize_tensor(masks[i])) for i in range(100)],
     )
@@ -158,7 +142,7 @@ def test_errors_name_the_record(tmp_path: pathlib.Path) -> None:
         tfseek.parse_example(rows, {"x": tfseek.Raw("f4", [None])})
     with pytest.raises(tfseek.DataError, match="found no such feature"):
         tfseek.parse_example(rows, {"y": tfseek.Raw("u1", [6])})
-    ds = write(tmp_path / "a.tfrecord", rows)
+    ds = written(tmp_path / "a.tfrecord", rows)
     with pytest.raises(tfseek.DataError) as caught:
         list(tfseek.Loader(ds, {"x": tfseek.Raw("uint8", [6])}, batch_size=2, shuffle=False))
     assert (caught.value.record, caught.value.path) == (1, str(tmp_path / "a.tfrecord"))
@@ -221,7 +205,7 @@ def test_scans_have_arrays(tmp_path: pathlib.Path) -> None:
     stored = random("f4", (10, 2, 3))
     ragged = [random("i2", (n % 3, 2)) for n in range(10)]
     payloads = [example(a=stored[i].tobytes(), b=tfseek.serialize_tensor(ragged[i]), c=bytes([i % 2, 7])) for i in range(10)]
-    ds = write(tmp_path / "a.tfrecord", payloads)
+    ds = written(tmp_path / "a.tfrecord", payloads)
     spec = {"a": tfseek.Raw("f4", [2, 3]), "b": tfseek.Tensor("i2", [None, 2]), "c": tfseek.Raw("bool", [2])}
     table = pa.table(ds.scan(spec=spec))
     assert table.schema.field("a").type == pa.list_(pa.field("item", pa.list_(pa.field("item", pa.float32(), False), 3), False), 2)

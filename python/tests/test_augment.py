@@ -18,13 +18,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from order_twin import G, M, absorb, mix
 from test_image import DATA
+from tiny_images import chunk
+from conftest import write_records, written
 
 import tfseek
 from tfseek import SpecError
 
-M = 2**64
-G, C1, C2 = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 #: XXH3-64 of the names of features.
 HASHES = {"image": 0x4F8CB17EAF664C63, "mask": 0xFA5A2B20ABE2E5DA}
 #: The operations on colours, in the order of their draws.
@@ -44,17 +45,9 @@ ALL: dict[str, Any] = {
 }
 
 
-def mix(z: int) -> int:
-    z = (z ^ z >> 30) * C1 % M
-    z = (z ^ z >> 27) * C2 % M
-    return z ^ z >> 31
-
-
 def draws(seed: int, name: str) -> Callable[[int], float]:
     """Returns u of ``docs/order.md``, section 7, for a row with this augmentation seed."""
-    g = 0
-    for word in (seed, HASHES[name]):
-        g = mix(((g ^ word) + G) % M)
+    g = absorb(seed, HASHES[name])
     return lambda i: (mix((g + i * G) % M) >> 11) * 2.0**-53
 
 
@@ -94,10 +87,6 @@ def coloured(x: Any, name: str, f: float) -> Any:
     return np.clip(x, 0, 255)
 
 
-def chunk(name: bytes, content: bytes) -> bytes:
-    return struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
-
-
 def png(pixels: Any, more: bytes = b"") -> bytes:
     """Returns a PNG of RGB, with more chunks before the pixels."""
     height, width, _ = pixels.shape
@@ -111,9 +100,7 @@ def noise(n: int, height: int, width: int) -> Any:
 
 
 def write(path: pathlib.Path, files: Sequence[bytes]) -> tfseek.Dataset:
-    with tfseek.Writer(path) as writer:
-        for k, file in enumerate(files):
-            writer.write({"image": file, "mask": file, "k": k})
+    write_records(path, ({"image": file, "mask": file, "k": k} for k, file in enumerate(files)))
     return tfseek.open(path)
 
 
@@ -142,6 +129,15 @@ FLOAT = {"size": SIZE, "dtype": "float32"}
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
+        ({"size": SIZE, "channels": 2}, "channels: expected 1, 3 or 4, found 2"),
+        ({"size": (0, 7)}, "size: expected 1 to 100000000 pixels, found 0 x 7"),
+        ({"size": (1, 2, 3)}, "size: expected height and width such as (224, 224), found (1, 2, 3)"),
+        ({"size": 224}, "size: expected height and width such as (224, 224), found 224"),
+        ({"size": "large"}, "size: expected height and width such as (224, 224), found 'large'"),
+        ({"size": SIZE, "resize": "cubic"}, 'resize: expected bilinear or area, found "cubic"'),
+        ({"size": SIZE, "crop": "randomresized"}, 'crop: expected center or random_resized, found "randomresized"'),
+        ({"crop": "center"}, "crop: a crop requires a size"),
+        ({"size": SIZE, "crop": "random_resized", "resize": None}, "crop: random_resized requires a resize"),
         ({"flip": 1.5}, "flip: expected a probability of 0 to 1, found 1.5"),
         ({"flip": True}, "flip: expected a finite number, found True"),
         ({"flip": math.nan}, "flip: expected a finite number, found nan"),
@@ -519,10 +515,7 @@ def test_without_a_value_a_missing_picture_is_an_error(tmp_path: pathlib.Path) -
     for k in range(2):
         with pytest.raises(tfseek.DataError, match=f"record {k} at byte"):
             load(bad[k : k + 1], missing=0)
-    with tfseek.Writer(tmp_path / "c.tfrecord") as writer:
-        writer.write({"image": [files(1)[0]] * 2})
-        writer.write({"image": 7})
-    ds = tfseek.open(tmp_path / "c.tfrecord")
+    ds = written(tmp_path / "c.tfrecord", [{"image": [files(1)[0]] * 2}, {"image": 7}])
     for k in range(2):
         with pytest.raises(tfseek.DataError, match=f"record {k} at byte"):
             load(ds[k : k + 1], missing=0)
@@ -639,10 +632,7 @@ def test_ranks_threads_and_resumes_change_no_byte(ds: tfseek.Dataset) -> None:
 @pytest.mark.parametrize("unit", ["row", "batch"])
 def test_a_mix_draws_with_the_name_in_the_batch(unit: str, tmp_path: pathlib.Path) -> None:
     a = write(tmp_path / "a.tfrecord", files(20))
-    with tfseek.Writer(tmp_path / "b.tfrecord") as writer:
-        for k, file in enumerate(files(20)):
-            writer.write({"jpeg": file, "k": k})
-    b = tfseek.open(tmp_path / "b.tfrecord")
+    b = written(tmp_path / "b.tfrecord", ({"jpeg": file, "k": k} for k, file in enumerate(files(20))))
     picture = tfseek.Image(SIZE, flip=0.5, jitter={"brightness": 0.4})
     sources: Any = [((a, {"image": picture, "k": NUMBER}), 1), ((b, {"jpeg": picture, "k": NUMBER}), 1)]
     mixed = tfseek.Mix(sources, unit=unit, source="source", rename={1: {"jpeg": "image"}})
@@ -696,20 +686,6 @@ def test_buckets_draw_for_each_row(ds: tfseek.Dataset) -> None:
     assert len(set(seen)) == len(seen) > 15
     ranks = [tfseek.Loader(ds, spec, last_batch="drop", rank=rank, world_size=2, **options) for rank in range(2)]
     assert same(joined([list(rank) for rank in ranks]), want)
-
-
-def test_bad_pictures_are_left_out(tmp_path: pathlib.Path) -> None:
-    good = files(9)
-    bad = [file[:30] if k in (2, 7) else file for k, file in enumerate(good)]
-    options: dict[str, Any] = {**ALL, "crop": None, "flip": 0.0, "jitter": None}
-    want = load(write(tmp_path / "a.tfrecord", good), **options)
-    ds = write(tmp_path / "b.tfrecord", bad)
-    spec = {"image": tfseek.Image(SIZE, **options), "k": NUMBER}
-    found = {k: image for batch in tfseek.Loader(ds, spec, batch_size=4, damage="skip") for k, image in zip(batch["k"].tolist(), batch["image"])}
-    assert sorted(found) == [0, 1, 3, 4, 5, 6, 8]
-    assert all(np.array_equal(found[k], want[k]) for k in found)
-    with pytest.raises(tfseek.DataError, match="record 2 at byte"):
-        list(tfseek.Loader(ds, spec, batch_size=4))
 
 
 # The orientation in EXIF data.

@@ -9,52 +9,13 @@ from typing import Any, Optional
 
 import numpy as np
 import pytest
+from order_twin import absorb, permutation, tag
 
 import tfseek
 
-M = 2**64
-G, C1, C2 = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 BOUNDARIES = [0, 4, 9]
 SIZES = [4, 16, 8, 4]
 N = 203
-
-
-def mix(z: int) -> int:
-    z = (z ^ z >> 30) * C1 % M
-    z = (z ^ z >> 27) * C2 % M
-    return z ^ z >> 31
-
-
-def absorb(tag: bytes, *words: int) -> int:
-    h = 0
-    for word in (int.from_bytes(tag, "big"), *words):
-        h = mix(((h ^ word) + G) % M)
-    return h
-
-
-def permutation(n: int, seed: int, epoch: int, stream: int) -> list[int]:
-    """Returns PRP1 of ``docs/order.md`` as a list. All numbers of the domain are computed together."""
-    if n == 0:
-        return []
-    h = absorb(b"TFRDPRP1", seed, epoch, stream, n)
-    bits = max(10, (n - 1).bit_length())
-    wl, wr = bits // 2, bits - bits // 2
-    x = np.arange(2**bits, dtype=np.uint64)
-    left, right = x >> np.uint64(wr), x & np.uint64(2**wr - 1)
-    with np.errstate(over="ignore"):
-        for j in range(8):
-            source, width = (right, wl) if j % 2 == 0 else (left, wr)
-            z = (source ^ np.uint64(mix((h + (j + 1) * G) % M))) * np.uint64(C1)
-            z = (z ^ z >> np.uint64(32)) * np.uint64(C2) >> np.uint64(64 - width)
-            left, right = (left ^ z, right) if j % 2 == 0 else (left, right ^ z)
-    step = (left << np.uint64(wr) | right).tolist()
-    result = []
-    for i in range(n):
-        i = step[i]
-        while i >= n:
-            i = step[i]
-        result.append(i)
-    return result
 
 
 def batches(
@@ -207,7 +168,7 @@ def test_seeds_of_rows_have_positions_of_the_bucket(ds: tfseek.Dataset) -> None:
         rows_of_bucket = np.flatnonzero(bucket == k)
         order += rows_of_bucket[permutation(len(rows_of_bucket), 7, 1, 4 * 2**32 + k)].tolist()
     for batch in one:
-        want = [absorb(b"TFRDAUG1", 7, 1, order.index(i)) for i in batch["i"].tolist()]
+        want = [absorb(tag(b"TFRDAUG1"), 7, 1, order.index(i)) for i in batch["i"].tolist()]
         assert batch["seed"].tolist() == want
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import written
 
 import tfseek
 
@@ -42,11 +43,7 @@ def batch(bytes_as: str = "objects") -> dict[str, Any]:
         "nested": tfseek.RaggedFeature("int64", "flat", [tfseek.RowLengths("lengths")]),
     }
     # A feature has one form in a schema.
-    sparse = {
-        "i": tfseek.VarLenFeature("int64"),
-        "f": tfseek.VarLenFeature("float32"),
-        "s": tfseek.VarLenFeature("string"),
-    }
+    sparse = {"i": tfseek.VarLenFeature("int64"), "f": tfseek.VarLenFeature("float32"), "s": tfseek.VarLenFeature("string")}
     rows = examples()
     return {**tfseek.parse_example(rows, spec, bytes_as=bytes_as), **tfseek.parse_example(rows, sparse, bytes_as=bytes_as)}
 
@@ -331,10 +328,7 @@ def test_a_view_tests_its_own_records_only(tmp_path: pathlib.Path) -> None:
     """A record of another kind, or with several values, is no error of a view without it."""
     path = str(tmp_path / "a.tfrecord")
     values: list[Any] = [0, 1, 2, 3, 4, "x", [1, 2]]
-    with tfseek.Writer(path) as writer:
-        for value in values:
-            writer.write(tfseek.Example({"m": value}))
-    ds = tfseek.open(path, index="memory")
+    ds = written(path, (tfseek.Example({"m": value}) for value in values), index="memory")
     assert list(ds[:5].filter("m > 2").ids) == [3, 4]
     assert list(ds[[4, 0, 4]].filter("m > 2").ids) == [4, 4]
     assert list(ds[5:6].filter("m == 'x'").ids) == [5]

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import written
 
 import tfseek
 
@@ -113,10 +114,7 @@ def test_pinned_memory(ds: tfseek.Dataset) -> None:
 
 
 def test_optional_features_are_collated(tmp_path: Any) -> None:
-    with tfseek.Writer(tmp_path / "a.tfrecord") as writer:
-        for i in range(6):
-            writer.write({"i": i, "name": f"n{i}"} if i % 2 else {})
-    ds = tfseek.open(tmp_path / "a.tfrecord")
+    ds = written(tmp_path / "a.tfrecord", ({"i": i, "name": f"n{i}"} if i % 2 else {} for i in range(6)))
     for spec, dense in (
         ({"i": tfseek.Optional("int64"), "name": tfseek.Optional("string")}, False),
         ({"i": tfseek.Optional("int64", default=-1)}, True),

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import write_records
 
 import tfseek
 
@@ -28,9 +29,7 @@ def features(i: int) -> dict[str, Any]:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     folder = tmp_path_factory.mktemp("compressed")
     for s in range(4):
-        with tfseek.Writer(folder / f"{s}.tfrecord") as writer:
-            for i in range(s * 150, s * 150 + 150):
-                writer.write(features(i))
+        write_records(folder / f"{s}.tfrecord", (features(i) for i in range(s * 150, s * 150 + 150)))
     plain = [(folder / f"{s}.tfrecord").read_bytes() for s in range(4)]
     (folder / "1.tfrecord").write_bytes(gzip.compress(plain[1]))
     # Several members, cut inside records.
@@ -138,9 +137,7 @@ def test_a_gzip_file_grows_by_members(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "x.tfrecord.gz"
     parts = []
     for k in range(3):
-        with tfseek.Writer(tmp_path / "part", compression="gzip") as writer:
-            for i in range(k * 100, k * 100 + 100):
-                writer.write(features(i))
+        write_records(tmp_path / "part", (features(i) for i in range(k * 100, k * 100 + 100)), compression="gzip")
         parts.append((tmp_path / "part").read_bytes())
     path.write_bytes(parts[0])
     ds = tfseek.open(path)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import write_records
 
 import tfseek
 
@@ -81,11 +82,7 @@ def test_duckdb(data: Path) -> None:
 
 def test_polars(data: Path) -> None:
     pl = pytest.importorskip("polars")
-    frames = [
-        pl.read_parquet(data / "a.parquet"),
-        pl.read_ipc(data / "a.arrow"),
-        pl.read_ipc_stream(data / "a.arrows"),
-    ]
+    frames = [pl.read_parquet(data / "a.parquet"), pl.read_ipc(data / "a.arrow"), pl.read_ipc_stream(data / "a.arrows")]
     for frame in frames:
         assert rows(frame.to_dicts()) == ROWS
 
@@ -151,9 +148,7 @@ def test_float64_columns(data: Path) -> None:
 def test_pandas_rounds_no_integers(data: Path) -> None:
     pandas = pytest.importorskip("pandas")
     big = 2**62 + 1
-    with tfseek.Writer(data / "b.tfrecord") as writer:
-        writer.write({"i": big})
-        writer.write({})
+    write_records(data / "b.tfrecord", [{"i": big}, {}])
     run("convert", data / "b.tfrecord", data / "b.parquet")
     found = pandas.read_parquet(data / "b.parquet")["i"]
     assert found[0] == big and found.isna().tolist() == [False, True]

@@ -10,6 +10,7 @@ import zlib
 from typing import Any, Callable
 
 import pytest
+from conftest import write_records
 
 import tfseek
 
@@ -18,9 +19,7 @@ import tfseek
 def damaged(tmp_path: pathlib.Path) -> tuple[pathlib.Path, bytes]:
     """A shard of 10 records, of which 3 is damaged, and its bytes."""
     path = tmp_path / "a.tfrecord"
-    with tfseek.Writer(path) as writer:
-        for i in range(10):
-            writer.write(tfseek.Example({"label": i}))
+    write_records(path, (tfseek.Example({"label": i}) for i in range(10)))
     data = bytearray(path.read_bytes())
     size = len(data) // 10
     data[3 * size + 14] ^= 1
@@ -72,9 +71,7 @@ def mixed(tmp_path: pathlib.Path) -> tuple[pathlib.Path, tfseek.Dataset[Any]]:
     path = tmp_path / "mixed.tfrecord"
     payloads = [bytes(tfseek.Example({"label": i, "ids": [i, i]})) for i in range(10)]
     payloads[5] = b"\x0a\x10\x0a\x0e123456789abcde"
-    with tfseek.Writer(path) as writer:
-        for payload in payloads:
-            writer.write(payload)
+    write_records(path, payloads)
     data = bytearray(path.read_bytes())
     data[sum(len(payload) + 16 for payload in payloads[:3]) + 14] ^= 1
     path.write_bytes(data)
@@ -187,9 +184,7 @@ def test_loaders_leave_out_what_does_not_decode(mixed: tuple[pathlib.Path, tfsee
 
 def test_without_the_option_what_does_not_decode_is_an_error(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "a.tfrecord"
-    with tfseek.Writer(path) as writer:
-        writer.write(tfseek.Example({"label": 0}))
-        writer.write(b"\x0a\x10\x0a\x0e123456789abcde")
+    write_records(path, [tfseek.Example({"label": 0}), b"\x0a\x10\x0a\x0e123456789abcde"])
     skipping = tfseek.open(path, damage="skip", index_dir=tmp_path / "i", kind="example")
     with pytest.warns(tfseek.Warning):
         assert len(skipping.filter("label == 0")) == 1

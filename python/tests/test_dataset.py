@@ -6,14 +6,13 @@ import collections.abc
 import os
 import pathlib
 import pickle
-import threading
 import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from conftest import RECORDS, features
+from conftest import RECORDS, features, write_records, written
 
 import tfseek
 
@@ -95,8 +94,7 @@ def test_columns(tmp_path: pathlib.Path) -> None:
         tfseek.open(path, columns="label").filter("label == 'a'")
     with pytest.raises(tfseek.SidecarError):
         tfseek.open(path, columns="unheard of", index="require")
-    with tfseek.Writer(tmp_path / "two") as writer:
-        writer.write(tfseek.Example({"label": [1, 2]}))
+    write_records(tmp_path / "two", [tfseek.Example({"label": [1, 2]})])
     with pytest.raises(tfseek.DataError) as e:
         tfseek.open(tmp_path / "two", columns=["label"])
     assert (e.value.record, e.value.feature) == (0, "label")
@@ -108,11 +106,9 @@ def test_unpickling_opens_the_files_and_compares_content(ds: tfseek.Dataset, sha
         assert repr(again) == repr(view) and numbers(again[:2]) == numbers(view[:2]) and len(again) == len(view)
 
     path = tmp_path / "a.tfrecord"
-    with tfseek.Writer(path) as writer:
-        writer.write(tfseek.Example({"label": 1}))
+    write_records(path, [tfseek.Example({"label": 1})])
     kept = pickle.dumps(tfseek.open(path, index="memory"))
-    with tfseek.Writer(path) as writer:
-        writer.write(tfseek.Example({"label": 2}))
+    write_records(path, [tfseek.Example({"label": 2})])
     with pytest.raises(tfseek.Error, match="changed since it was pickled"):
         pickle.loads(kept)
 
@@ -123,8 +119,7 @@ def test_repr_is_stable(ds: tfseek.Dataset, shards: str) -> None:
 
 
 def test_repr_of_a_prepared_data_set(tmp_path: pathlib.Path) -> None:
-    with tfseek.Writer(tmp_path / "x.tfrecord") as writer:
-        writer.write(tfseek.Example({"label": 2}))
+    write_records(tmp_path / "x.tfrecord", [tfseek.Example({"label": 2})])
     (tmp_path / "features.json").write_text("{}")
     assert repr(tfseek.open(tmp_path, index="memory")).endswith(", records=1; tfseek.tfds.open decodes its features)")
 
@@ -149,22 +144,6 @@ def test_paths(shards: str, tmp_path: pathlib.Path) -> None:
     with pytest.raises(tfseek.NotFoundError, match="00001-of-00002"):
         tfseek.open(tmp_path)
     assert len(tfseek.open(tmp_path, allow_missing=True)) == 334
-
-
-def test_threads_share_a_dataset(ds: tfseek.Dataset, labels: list[int]) -> None:
-    wrong: list[int] = []
-
-    def read(seed: int) -> None:
-        for i in np.random.default_rng(seed).integers(0, RECORDS, 2000).tolist():
-            if ds[i]["label"][0] != labels[i]:
-                wrong.append(i)
-
-    threads = [threading.Thread(target=read, args=(seed,)) for seed in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert wrong == []
 
 
 def test_errors_for_damage_have_a_location(shards: str, tmp_path: pathlib.Path) -> None:
@@ -207,10 +186,7 @@ def test_errors_for_damage_have_a_location(shards: str, tmp_path: pathlib.Path) 
 
 def test_truncated_while_open(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "a.tfrecord"
-    with tfseek.Writer(path) as writer:
-        for i in range(100):
-            writer.write(tfseek.Example(features(i)))
-    ds = tfseek.open(path, io="pread")
+    ds = written(path, (tfseek.Example(features(i)) for i in range(100)), io="pread")
     os.truncate(path, 200)
     with pytest.raises(tfseek.Error) as e:
         ds[99]
@@ -220,9 +196,7 @@ def test_truncated_while_open(tmp_path: pathlib.Path) -> None:
 def test_a_stale_sidecar(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "a.tfrecord"
     for count in (5, 9):
-        with tfseek.Writer(path) as writer:
-            for i in range(count):
-                writer.write(tfseek.Example(features(i + count)))
+        write_records(path, (tfseek.Example(features(i + count)) for i in range(count)))
         if count == 5:
             assert tfseek.build_index(path) == 5
         else:
@@ -369,9 +343,7 @@ def sequences(path: pathlib.Path) -> list[tfseek.SequenceExample]:
     """Writes SequenceExamples, the first 16 without feature lists."""
     lists: list[dict[str, Any]] = [{}] * 16 + [{"frames": [[i], [i, i]]} for i in range(4)]
     records = [tfseek.SequenceExample({"id": i}, steps) for i, steps in enumerate(lists)]
-    with tfseek.Writer(path) as writer:
-        for record in records:
-            writer.write(record)
+    write_records(path, records)
     return records
 
 
@@ -405,9 +377,7 @@ def test_a_guessed_kind_that_a_later_record_contradicts(tmp_path: pathlib.Path) 
 
 def test_keys_may_end_in_a_carriage_return(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "crlf.tfrecord"
-    with tfseek.Writer(path) as writer:
-        writer.write({"x": 1, "label\r": 2})
-    ds = tfseek.open(path)
+    ds = written(path, [{"x": 1, "label\r": 2}])
     assert ds.kind == "example" and ds.features == ["label\r", "x"] and ds[0]["label\r"].tolist() == [2]
     with pytest.raises(tfseek.DataError, match=r'feature "label": .*; the nearest name is "label\\r"'):
         tfseek.parse_example(ds, {"label": tfseek.FixedLenFeature([], "int64")})

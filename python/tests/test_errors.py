@@ -11,7 +11,7 @@ import zlib
 from typing import Any, Callable
 
 import pytest
-from conftest import features
+from conftest import features, write_records
 
 import tfseek
 
@@ -40,8 +40,7 @@ def test_io_errors_have_their_text(tmp_path: pathlib.Path) -> None:
 
 
 def test_a_set_whose_replacement_was_interrupted(tmp_path: pathlib.Path) -> None:
-    with tfseek.Writer(tmp_path / "a", shards=2) as writer:
-        writer.write(b"x")
+    write_records(tmp_path / "a", [b"x"], shards=2)
     old = tmp_path / ".tfseek-replaced"
     old.mkdir()
     shard = tmp_path / "a-00001-of-00002.tfrecord"
@@ -50,8 +49,7 @@ def test_a_set_whose_replacement_was_interrupted(tmp_path: pathlib.Path) -> None
         with pytest.raises(tfseek.NotFoundError, match="interrupted.* 1 old file is in .*move the old files back") as found:
             tfseek.open(path)
         assert found.value.filename == str(tmp_path / "a@2.tfrecord") and str(old) in str(found.value)
-    with tfseek.Writer(tmp_path / "a", shards=2) as writer:
-        writer.write(b"y")
+    write_records(tmp_path / "a", [b"y"], shards=2)
     assert not old.exists() and bytes(tfseek.open(tmp_path)[0]) == b"y"
 
 
@@ -81,9 +79,7 @@ def test_errors_are_pickled(tmp_path: pathlib.Path) -> None:
 
 
 def shards(folder: pathlib.Path, count: int) -> None:
-    with tfseek.Writer(folder / "x", shards=count) as writer:
-        for i in range(count):
-            writer.write(tfseek.Example(features(i)))
+    write_records(folder / "x", (tfseek.Example(features(i)) for i in range(count)), shards=count)
 
 
 def test_errors_name_the_options_of_python(tmp_path: pathlib.Path) -> None:
@@ -117,8 +113,7 @@ def test_errors_name_the_options_of_python(tmp_path: pathlib.Path) -> None:
     # A record changed in place after its shard was indexed.
     payload = first.read_bytes()
     assert len(ds) == 1 and payload and ds[0]
-    with tfseek.Writer(tmp_path / "other") as writer:
-        writer.write(payload)
+    write_records(tmp_path / "other", [payload])
     with open(first, "r+b") as file:
         file.write((tmp_path / "other").read_bytes()[:12])
     raised(tfseek.SidecarError, lambda: ds[0], "rebuild=True")
@@ -128,10 +123,8 @@ def test_errors_name_the_options_of_python(tmp_path: pathlib.Path) -> None:
 
 
 def test_misspelt_names_suggest_the_nearest(tmp_path: pathlib.Path) -> None:
-    with tfseek.Writer(tmp_path / "a.tfrecord") as writer:
-        writer.write({"label": 3, "image/format": "png"})
-    with tfseek.Writer(tmp_path / "s.tfrecord") as writer:
-        writer.write(tfseek.SequenceExample({"label": 3}, {"tokens": [[1]]}))
+    write_records(tmp_path / "a.tfrecord", [{"label": 3, "image/format": "png"}])
+    write_records(tmp_path / "s.tfrecord", [tfseek.SequenceExample({"label": 3}, {"tokens": [[1]]})])
     ds = tfseek.open(tmp_path / "a.tfrecord", index="memory")
     sequences = tfseek.open(tmp_path / "s.tfrecord", index="memory", kind="sequence_example")
     for key, end in (
@@ -171,8 +164,7 @@ def test_misspelt_names_suggest_the_nearest(tmp_path: pathlib.Path) -> None:
 
 
 def test_sets_with_another_number_of_shards_are_named(tmp_path: pathlib.Path) -> None:
-    with tfseek.Writer(tmp_path / "train", shards=4) as writer:
-        writer.write({"a": 1})
+    write_records(tmp_path / "train", [{"a": 1}], shards=4)
     for name in ("train@5.tfrecord", "train@4"):
         with pytest.raises(tfseek.NotFoundError, match=rf"no file matches .*{name}, but there is train@4.tfrecord") as e:
             tfseek.open(tmp_path / name)
@@ -201,8 +193,7 @@ def test_wrong_arguments_are_named(ds: tfseek.Dataset, arguments: dict[str, Any]
 
 
 def test_files_that_are_compressed_twice(tmp_path: pathlib.Path) -> None:
-    with tfseek.Writer(tmp_path / "a.tfrecord") as writer:
-        writer.write({"a": 1})
+    write_records(tmp_path / "a.tfrecord", [{"a": 1}])
     once = gzip.compress((tmp_path / "a.tfrecord").read_bytes())
     twice = tmp_path / "twice.tfrecord.gz"
     twice.write_bytes(gzip.compress(once))

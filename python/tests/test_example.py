@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import features
+from conftest import features, write_records, written
 
 import tfseek
 
@@ -134,9 +134,7 @@ def test_malformed(tmp_path: pathlib.Path) -> None:
         assert e.value.category == "malformed_proto"
         assert "malformed" in repr(ex)
     path = tmp_path / "a.tfrecord"
-    with tfseek.Writer(path) as writer:
-        writer.write(b"")
-        writer.write(b"\x0a")
+    write_records(path, [b"", b"\x0a"])
     ex = tfseek.open(path, kind="example")[1]
     with pytest.raises(tfseek.DataError) as e:
         ex["x"]
@@ -146,9 +144,7 @@ def test_malformed(tmp_path: pathlib.Path) -> None:
 def test_sequence_example(tmp_path: pathlib.Path) -> None:
     record = tfseek.SequenceExample({"id": 7}, {"tokens": [[1, 2], [3], None], "words": [["a"], "b"], "none": []})
     path = tmp_path / "a.tfrecord"
-    with tfseek.Writer(path) as writer:
-        writer.write(record)
-    ds: tfseek.Dataset[Any] = tfseek.open(path)
+    ds: tfseek.Dataset[Any] = written(path, [record])
     assert ds.kind == "sequence_example"
     found = ds[0]
     assert found == record == pickle.loads(pickle.dumps(found))

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import tfseek
-from conftest import SPEC
+from conftest import SPEC, in_threads, written
 
 SHIM = pathlib.Path(__file__).resolve().parents[2] / "crates" / "cli" / "tests" / "faults" / "shim.c"
 # Slow tests run with TFSEEK_SLOW=1, as `make test-slow` does.
@@ -220,7 +220,6 @@ def test_hostile_pickles(shards: str) -> None:
 
 def test_sixteen_threads_read_at_random(ds: tfseek.Dataset) -> None:
     import random
-    import threading
 
     want = [bytes(ex) for ex in ds]
     wrong: list[Any] = []
@@ -233,11 +232,7 @@ def test_sixteen_threads_read_at_random(ds: tfseek.Dataset) -> None:
             if bytes(ds[i]) != want[i] or [bytes(ex) for ex in ds.get_many(some)] != [want[i] for i in some]:
                 wrong.append(i)
 
-    threads = [threading.Thread(target=read, args=(seed,)) for seed in range(16)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(read, range(16))
     assert not wrong
 
 

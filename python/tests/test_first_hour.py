@@ -1,15 +1,15 @@
-"""Thirty tasks of a first hour with tfseek, in the spelling that a data scientist tries first."""
+"""Tasks of a first hour with tfseek, in the spelling that a data scientist tries first."""
 
 from __future__ import annotations
 
 import json
 import os
 import pathlib
-import pickle
 from typing import Any
 
 import numpy as np
 import pytest
+from conftest import flip, write_records
 
 import tfseek
 
@@ -91,27 +91,6 @@ def test_06_records_are_filtered(ds: Any) -> None:
     assert len(ds[labels == 2]) == len(ds[np.flatnonzero(labels == 2)]) == 20
 
 
-def test_07_several_records_at_once(ds: Any) -> None:
-    assert [int(record["id"][0]) for record in ds.get_many([40, 3, 3])] == [40, 3, 3]
-    assert [record["id"].item() for record in ds[[40, 3]]] == [40, 3]
-    assert [record["id"].item() for record in ds[np.array([40, 3])]] == [40, 3]
-    assert [record.to_dict()["word"][0] for record in ds[:3]] == [b"goat", b"dog", b"cat"]
-
-
-def test_08_slices(ds: Any) -> None:
-    assert len(ds[:10]) == 10 and len(ds[10:20:3]) == 4 and ds[::-1][0] == ds[59]
-    assert [record["id"].item() for record in ds[10:13]] == [10, 11, 12]
-    assert ds[20:][5:7].ids.tolist() == [25, 26]
-
-
-def test_09_negative_numbers_and_numbers_out_of_range(ds: Any) -> None:
-    assert ds[-1] == ds[59] and ds[-3:].ids.tolist() == [57, 58, 59] and ds[np.int64(-60)] == ds[0]
-    with pytest.raises(IndexError, match="60"):
-        ds[60]
-    with pytest.raises(TypeError):
-        ds["label"]
-
-
 def test_10_a_frame_of_a_batch_with_missing_values(ds: Any) -> None:
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(tfseek.parse_example(ds, SPEC))
@@ -135,30 +114,11 @@ def test_12_batches(ds: Any) -> None:
     assert sum(len(batch) for batch in tfseek.Loader(ds, batch_size=25)) == 60
 
 
-def test_13_shuffled_epochs(ds: Any) -> None:
-    loader = tfseek.Loader(ds, SPEC, batch_size=10, shuffle=True, seed=1)
-    first, second = ([int(i) for batch in loader for i in batch["id"]] for _ in range(2))
-    assert sorted(first) == sorted(second) == list(range(60)) and first != second
-    with pytest.raises(TypeError, match="shuffle"):
-        tfseek.Loader(ds, SPEC, batch_size=10, shuffle=1000)  # type: ignore[call-overload]
-
-
 def test_14_a_batch_is_peeked_at(ds: Any) -> None:
     loader = tfseek.Loader(ds, SPEC, batch_size=10)
     batch = next(iter(loader))
     assert {name: column.shape for name, column in batch.items()} == {"id": (10,), "score": (10,), "word": (10,)}
     assert "<table" in str(tfseek.show(batch)) and len(list(loader)) == len(loader) == 6
-
-
-def test_15_a_loader_resumes_from_json(ds: Any) -> None:
-    loader = tfseek.Loader(ds, SPEC, batch_size=10, shuffle=True, seed=1)
-    for _ in range(2):
-        next(loader)
-    pathlib.Path("state.json").write_text(json.dumps(loader.state_dict()))
-    other = tfseek.Loader(ds, SPEC, batch_size=10, shuffle=True, seed=1)
-    other.load_state_dict(json.loads(pathlib.Path("state.json").read_text()))
-    rest = list(other)
-    assert len(rest) == 4 and rest[0]["id"].tolist() == next(loader)["id"].tolist()
 
 
 def test_16_a_dict_is_written() -> None:
@@ -174,16 +134,12 @@ def test_17_shards_are_written_into_a_new_folder() -> None:
         with pytest.raises(FileNotFoundError, match="^posts: the folder does not exist; os.makedirs creates it$"):
             tfseek.Writer("posts/train", shards=shards)
     os.makedirs("posts")
-    with tfseek.Writer("posts/train", shards=2) as writer:
-        for i in range(10):
-            writer.write({"id": i})
+    write_records("posts/train", ({"id": i} for i in range(10)), shards=2)
     assert os.listdir("posts") and len(tfseek.open("posts")) == 10
 
 
 def gzip_file(ds: Any) -> str:
-    with tfseek.Writer("all.tfrecord.gz", compression="gzip") as writer:
-        for record in ds:
-            writer.write(record)
+    write_records("all.tfrecord.gz", ds, compression="gzip")
     return "all.tfrecord.gz"
 
 
@@ -204,10 +160,7 @@ def test_19_a_gzip_file_is_unpacked(ds: Any) -> None:
 
 def test_20_damage_has_a_file_a_record_and_a_way_on(ds: Any) -> None:
     path = pathlib.Path("data/train-00000-of-00002.tfrecord")
-    content = bytearray(path.read_bytes())
-    content[content.index(b"cat")] ^= 1
-    path.unlink()
-    path.write_bytes(content)
+    flip(path, b"cat")
     damaged = tfseek.open("data")
     with pytest.raises(tfseek.DataError, match="train-00000-of-00002.tfrecord: record 2 ") as raised:
         list(damaged)
@@ -225,16 +178,6 @@ def test_21_progress(ds: Any, capsys: pytest.CaptureFixture[str]) -> None:
     assert len(capsys.readouterr().err.splitlines()) >= 2
 
 
-def test_22_the_with_statement() -> None:
-    with tfseek.open("data") as ds, tfseek.Loader(ds, SPEC, batch_size=30) as loader:
-        assert len(list(loader)) == 2 and len(ds) == 60
-
-
-def test_23_pickles(ds: Any) -> None:
-    copy = pickle.loads(pickle.dumps((ds, ds[5:9], ds[7])))
-    assert len(copy[0]) == 60 and copy[1].ids.tolist() == [5, 6, 7, 8] and copy[2] == ds[7]
-
-
 def test_24_parse_example(ds: Any) -> None:
     batch = tfseek.parse_example([bytes(ds[1]), bytes(ds[2])], SPEC)
     assert batch["score"].tolist() == [0.5, 1.0]
@@ -242,33 +185,6 @@ def test_24_parse_example(ds: Any) -> None:
     assert one["id"] == 1 and one["word"] == b"dog"
     with pytest.raises(tfseek.DataError, match='record 0 .*"score"'):
         tfseek.parse_example(ds[:4], {"score": tfseek.FixedLenFeature([], "float32")})
-
-
-def test_25_transform(ds: Any) -> None:
-    loader = tfseek.Loader(ds, SPEC, batch_size=20, transform=lambda batch: (batch["score"], batch["id"] % 3))
-    for scores, labels in loader:
-        assert scores.shape == labels.shape == (20,)
-
-
-def test_26_ragged_rows_are_padded_with_a_mask(ds: Any) -> None:
-    tokens = tfseek.parse_example(ds[:4], {"tokens": tfseek.RaggedFeature("int64")})["tokens"]
-    values, mask = tokens.to_padded()
-    assert values.tolist() == [[0, 0, 0], [0, 0, 0], [0, 1, 0], [0, 1, 2]] and mask.sum(axis=1).tolist() == [0, 1, 2, 3]
-    values, mask = tokens.to_padded(length=2, value=-1)
-    assert values.tolist() == [[-1, -1], [0, -1], [0, 1], [0, 1]] and mask.shape == (4, 2)
-
-
-def test_27_ragged_rows_are_iterated_over(ds: Any) -> None:
-    tokens = next(iter(tfseek.Loader(ds, {"tokens": tfseek.RaggedFeature("int64")}, batch_size=5)))["tokens"]
-    assert [row.sum() for row in tokens] == [0, 0, 1, 3, 0] and len(tokens) == 5
-    assert tokens[3].tolist() == tokens[-2].tolist() == [0, 1, 2] and len(tokens[1:3]) == 2
-    assert tokens.to_list() == [[], [0], [0, 1], [0, 1, 2], []]
-
-
-def test_28_sparse_columns_are_made_dense(ds: Any) -> None:
-    tokens = tfseek.parse_example(ds[:4], {"tokens": tfseek.VarLenFeature("int64")})["tokens"]
-    assert tokens.to_dense(-1).tolist() == [[-1, -1, -1], [0, -1, -1], [0, 1, -1], [0, 1, 2]]
-    assert tokens.to_list() == [[], [0], [0, 1], [0, 1, 2]]
 
 
 def test_29_text_is_read_as_str(ds: Any) -> None:

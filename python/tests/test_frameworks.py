@@ -11,6 +11,7 @@ import sys
 from typing import Any
 
 import pytest
+from conftest import write_records
 
 import tfseek
 
@@ -124,9 +125,7 @@ print(json.dumps({"plain": model.seen}))
 
 def on_two_ranks(job: str, tmp_path: pathlib.Path) -> list[dict[str, Any]]:
     """Runs a job on two ranks, and returns the last line of each."""
-    with tfseek.Writer(tmp_path / "a.tfrecord") as writer:
-        for i in range(RECORDS):
-            writer.write(tfseek.Example({"label": i}))
+    write_records(tmp_path / "a.tfrecord", (tfseek.Example({"label": i}) for i in range(RECORDS)))
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = str(probe.getsockname()[1])

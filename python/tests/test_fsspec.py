@@ -25,7 +25,7 @@ from prepared import write_bridge, write_mnist
 import tfseek
 from tfseek import _fsspec
 
-from conftest import RECORDS, SPEC, beside
+from conftest import RECORDS, SPEC, beside, run_python, write_records
 
 fsspec = pytest.importorskip("fsspec")
 
@@ -286,9 +286,7 @@ def test_a_call_is_answered_once(content: dict[str, bytes], monkeypatch: pytest.
 
 def record_file(payloads: list[bytes]) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
-        with tfseek.Writer(f"{folder}/x.tfrecord") as writer:
-            for payload in payloads:
-                writer.write(payload)
+        write_records(f"{folder}/x.tfrecord", payloads)
         return pathlib.Path(f"{folder}/x.tfrecord").read_bytes()
 
 
@@ -526,9 +524,7 @@ for _ in range(5):
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 assert [ds[i]["label"] for i in range(0, 1000, 90)] == want
 """
-    folder = str(pathlib.Path(__file__).parent)
-    done = subprocess.run([sys.executable, "-c", code, folder, shards, kind], capture_output=True, text=True, timeout=120)
-    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    run_python(code, pathlib.Path(__file__).parent, shards, kind)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="requires fork")

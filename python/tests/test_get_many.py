@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import flip, write_records
 
 import tfseek
 
@@ -29,9 +30,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("get_many")
     third = len(PAYLOADS) // 3
     for shard in range(3):
-        with tfseek.Writer(folder / f"{shard}.tfrecord") as writer:
-            for payload in PAYLOADS[shard * third : (shard + 1) * third if shard < 2 else None]:
-                writer.write(payload)
+        write_records(folder / f"{shard}.tfrecord", PAYLOADS[shard * third : (shard + 1) * third if shard < 2 else None])
     return str(folder)
 
 
@@ -124,12 +123,9 @@ def test_buffers_that_are_refused(raw: Any) -> None:
 
 
 def test_damage(tmp_path: pathlib.Path) -> None:
-    with tfseek.Writer(tmp_path / "a.tfrecord", index=True) as writer:
-        for k in range(1000):
-            writer.write(b"payload %d" % k)
-    data = bytearray((tmp_path / "a.tfrecord").read_bytes())
-    data[data.index(b"payload 700")] ^= 1
-    (tmp_path / "b.tfrecord").write_bytes(data)
+    write_records(tmp_path / "a.tfrecord", (b"payload %d" % k for k in range(1000)), index=True)
+    (tmp_path / "a.tfrecord").rename(tmp_path / "b.tfrecord")
+    flip(tmp_path / "b.tfrecord", b"payload 700")
     for mode in ("map", "pread"):
         ds = tfseek.open(tmp_path / "b.tfrecord", io=mode, kind="bytes")
         for out in (None, bytearray(100_000)):

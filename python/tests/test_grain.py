@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import pathlib
 import pickle
 import signal
 import subprocess
 import sys
-import threading
 from typing import Any
 
 import numpy as np
 import pytest
-from conftest import RECORDS, SPEC, features, import_keras
+from conftest import RECORDS, SPEC, features, flip, import_keras, in_threads, write_records, written
 from prepared import write_mnist
 from tiny_images import png
 
@@ -99,10 +99,7 @@ def test_a_source_parses(ds: tfseek.Dataset, labels: list[int]) -> None:
 
 
 def test_a_source_of_sequences(tmp_path: pathlib.Path) -> None:
-    with tfseek.Writer(tmp_path / "a.tfrecord") as writer:
-        for i in range(4):
-            writer.write(tfseek.SequenceExample({"id": i}, {"x": [[k] for k in range(i)]}))
-    ds = tfseek.open(tmp_path / "a.tfrecord")
+    ds = written(tmp_path / "a.tfrecord", (tfseek.SequenceExample({"id": i}, {"x": [[k] for k in range(i)]}) for i in range(4)))
     schema = tfseek.Schema(
         context_features={"id": tfseek.FixedLenFeature([], "int64")},
         sequence_features={"x": tfseek.FixedLenSequenceFeature([1], "int64")},
@@ -130,11 +127,7 @@ def test_a_source_in_threads(ds: tfseek.Dataset, labels: list[int]) -> None:
     def read(part: int) -> None:
         found[part] = [int(source[i]["label"]) for i in range(part, RECORDS, 4)]
 
-    threads = [threading.Thread(target=read, args=(part,)) for part in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
+    in_threads(read, range(4))
     assert found == {part: labels[part::4] for part in range(4)}
 
 
@@ -157,9 +150,7 @@ def examples(folder: pathlib.Path) -> dict[str, Any]:
         for i in range(40):
             pixels = {"image": png(9, 8, 2), "tokens": np.arange(i % 4), "name": b"%d" % i * (i % 3), "names": [b"a" * i, b"b"]}
             writer.write({"label": i, "emb": np.arange(3, dtype=np.float32) + i, **pixels, **({"some": i} if i % 2 else {})})
-    with tfseek.Writer(folder / "s.tfrecord") as writer:
-        for i in range(40):
-            writer.write(tfseek.SequenceExample({"id": i}, {"x": [[k] for k in range(i % 5)]}))
+    write_records(folder / "s.tfrecord", (tfseek.SequenceExample({"id": i}, {"x": [[k] for k in range(i % 5)]}) for i in range(40)))
     write_mnist(folder / "mnist")
     specs: dict[str, Any] = {
         "numbers": {"label": tfseek.FixedLenFeature([], "int64"), "emb": tfseek.FixedLenFeature([3], "float32")},
@@ -210,12 +201,8 @@ def test_items_are_the_same_one_by_one_and_in_batches(tmp_path: pathlib.Path) ->
 def test_errors_name_the_record(tmp_path: pathlib.Path) -> None:
     """Of one record, of several and of a batch: damaged, without a feature, and of another kind. Other batches are read."""
     spec = {"label": tfseek.FixedLenFeature([], "int64")}
-    with tfseek.Writer(tmp_path / "a.tfrecord") as writer:
-        for i in range(40):
-            writer.write({"x" if i == 21 else "label": 0.5 if i == 33 else i})
-    data = bytearray((tmp_path / "a.tfrecord").read_bytes())
-    data[len(data) // 40 * 11 - 8] ^= 1
-    (tmp_path / "a.tfrecord").write_bytes(data)
+    write_records(tmp_path / "a.tfrecord", ({"x" if i == 21 else "label": 0.5 if i == 33 else i} for i in range(40)))
+    flip(tmp_path / "a.tfrecord", os.path.getsize(tmp_path / "a.tfrecord") // 40 * 11 - 8)
     source = tfseek.grain.source(tfseek.open(tmp_path / "a.tfrecord", index="memory"), spec)
     batches = grain.MapDataset.source(source).pipe(tfseek.grain.BatchMapDataset, 8)
     for bad in (10, 21, 33):
@@ -272,9 +259,7 @@ def test_data_loader(whole: tfseek.Dataset, n: int) -> None:
             shard_options=grain.sharding.ShardOptions(shard_index=rank, shard_count=2, drop_remainder=False),
         )
         source = tfseek.grain.source(ds, FIXED)
-        return grain.DataLoader(
-            data_source=source, sampler=sampler, operations=[grain.transforms.Batch(50)], worker_count=n
-        )
+        return grain.DataLoader(data_source=source, sampler=sampler, operations=[grain.transforms.Batch(50)], worker_count=n)
 
     ranks = []
     for rank in range(2):

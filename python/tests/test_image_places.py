@@ -13,6 +13,7 @@ import pytest
 from test_augment import write
 from test_image import DATA, example
 from test_tfds import features, image, prepare, sequence, tensor
+from conftest import written
 
 import tfseek
 
@@ -118,15 +119,8 @@ def test_data_sets(form: tfseek.Image, folder: pathlib.Path) -> None:
     named = example({"wide": FILES[0]}), example({"wide": FILES[3]})
     for k, payload in enumerate(named):
         blank = [example({"wide": FILES[0]})] * 3
-        alone = tfseek.Loader(_written(folder.parent / f"{form.dtype}-{k}.tfrecord", [*blank, payload]), {"wide": form}, batch_size=4, shuffle=False, seed=5, epoch=2)
+        alone = tfseek.Loader(written(folder.parent / f"{form.dtype}-{k}.tfrecord", [*blank, payload]), {"wide": form}, batch_size=4, shuffle=False, seed=5, epoch=2)
         assert np.array_equal(twice[k], next(iter(alone))["wide"][3])
-
-
-def _written(path: pathlib.Path, payloads: list[bytes]) -> Any:
-    with tfseek.Writer(path) as writer:
-        for payload in payloads:
-            writer.write(payload)
-    return tfseek.open(path)
 
 
 def test_sizes_of_a_data_set_without_a_spec_of_one(folder: pathlib.Path) -> None:
@@ -204,7 +198,7 @@ def test_all_damaged_rows_are_left_out(tmp_path: pathlib.Path) -> None:
 
 
 def test_a_mix_cuts_a_mask_as_its_renamed_picture(ds: Any, tmp_path: pathlib.Path) -> None:
-    both = _written(tmp_path / "both.tfrecord", [example({"image": file, "mask": file}) for file in FILES])
+    both = written(tmp_path / "both.tfrecord", [example({"image": file, "mask": file}) for file in FILES])
     place: dict[str, Any] = {"crop": "random_resized", "flip": 0.5}
     named = {"image": tfseek.Image((9, 7), **place), "mask": tfseek.Image((9, 7), crop_with="image", **place)}
     mix = tfseek.Mix([((both, named), 1)], rename={0: {"image": "rgb"}})
@@ -218,11 +212,7 @@ def test_a_mix_cuts_a_mask_as_its_renamed_picture(ds: Any, tmp_path: pathlib.Pat
         ({"image": (8, 8)}, TypeError, "decode: image: expected True, False or a tfseek.Image, found"),
         ({"imag": RANDOM}, tfseek.SpecError, 'expected the feature of a picture of the data set, found "imag"'),
         ({"label": RANDOM}, tfseek.SpecError, 'expected the feature of a picture of the data set, found "label"'),
-        (
-            {"image": RANDOM, "wide": tfseek.Image((9, 7), crop="random_resized", crop_with="image")},
-            tfseek.SpecError,
-            "crop_with",
-        ),
+        ({"image": RANDOM, "wide": tfseek.Image((9, 7), crop="random_resized", crop_with="image")}, tfseek.SpecError, "crop_with"),
     ],
 )
 def test_refusals(decode: Any, error: type[Exception], reason: str, folder: pathlib.Path) -> None:
@@ -257,7 +247,7 @@ def test_windows(form: tfseek.Image, robot: Any, tmp_path: pathlib.Path) -> None
             for t, file in enumerate(plain[i]["image"]):
                 payloads = [example({"image": FILES[0]})] * i + [example({"image": file})]
                 path = tmp_path / f"{epoch}-{i}-{t}.tfrecord"
-                one = _written(path, payloads)
+                one = written(path, payloads)
                 want = of_loader(one, spec(form), epoch=epoch)[i]
                 assert np.array_equal(win[i]["image"][t], want) and np.array_equal(batched[i][t], want)
                 (batch,) = tfseek.Loader(one, spec(dataclasses.replace(form, geometry="part")), batch_size=i + 1, shuffle=False, seed=5, epoch=epoch)

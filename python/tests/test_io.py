@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tiny_images import JPEG, png
+from conftest import flip
 
 import tfseek as tf
 
@@ -61,9 +62,7 @@ def test_an_iterator_repeats_its_error(tmp_path: pathlib.Path) -> None:
     with tf.io.TFRecordWriter(path) as writer:
         for i in range(4):
             writer.write(bytes([i] * 9))
-    data = bytearray(path.read_bytes())
-    data[2 * 25 + 12] ^= 1
-    path.write_bytes(data)
+    flip(path, 2 * 25 + 12)
     records = tf.io.tf_record_iterator(path)
     assert [next(records) for _ in range(2)] == [bytes([i] * 9) for i in range(2)]
     for _ in range(3):

@@ -7,33 +7,23 @@ import subprocess
 import sys
 
 import pytest
+from conftest import write_records
+from test_damage import crc32c, masked
 
 import tfseek
 
 GIB = 1 << 30
 
 
-def crc32c(data: bytes) -> int:
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc ^= byte
-        for _ in range(8):
-            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
-    return crc ^ 0xFFFFFFFF
-
-
 def header(length: int) -> bytes:
     data = length.to_bytes(8, "little")
-    crc = crc32c(data)
-    masked = ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
-    return data + masked.to_bytes(4, "little")
+    return data + masked(crc32c(data)).to_bytes(4, "little")
 
 
 @pytest.fixture
 def sparse(tmp_path: pathlib.Path) -> str:
     path = tmp_path / "sparse"
-    with tfseek.Writer(path) as writer:
-        writer.write(tfseek.Example({"label": 0}))
+    write_records(path, [tfseek.Example({"label": 0})])
     with open(path, "r+b") as file:
         first = file.read()
         file.write(header(60 * GIB))

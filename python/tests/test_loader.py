@@ -9,7 +9,6 @@ import os
 import pathlib
 import pickle
 import re
-import subprocess
 import sys
 import threading
 import warnings
@@ -18,7 +17,7 @@ from typing import Any, Optional
 
 import numpy as np
 import pytest
-from conftest import RECORDS, SPEC, features, write_records
+from conftest import RECORDS, SPEC, features, in_threads, run_python, write_records, written
 
 import tfseek
 
@@ -250,7 +249,8 @@ def test_one_iterator_at_a_time(ds: tfseek.Dataset) -> None:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 def test_a_forked_child_begins_the_same_epoch_as_its_parent(shards: str) -> None:
     code = """
-import os, signal, sys, tfseek
+import os, signal, sys, tfseek, warnings
+warnings.simplefilter("ignore")
 loader = tfseek.Loader(tfseek.open(sys.argv[1]), {"label": tfseek.FixedLenFeature([], "int64")}, batch_size=100, seed=3)
 def epoch(batches): return [label for batch in batches for label in batch["label"].tolist()]
 first, second = epoch(loader), epoch(loader)
@@ -267,7 +267,7 @@ for taken in (3, 10):
             os._exit(found != want)
         assert os.waitpid(pid, 0)[1] == 0, (taken, goes_on)
 """
-    assert subprocess.run([sys.executable, "-c", code, shards], timeout=100).returncode == 0
+    run_python(code, shards)
 
 
 def test_no_epoch_follows_the_last(ds: tfseek.Dataset) -> None:
@@ -318,10 +318,7 @@ def test_an_unknown_feature_suggests_a_name(ds: tfseek.Dataset) -> None:
 def test_ranks_share_a_batch(ds: tfseek.Dataset) -> None:
     whole = [batch["label"].tolist() for batch in tfseek.Loader(ds, SPEC, batch_size=96, seed=2)]
     for size in ({"batch_size": 32}, {"global_batch_size": 96}):
-        ranks = [
-            tfseek.Loader(ds, SPEC, **size, seed=2, rank=rank, world_size=3, mask="mask")
-            for rank in range(3)
-        ]
+        ranks = [tfseek.Loader(ds, SPEC, **size, seed=2, rank=rank, world_size=3, mask="mask") for rank in range(3)]
         assert {len(rank) for rank in ranks} == {11}
         for step, parts in enumerate(zip(*ranks)):
             assert {len(part["label"]) for part in parts} == {32}
@@ -344,8 +341,7 @@ def test_workers_take_steps_in_rotation(ds: tfseek.Dataset) -> None:
 
 
 def test_balanced_classes(tmp_path: Any) -> None:
-    write_records(tmp_path / "a", (tfseek.Example({"label": 0 if i < 90 else 1 + i % 2, "i": i}) for i in range(100)))
-    ds = tfseek.open(tmp_path / "a")
+    ds = written(tmp_path / "a", (tfseek.Example({"label": 0 if i < 90 else 1 + i % 2, "i": i}) for i in range(100)))
     spec = {name: tfseek.FixedLenFeature([], "int64") for name in ("label", "i")}
     for view, classes in ((ds, 3), (ds[:95], 3), (ds[:90], 1)):
         loader = tfseek.Loader(view, spec, batch_size=6, balance="label", seed=1, drop_last=True)
@@ -355,8 +351,7 @@ def test_balanced_classes(tmp_path: Any) -> None:
             seen.update(batch["i"].tolist())
         assert set(range(90, len(view))) <= seen <= set(range(len(view))), "the rare come again, and all of them"
     with pytest.raises(tfseek.Error, match="found float"):
-        with tfseek.Writer(tmp_path / "b") as writer:
-            writer.write(tfseek.Example({"label": 0.5}))
+        write_records(tmp_path / "b", [tfseek.Example({"label": 0.5})])
         tfseek.Loader(tfseek.open(tmp_path / "b"), batch_size=1, balance="label")
 
 
@@ -388,9 +383,7 @@ def test_weights_draw_records(ds: tfseek.Dataset, labels: list[int]) -> None:
 
 
 def test_weights_that_are_refused(ds: tfseek.Dataset, tmp_path: Any) -> None:
-    with tfseek.Writer(tmp_path / "a") as writer:
-        for features in ({"w": 1.0}, {}, {"w": 2.0}):
-            writer.write(tfseek.Example(features))
+    write_records(tmp_path / "a", (tfseek.Example(features) for features in ({"w": 1.0}, {}, {"w": 2.0})))
     for options, message in (
         ({"weights": "name"}, "weight of record 0, found a string"),
         ({"weights": [1.0]}, "expected 1000 numbers, one for each record of the dataset or view, found 1"),
@@ -419,12 +412,6 @@ def test_tails(ds: tfseek.Dataset) -> None:
         lengths(drop_last=True, last_batch="pad")
 
 
-def test_repeat(ds: tfseek.Dataset) -> None:
-    loader = tfseek.Loader(ds, SPEC, batch_size=500, seed=0, repeat=True)
-    seen = [next(loader)["label"].tolist() for _ in range(6)]
-    assert [sorted(seen[k] + seen[k + 1]) for k in (0, 2, 4)] == [list(range(RECORDS))] * 3
-
-
 def test_invalid_options_are_refused(ds: tfseek.Dataset) -> None:
     for options, error in [
         ({}, ValueError),
@@ -446,8 +433,7 @@ def test_invalid_options_are_refused(ds: tfseek.Dataset) -> None:
 
 def test_invalid_records_raise_at_their_position_or_are_skipped(tmp_path: Any) -> None:
     path = tmp_path / "a.tfrecord"
-    write_records(path, (tfseek.Example({"label": "text"} if i == 5 else {"label": i}) for i in range(10)))
-    ds = tfseek.open(path)
+    ds = written(path, (tfseek.Example({"label": "text"} if i == 5 else {"label": i}) for i in range(10)))
     spec = {"label": tfseek.FixedLenFeature([], "int64")}
     loader = tfseek.Loader(ds, spec, batch_size=2)
     seen, raised = [], 0
@@ -509,11 +495,7 @@ def test_an_iterator_may_end_in_any_thread(ds: tfseek.Dataset) -> None:
                 except BaseException as error:
                     errors.append(error)
 
-            takers = [threading.Thread(target=take) for _ in range(8)]
-            for thread in takers:
-                thread.start()
-            for thread in takers:
-                thread.join()
+            in_threads(lambda _: take(), range(8))
             assert errors == [] and sorted(found) == list(range(RECORDS))
             assert next(batches, None) is None
 
@@ -612,19 +594,8 @@ def test_concurrent_iterators_have_different_numbers(ds: tfseek.Dataset) -> None
             barrier.wait()
             numbers.append(iter(loader)._number)  # type: ignore[attr-defined]
 
-        threads = [threading.Thread(target=begin) for _ in range(2)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        in_threads(lambda _: begin(), range(2))
         assert len(set(numbers)) == 2
-
-
-def test_names_of_added_columns(ds: tfseek.Dataset) -> None:
-    with pytest.raises(ValueError, match="expected different names"):
-        tfseek.Loader(ds, SPEC, batch_size=1, ids="a", mask="a")
-    with pytest.raises(TypeError, match="names of columns, found 3"):
-        tfseek.Loader(ds, SPEC, batch_size=1, ids=3)
 
 
 def test_transform(ds: tfseek.Dataset) -> None:
@@ -708,8 +679,7 @@ def test_rows_of_views_ranks_and_classes(shards: str) -> None:
 def test_a_misspelt_name_of_a_spec_is_named(tmp_path: pathlib.Path) -> None:
     """An optional feature may be absent from all records, so it is no error."""
     path = str(tmp_path / "x.tfrecord")
-    write_records(path, ({"label": i, "tokens": [i]} for i in range(10)))
-    ds = tfseek.open(path)
+    ds = written(path, ({"label": i, "tokens": [i]} for i in range(10)))
     spec = {"label": tfseek.FixedLenFeature([], "int64"), "tokns": tfseek.VarLenFeature("int64"), "far": tfseek.Optional("int64")}
     # Functions warn once of a spec, whose parser they keep.
     other = {**spec, "other": tfseek.Optional("int64")}
@@ -739,8 +709,7 @@ def test_a_misspelt_name_of_a_spec_is_named(tmp_path: pathlib.Path) -> None:
 @pytest.mark.parametrize("transform_threads", [0, 2])
 def test_a_warning_that_is_an_error_loses_no_batch(tmp_path: pathlib.Path, threads: int, transform_threads: int) -> None:
     path = str(tmp_path / "x.tfrecord")
-    write_records(path, ({"label": i, "tokens": [i]} for i in range(10)))
-    ds = tfseek.open(path)
+    ds = written(path, ({"label": i, "tokens": [i]} for i in range(10)))
     spec = {"label": tfseek.FixedLenFeature([], "int64"), "tokns": tfseek.VarLenFeature("int64")}
 
     def loader() -> tfseek.Loader[Any]:
@@ -795,8 +764,7 @@ def test_a_loader_is_not_copied(ds: tfseek.Dataset) -> None:
 
 def test_a_misspelt_name_of_statistics_is_named(tmp_path: pathlib.Path) -> None:
     path = str(tmp_path / "x.tfrecord")
-    with tfseek.Writer(path) as writer:
-        writer.write({"label": 1})
+    write_records(path, [{"label": 1}])
     with pytest.warns(tfseek.Warning, match='^no record has the feature "lable"; the nearest name is "label"$') as found:
         tfseek.stats(path, features=["lable", "t*"])
     assert [(each.message.feature, each.message.nearest) for each in found] == [("lable", "label")]  # type: ignore[union-attr]
@@ -823,8 +791,7 @@ def test_a_spec_for_other_messages_is_refused(tmp_path: pathlib.Path, other: str
     variant = _field(1, _field(14, b"chr20") + _varint(16 << 3) + _varint(9999)) + _field(2, bytes(24))
     scenario = _field(5, b"abc123") + _field(1, np.arange(9.0).tobytes())
     path = tmp_path / "other.tfrecord"
-    write_records(path, (variant if other == "variants" else scenario for _ in range(4)))
-    ds = tfseek.open(path)
+    ds = written(path, (variant if other == "variants" else scenario for _ in range(4)))
     fixed, ragged = tfseek.FixedLenFeature([3], "float32"), tfseek.RaggedFeature("int64")
     for spec in ({"x": tfseek.VarLenFeature("int64")}, {"x": ragged}, {"x": fixed}, {"x": tfseek.Optional("int64", 1)}):
         reads: list[Callable[[], object]] = [
@@ -840,8 +807,7 @@ def test_a_spec_for_other_messages_is_refused(tmp_path: pathlib.Path, other: str
 
 def test_a_name_on_another_side_is_told(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "s.tfrecord"
-    write_records(path, (tfseek.SequenceExample({"A": 1, "B": "b"}, {"C": [[1], [2]]}) for _ in range(3)))
-    ds = tfseek.open(path)
+    ds = written(path, (tfseek.SequenceExample({"A": 1, "B": "b"}, {"C": [[1], [2]]}) for _ in range(3)))
     number = tfseek.FixedLenFeature([], "int64")
     spec = {"A": number, "C": tfseek.VarLenFeature("int64")}
     with pytest.warns(tfseek.Warning, match='feature "C" there: it is a feature list$') as found:
@@ -859,11 +825,7 @@ def test_a_name_on_another_side_is_told(tmp_path: pathlib.Path) -> None:
 def test_a_value_that_some_records_lack(tmp_path: pathlib.Path) -> None:
     """The name of a neighbour is no hint where other records have the feature."""
     path = tmp_path / "x.tfrecord"
-    with tfseek.Writer(path) as writer:
-        writer.write({"f_000": 1.0, "f_001": 2.0})
-        writer.write({"f_001": 2.0})
-        writer.write({"f_000": None, "f_001": 2.0})
-    ds = tfseek.open(path)
+    ds = written(path, [{"f_000": 1.0, "f_001": 2.0}, {"f_001": 2.0}, {"f_000": None, "f_001": 2.0}])
     spec = {"f_000": tfseek.FixedLenFeature([], "float32")}
     reads: list[Callable[[], object]] = [
         lambda: tfseek.parse_example(ds[:2], spec),
@@ -878,8 +840,7 @@ def test_a_value_that_some_records_lack(tmp_path: pathlib.Path) -> None:
 
 def test_a_name_that_no_record_has_is_told_once(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "k.tfrecord"
-    write_records(path, ({"image/class/label": i, "image/encoded": "x"} for i in range(40)))
-    ds = tfseek.open(path)
+    ds = written(path, ({"image/class/label": i, "image/encoded": "x"} for i in range(40)))
     absent = {
         "class": tfseek.FixedLenFeature([], "int64", default_value=0),
         "tokens": tfseek.RaggedFeature("int64"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import functools
 import json
 import pathlib
 import pickle
@@ -11,51 +10,13 @@ from typing import Any, Optional
 
 import numpy as np
 import pytest
+from conftest import write_records, written
+from order_twin import permutation
 
 import tfseek
 
 SIZES = [60, 100, 37]
 SPEC = {"i": tfseek.FixedLenFeature([], "int64"), "text": tfseek.FixedLenFeature([], "string")}
-
-G, C1, C2 = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
-M = 2**64
-
-
-def mix64(z: int) -> int:
-    z = (z ^ z >> 30) * C1 % M
-    z = (z ^ z >> 27) * C2 % M
-    return z ^ z >> 31
-
-
-@functools.lru_cache(maxsize=None)
-def prp(n: int, seed: int, epoch: int, stream: int) -> Any:
-    """PRP1 of docs/order.md as an array: all numbers below ``n``, in their order."""
-    h = 0
-    for word in (int.from_bytes(b"TFRDPRP1", "big"), seed % M, epoch, stream, n):
-        h = mix64(((h ^ word) + G) % M)
-    keys = [np.uint64(mix64((h + (j + 1) * G) % M)) for j in range(8)]
-    bits = max(10, (n - 1).bit_length())
-    wl, wr = bits // 2, bits - bits // 2
-    u = np.uint64
-
-    def f(x: Any, key: Any, w: int) -> Any:
-        z = (x ^ key) * u(C1)
-        return ((z ^ z >> u(32)) * u(C2)) >> u(64 - w)
-
-    found = np.arange(n, dtype=np.uint64)
-    todo = np.arange(n)
-    while len(todo):
-        x = found[todo]
-        left, right = x >> u(wr), x & u(2**wr - 1)
-        for j in range(8):
-            if j % 2 == 0:
-                left = left ^ f(right, keys[j], wl)
-            else:
-                right = right ^ f(left, keys[j], wr)
-        found[todo] = left << u(wr) | right
-        todo = todo[found[todo] >= n]
-    return found.astype(np.int64)
-
 
 class Twin:
     """The turns of a mix of globally shuffled sources, one after the other."""
@@ -71,7 +32,7 @@ class Twin:
     def turn(self) -> tuple[int, int]:
         if not self.ahead:
             components = np.repeat(np.arange(len(self.weights)), self.weights)
-            self.ahead = components[prp(len(components), self.seed, self.cycle, 3 << 32)].tolist()
+            self.ahead = components[permutation(len(components), self.seed, self.cycle, 3 << 32)].tolist()
             self.cycle += 1
         c = self.ahead.pop(0)
         self.given[c] += 1
@@ -79,7 +40,7 @@ class Twin:
 
     def record(self, c: int, i: int) -> int:
         epoch, position = divmod(i, self.sizes[c])
-        return sum(self.sizes[:c]) + int(prp(self.sizes[c], self.seed, epoch, (c + 1) << 40)[position])
+        return sum(self.sizes[:c]) + int(permutation(self.sizes[c], self.seed, epoch, (c + 1) << 40)[position])
 
     def rows(self, count: int) -> list[int]:
         return [self.record(*self.turn()) for _ in range(count)]
@@ -89,19 +50,10 @@ class Twin:
         return [self.record(c, i * size + row) for row in range(size)]
 
 
-def write(path: pathlib.Path, records: list[dict[str, Any]]) -> tfseek.Dataset:
-    with tfseek.Writer(path) as writer:
-        for record in records:
-            writer.write(record)
-    return tfseek.open(path)
-
-
 @pytest.fixture(scope="module")
 def sets(tmp_path_factory: pytest.TempPathFactory) -> list[tfseek.Dataset]:
     folder = tmp_path_factory.mktemp("mix")
-    return [
-        write(folder / f"{c}.tfrecord", [{"i": i, "text": f"{c}:{i}"} for i in range(size)]) for c, size in enumerate(SIZES)
-    ]
+    return [written(folder / f"{c}.tfrecord", [{"i": i, "text": f"{c}:{i}"} for i in range(size)]) for c, size in enumerate(SIZES)]
 
 
 def mixed(sets: list[tfseek.Dataset], weights: list[Any], **options: Any) -> tfseek.Mix:
@@ -279,8 +231,8 @@ def test_views_and_unparsed_records(sets: list[tfseek.Dataset]) -> None:
 
 
 def test_columns_that_differ(tmp_path: pathlib.Path) -> None:
-    a = write(tmp_path / "a", [{"x": [i, 2], "name": f"a{i}", "tokens": np.arange(i % 3)} for i in range(20)])
-    b = write(tmp_path / "b", [{"y": [i, 3], "title": f"b{i}", "tokens": np.arange(i % 4)} for i in range(20)])
+    a = written(tmp_path / "a", [{"x": [i, 2], "name": f"a{i}", "tokens": np.arange(i % 3)} for i in range(20)])
+    b = written(tmp_path / "b", [{"y": [i, 3], "title": f"b{i}", "tokens": np.arange(i % 4)} for i in range(20)])
     spec: dict[str, Any] = {"x": tfseek.FixedLenFeature([2], "int64"), "name": tfseek.FixedLenFeature([], "string")}
     other: dict[str, Any] = {"y": spec["x"], "title": tfseek.FixedLenFeature([], "string", "?")}
     for name, tokens in [("ragged", tfseek.RaggedFeature("int64")), ("sparse", tfseek.VarLenFeature("int64"))]:
@@ -315,8 +267,8 @@ def test_columns_that_differ(tmp_path: pathlib.Path) -> None:
 
 
 def test_damage_is_skipped(tmp_path: pathlib.Path) -> None:
-    a = write(tmp_path / "a", [{"i": i} for i in range(20)])
-    b = write(tmp_path / "b", [{"i": i} if i != 7 else {"j": i} for i in range(20)])
+    a = written(tmp_path / "a", [{"i": i} for i in range(20)])
+    b = written(tmp_path / "b", [{"i": i} if i != 7 else {"j": i} for i in range(20)])
     spec = {"i": tfseek.FixedLenFeature([], "int64")}
     mix = tfseek.Mix([((a, spec), 1), ((b, spec), 1)])
     loader = tfseek.Loader(mix, batch_size=40, seed=1, damage="skip")
@@ -423,9 +375,7 @@ def test_sources_with_many_sets_of_columns(tmp_path: pathlib.Path) -> None:
     """A loader keeps the keys of some sets of columns. Batches of all others are the same."""
     sources, rename = [], {}
     for k in range(20):
-        with tfseek.Writer(tmp_path / f"{k}.tfrecord") as writer:
-            for i in range(8):
-                writer.write({"i": [i], "text": [b"%d-%d" % (k, i)]})
+        write_records(tmp_path / f"{k}.tfrecord", ({"i": [i], "text": [b"%d-%d" % (k, i)]} for i in range(8)))
         sources.append(((tfseek.open(tmp_path / f"{k}.tfrecord"), SPEC), 1))
         rename[k] = {"i": f"i{k}", "text": f"text{k}"}
     seen = []

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import SPEC, features
+from conftest import SPEC, features, written
 
 import tfseek
 
@@ -37,10 +37,7 @@ def test_columns_of_all_dtypes() -> None:
 
 
 def test_columns_equal_those_of_a_dataset(tmp_path: pathlib.Path) -> None:
-    with tfseek.Writer(tmp_path / "a.tfrecord") as writer:
-        for row in ROWS:
-            writer.write(row)
-    ds = tfseek.open(tmp_path / "a.tfrecord")
+    ds = written(tmp_path / "a.tfrecord", ROWS)
     batch = tfseek.parse_example(ds, OPTIONAL)
     for name in OPTIONAL:
         values, present = ds.column(name).parts()

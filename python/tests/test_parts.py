@@ -10,15 +10,13 @@ import sys
 
 import numpy as np
 import pytest
-from conftest import features
+from conftest import features, write_records
 
 import tfseek
 
 
 def write(path: pathlib.Path, numbers: range, compression: str = "none") -> str:
-    with tfseek.Writer(path, compression=compression) as writer:
-        for i in numbers:
-            writer.write(tfseek.Example(features(i)))
+    write_records(path, (tfseek.Example(features(i)) for i in numbers), compression=compression)
     return str(path)
 
 

@@ -8,12 +8,12 @@ import json
 import pathlib
 import pickle
 import random
-import threading
 import time
 from typing import Any
 
 import numpy as np
 import pytest
+from conftest import in_threads, written
 
 import tfseek
 
@@ -122,11 +122,7 @@ def test_workers(ds: tfseek.Dataset, method: str) -> None:
 
 def test_threads_of_several_loaders(ds: tfseek.Dataset) -> None:
     wanted, before, found = by_hand(ds), states(), {}
-    threads = [threading.Thread(target=lambda n=n: found.update({n: list(loader_of(ds, threads=n))})) for n in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(lambda n: found.update({n: list(loader_of(ds, threads=n))}), range(4))
     assert states() == before and len(found) == 4
     for batches in found.values():
         check(batches, wanted)
@@ -181,10 +177,7 @@ def test_rows_of_other_batches(ds: tfseek.Dataset, tmp_path: pathlib.Path) -> No
         assert batch["n"].tolist() == batch["points"][1].sum(1).tolist()
     (lengths,) = tfseek.Loader(ds, batch_size=RECORDS, transform=tft.per_row(len))
     assert lengths.tolist() == [len(payload) for payload in next(tfseek.Loader(ds, batch_size=RECORDS))]
-    with tfseek.Writer(tmp_path / "s.tfrecord") as writer:
-        for i in range(4):
-            writer.write(tfseek.SequenceExample({"id": i}, {"frames": [[0.5]] * (i + 1)}))
-    clips = tfseek.open(tmp_path / "s.tfrecord")
+    clips = written(tmp_path / "s.tfrecord", (tfseek.SequenceExample({"id": i}, {"frames": [[0.5]] * (i + 1)}) for i in range(4)))
     (sums,) = tfseek.Loader(clips, tfseek.infer_schema(clips), batch_size=4, transform=tft.per_row(lambda row: row[1]["frames"].sum()))
     assert sums.tolist() == [0.5, 1.0, 1.5, 2.0]
 

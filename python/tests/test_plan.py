@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import write_records
 
 import tfseek
 from tfseek import _plan
@@ -52,9 +53,7 @@ def test_columns_and_conditions(ds: tfseek.Dataset) -> None:
 
 
 def test_lists_and_a_context(tmp_path: pathlib.Path) -> None:
-    with tfseek.Writer(tmp_path / "a.tfrecord") as writer:
-        for i in range(6):
-            writer.write(tfseek.SequenceExample({"x": i, "y": i}, {"x": [[i], [i + 1]]}))
+    write_records(tmp_path / "a.tfrecord", (tfseek.SequenceExample({"x": i, "y": i}, {"x": [[i], [i + 1]]}) for i in range(6)))
     ds = tfseek.open(tmp_path, index="memory")
     reading = _plan.Reading(ds, rename={"x": "context x"})
     found = table(reading, ds)
@@ -77,9 +76,7 @@ def test_pieces(ds: tfseek.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_names_that_conditions_quote(tmp_path: pathlib.Path) -> None:
     odd = 'a "b" \\c'
-    with tfseek.Writer(tmp_path / "a.tfrecord") as writer:
-        for i in range(6):
-            writer.write({odd: i})
+    write_records(tmp_path / "a.tfrecord", ({odd: i} for i in range(6)))
     ds = tfseek.open(tmp_path, index="memory")
     reading = _plan.Reading(ds)
     assert table(reading.where_also([f"{reading.quoted(odd)} > 3"]), ds)[odd].to_pylist() == [4, 5]

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from conftest import run_python
 
 import tfseek
 
@@ -36,17 +37,13 @@ def payloads(path):
 """
 
 
-def run(code: str, *arguments: str, seconds: float = 20) -> str:
-    command = [sys.executable, "-X", "faulthandler", "-c", START + code, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=seconds)
-    assert done.returncode == 0 and done.stderr == "", (done.returncode, done.stdout, done.stderr)
-    return done.stdout
+def run(code: str, *arguments: str) -> str:
+    return run_python(START + code, *arguments)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="requires fork")
 def test_a_forked_child_resumes_at_its_parents_position(shards: str) -> None:
-    run(
-        """
+    run("""
 import warnings; warnings.simplefilter("ignore")
 loader = tfseek.Loader(ds, SPEC, batch_size=50, seed=4, threads=2)
 want = labels(loader)
@@ -73,15 +70,12 @@ assert seen + labels(batches) == want
 for _ in range(3):
     os.wait()
 assert os.read(read, 10) == b"yyy"
-""",
-        shards,
-    )
+""", shards)
 
 
 def test_interpreter_ends_with_live_iterators(shards: str) -> None:
     for end in ("", "os.kill(os.getpid(), 0)", "sys.exit(0)", "import atexit; atexit.register(lambda: next(loader))"):
-        run(
-            f"""
+        run(f"""
 loader = tfseek.Loader(ds, SPEC, batch_size=10, seed=4, repeat=True)
 batch = next(loader)
 items = iter(ds); next(items)
@@ -91,16 +85,13 @@ class Late:
 late = Late(); late.me = late
 writer = tfseek.Writer(sys.argv[1].replace("*", "unfinished"))
 {end}
-""",
-            shards,
-        )
+""", shards)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 def test_ctrl_c_while_waiting(shards: str) -> None:
     """A signal interrupts the wait for a batch of four million samples long before the batch is complete."""
-    run(
-        """
+    run("""
 def first():
     loader = tfseek.Loader(ds, {"label": SPEC["label"]}, batch_size=4_000_000, last_batch="pad", threads=1)
     # The time of the process: other processes take none of it.
@@ -115,15 +106,11 @@ assert not interrupted
 timer = threading.Timer(whole / 10, os.kill, (os.getpid(), signal.SIGINT)); timer.start()
 interrupted, took = first()
 assert interrupted and took < whole / 2, (whole, took)
-""",
-        shards,
-        seconds=100,
-    )
+""", shards)
 
 
 def test_other_threads_run_while_a_loader_waits(shards: str) -> None:
-    out = run(
-        """
+    out = run("""
 counted, go = 0, True
 def count():
     global counted
@@ -138,17 +125,13 @@ took, during = time.monotonic() - start, counted - before
 go = False; thread.join()
 print(took, during)
 assert during > 10, (took, during)
-""",
-        shards,
-        seconds=60,
-    )
+""", shards)
     assert out
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="resident memory is read from /proc")
 def test_memory_stays_flat(shards: str) -> None:
-    run(
-        """
+    run("""
 def resident():
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -166,10 +149,7 @@ before = resident()
 rounds(50_000)
 grown = resident() - before
 assert grown < 4 << 20, grown
-""",
-        shards,
-        seconds=100,
-    )
+""", shards)
 
 
 @pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
@@ -191,8 +171,7 @@ def label_of(item: tuple[tfseek.Dataset, int]) -> int:
 
 
 def test_a_panic_is_an_exception(shards: str) -> None:
-    run(
-        """
+    run("""
 from tfseek import _tfseek
 sys.stderr.flush(); kept = os.dup(2); null = os.open(os.devnull, os.O_WRONLY); os.dup2(null, 2)
 for k in range(3):
@@ -204,9 +183,7 @@ for k in range(3):
         raise AssertionError
 os.dup2(kept, 2)
 assert len(labels(tfseek.Loader(ds, SPEC, batch_size=100))) == 1000
-""",
-        shards,
-    )
+""", shards)
 
 
 def test_the_command(shards: str) -> None:
@@ -231,17 +208,14 @@ def test_the_demo_names_the_command(tmp_path: Path) -> None:
 
 def test_numpy_is_looked_up_at_import(shards: str) -> None:
     """Otherwise a signal handler that raises during the lookup would cause a panic."""
-    run(
-        """
+    run("""
 import numpy.lib
 def interrupted(version):
     raise KeyboardInterrupt
 numpy.lib.NumpyVersion = interrupted
 assert len(tfseek.parse_example(ds[:3], SPEC)["label"]) == 3
 assert ds[0]["name"].dtype == object and ds.column("label").present.all()
-""",
-        shards,
-    )
+""", shards)
 
 
 def test_ctrl_c_during_import() -> None:
@@ -266,8 +240,7 @@ numpy.lib.NumpyVersion = known
 import tfseek
 assert tfseek.parse_single_example(b"", {"x": tfseek.FixedLenFeature([], "int64", 3)})["x"] == 3
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0 and done.stderr == "", (done.returncode, done.stderr)
+    run_python(code)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="requires fork")
@@ -279,11 +252,8 @@ assert tfseek.parse_single_example(b"", {"x": tfseek.FixedLenFeature([], "int64"
         "{'shards': 2}", "{'shards': 2, 'compression': 'gzip', 'atomic': False}",
     ],
 )
-def test_a_forked_child_does_not_change_its_parents_file(
-    shards: str, tmp_path: Path, end: str, options: str
-) -> None:
-    run(
-        f"""
+def test_a_forked_child_does_not_change_its_parents_file(shards: str, tmp_path: Path, end: str, options: str) -> None:
+    run(f"""
 import warnings; warnings.simplefilter("ignore")
 end, options = {end!r}, {options}
 writer = tfseek.Writer(sys.argv[2], **options)
@@ -326,18 +296,14 @@ writer.close()
 assert writer.records_written == 200
 written = [record for path in sorted(glob.glob(sys.argv[2] + "*")) for record in payloads(path)]
 assert sorted(written, key=int) == [b"%d" % i for i in range(200)], len(written)
-""",
-        shards,
-        str(tmp_path / "out"),
-    )
+""", shards, str(tmp_path / "out"))
     assert not [name for name in os.listdir(tmp_path) if name.startswith(".tmp-")]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="requires fork")
 def test_a_child_forked_while_a_thread_writes_does_not_hang(shards: str, tmp_path: Path) -> None:
     """Compressing threads hold the writer's lock most of the time. A thread that held it at the fork does not exist in the child."""
-    run(
-        """
+    run("""
 import warnings; warnings.simplefilter("ignore")
 writer = tfseek.Writer(sys.argv[2], compression="gzip", level=9)
 payload, written, go = np.random.default_rng(0).bytes(1 << 20), 0, True
@@ -361,8 +327,4 @@ for _ in range(20):
 go = False; thread.join()
 writer.close()
 assert sum(1 for _ in payloads(sys.argv[2])) == written
-""",
-        shards,
-        str(tmp_path / "out"),
-        seconds=100,
-    )
+""", shards, str(tmp_path / "out"))

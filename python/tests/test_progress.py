@@ -14,7 +14,7 @@ import types
 from typing import Any, Callable, Optional
 
 import pytest
-from conftest import RECORDS, features
+from conftest import RECORDS, features, run_python, write_records
 
 import tfseek
 from tfseek import _progress
@@ -48,18 +48,13 @@ def interrupted(work, after=0.2):
 """
 
 
-def run(code: str, *arguments: str, seconds: float = 60) -> str:
-    command = [sys.executable, "-X", "faulthandler", "-c", START + code, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=seconds)
-    assert done.returncode == 0 and done.stderr == "", (done.returncode, done.stdout, done.stderr)
-    return done.stdout
+def run(code: str, *arguments: str) -> str:
+    return run_python(START + code, *arguments)
 
 
 def linked(folder: pathlib.Path, name: str, count: int, records: int, record: Any) -> pathlib.Path:
     """Returns a pattern of ``count`` shards that link to one file of 16 or 64 MiB. It is fast to create and slow to scan."""
-    with tfseek.Writer(folder / f"{name}.data") as writer:
-        for i in range(records):
-            writer.write(record(i))
+    write_records(folder / f"{name}.data", (record(i) for i in range(records)))
     for k in range(count):
         (folder / f"{name}-{k:05}.tfrecord").symlink_to(f"{name}.data")
     return folder / f"{name}-*.tfrecord"
@@ -96,10 +91,7 @@ CALLS: dict[str, tuple[Call, bool]] = {
     "verify": (lambda path, f: tfseek.verify(path, progress=f), True),
     "column": (lambda path, f: tfseek.open(path, index="memory").column("label", progress=f), True),
     "filter": (lambda path, f: tfseek.open(path, index="memory").filter("label < 9", progress=f), True),
-    "balance": (
-        lambda path, f: tfseek.Loader(tfseek.open(path, index="memory"), batch_size=1, balance="label", progress=f),
-        True,
-    ),
+    "balance": (lambda path, f: tfseek.Loader(tfseek.open(path, index="memory"), batch_size=1, balance="label", progress=f), True),
     "infer_schema": (lambda path, f: tfseek.infer_schema(tfseek.open(path), progress=f), False),
     "get_many": (lambda path, f: tfseek.open(path).get_many(range(RECORDS), progress=f), False),
 }
@@ -108,9 +100,7 @@ CALLS: dict[str, tuple[Call, bool]] = {
 @pytest.fixture
 def path(tmp_path: pathlib.Path) -> str:
     """A new shard without an index."""
-    with tfseek.Writer(tmp_path / "a.tfrecord") as writer:
-        for i in range(RECORDS):
-            writer.write(tfseek.Example(features(i)))
+    write_records(tmp_path / "a.tfrecord", (tfseek.Example(features(i)) for i in range(RECORDS)))
     return str(tmp_path / "a.tfrecord")
 
 
@@ -261,9 +251,7 @@ def test_bars_of_tqdm(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert Tqdm.bars[-1].closed
 
 
-def test_a_line_without_tqdm(
-    path: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_line_without_tqdm(path: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setitem(sys.modules, "tqdm.auto", None)
     ds = tfseek.open(path)
     capsys.readouterr()
@@ -281,8 +269,7 @@ def test_a_line_without_tqdm(
 @POSIX
 def test_an_iterator_continues_after_ctrl_c(shards: str) -> None:
     """No record is lost or repeated."""
-    run(
-        """
+    run("""
 ds = tfseek.open(sys.argv[1], kind="bytes")
 ids = np.tile(np.arange(len(ds)), 300)
 items, seen = iter(ds[ids]), []
@@ -294,9 +281,7 @@ except KeyboardInterrupt:
     pass
 seen.extend(items)
 assert seen == list(ds) * 300, len(seen)
-""",
-        shards,
-    )
+""", shards)
 
 
 @POSIX

@@ -6,13 +6,12 @@ import os
 import pathlib
 import pickle
 import random
-import subprocess
 import sys
 from typing import Any, Callable
 
 import numpy as np
 import pytest
-from conftest import trust
+from conftest import run_python, trust
 
 import tfseek
 from tfseek import _pruning
@@ -368,8 +367,7 @@ def test_conditions_skip_damaged_records(tmp_path: pathlib.Path) -> None:
 @NO_COLUMNS
 def test_adapters_take_paths_and_need_no_import(ds: Dataset) -> None:
     program = "import sys, tfseek; assert 'pyarrow' not in sys.modules; print(tfseek.arrow.dataset(sys.argv[1]).count_rows())"
-    run = subprocess.run([sys.executable, "-c", program, ds.shards[0]], capture_output=True, text=True)
-    assert run.stdout == f"{len(tfseek.open(ds.shards[0]))}\n", run.stderr
+    assert run_python(program, ds.shards[0]) == f"{len(tfseek.open(ds.shards[0]))}\n"
     with pytest.raises(AttributeError, match="module 'tfseek' has no attribute 'pandas'"):
         _ = tfseek.pandas  # type: ignore[attr-defined]
     pytest.importorskip("polars")

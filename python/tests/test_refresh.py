@@ -7,15 +7,14 @@ import pickle
 from typing import Any
 
 import pytest
+from conftest import write_records
 
 import tfseek
 
 
 def framed(folder: pathlib.Path, ids: range) -> bytes:
     """Returns the bytes of a file of records."""
-    with tfseek.Writer(folder / "part") as writer:
-        for i in ids:
-            writer.write({"label": i})
+    write_records(folder / "part", ({"label": i} for i in ids))
     return (folder / "part").read_bytes()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import pathlib
@@ -24,7 +25,7 @@ from prepared import write_bridge, write_mnist
 import tfseek
 from tfseek import _tasks
 
-from conftest import RECORDS, SPEC, beside
+from conftest import RECORDS, SPEC, beside, run_python
 
 
 def _build() -> bool:
@@ -497,6 +498,28 @@ def test_windows_without_tables_read_each_episode_once(server: ObjectServer, rob
         assert len(batches) == len(expected) == 18
 
 
+@contextlib.contextmanager
+def interrupted(server: ObjectServer, listings: bool = False) -> Iterator[None]:
+    """Sends SIGINT once there is a request, which the server does not answer. The body must end with KeyboardInterrupt, and soon."""
+    sent: list[float] = []
+
+    def interrupt(seen: int) -> None:
+        while not any(listings or "list-type" not in request for request in server.requests[seen:]):
+            time.sleep(0.005)
+        sent.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    server.open.clear()
+    thread = threading.Thread(target=interrupt, args=(len(server.requests),))
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        yield
+    # A request that is not given up is repeated after 10 s.
+    assert time.monotonic() - sent[0] < 9
+    thread.join()
+    server.open.set()
+
+
 def label_of(ds: tfseek.Dataset[Any], number: int) -> Any:
     return ds[number]["label"]
 
@@ -539,8 +562,7 @@ for _ in range(3):
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 assert [ds[i]["label"] for i in range(0, 1000, 90)] == want
 """
-    done = subprocess.run([sys.executable, "-c", code, server.url], capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    run_python(code, server.url)
 
 
 @needs_remote
@@ -562,25 +584,8 @@ def test_an_interrupt_ends_a_stalled_request(server: ObjectServer, mnist: pathli
         "tfds": lambda: tfseek.tfds.open("s3://bucket/mnist", storage_options=options(server)),
     }
 
-    sent: list[float] = []
-
-    def interrupt() -> None:
-        seen = len(server.requests)
-        while len(server.requests) == seen:
-            time.sleep(0.005)
-        sent.append(time.monotonic())
-        os.kill(os.getpid(), signal.SIGINT)
-
-    server.open.clear()
-    thread = threading.Thread(target=interrupt)
-    thread.start()
-    with pytest.raises(KeyboardInterrupt):
+    with interrupted(server, listings=True):
         calls[call]()
-    took = time.monotonic() - sent[0]
-    thread.join()
-    server.open.set()
-    # The server answers nothing, and a request that is not given up is repeated after 10 s.
-    assert took < 9, took
     assert calls["item"]() == ds.get_many([5])[0]
 
 
@@ -624,43 +629,18 @@ def test_fetched_files_are_those_of_the_store(server: ObjectServer, shards: str,
     no_secret(e.value, kept)
 
 
-def interrupt_after_a_request(server: ObjectServer, sent: list[float]) -> None:
-    """Sends SIGINT once there is one more request for an object, and notes the time."""
-    seen = len(server.requests)
-    while all("list-type" in request for request in server.requests[seen:]):
-        time.sleep(0.005)
-    sent.append(time.monotonic())
-    os.kill(os.getpid(), signal.SIGINT)
-
-
 @needs_remote
 @pytest.mark.parametrize("more", [{"shuffle": "block"}, {"shuffle": True}, {"shuffle": False, "threads": 4}, {"shuffle": "block", "threads": 0}])
 def test_a_loader_that_is_interrupted_closes_at_once(server: ObjectServer, more: dict[str, Any]) -> None:
-    sent: list[float] = []
     ds = opened(server)
     loader = tfseek.Loader(ds, SPEC, batch_size=64, seed=3, **more)
-    server.open.clear()
-    thread = threading.Thread(target=interrupt_after_a_request, args=(server, sent))
-    thread.start()
-    with pytest.raises(KeyboardInterrupt):
+    with interrupted(server), loader:
         next(iter(loader))
-    loader.close()
-    # The server answers nothing, and a request that is not given up is repeated after 10 s.
-    assert time.monotonic() - sent[0] < 9
-    thread.join()
-    server.open.set()
     assert len(ds.get_many([5, 900])) == 2
 
 
 @needs_remote
 def test_an_interrupted_fetch_ends_soon_and_goes_on(server: ObjectServer, tmp_path: pathlib.Path) -> None:
-    server.open.clear()
-    sent: list[float] = []
-    interrupt = threading.Thread(target=interrupt_after_a_request, args=(server, sent))
-    interrupt.start()
-    with pytest.raises(KeyboardInterrupt):
+    with interrupted(server):
         tfseek.fetch("s3://bucket/data/train-*", tmp_path / "here", storage_options=options(server))
-    assert time.monotonic() - sent[0] < 9
-    interrupt.join()
-    server.open.set()
     assert tfseek.fetch("s3://bucket/data/train-*", tmp_path / "here", storage_options=options(server)).records == RECORDS

@@ -14,7 +14,7 @@ from test_remote import needs_remote, no_secret, options
 
 import tfseek
 
-from conftest import SPEC
+from conftest import SPEC, write_records
 
 pytestmark = needs_remote
 
@@ -25,9 +25,7 @@ def server(tmp_path: pathlib.Path) -> Iterator[ObjectServer]:
     with ObjectServer() as server:
         for k in range(2):
             path = tmp_path / f"train-{k}.tfrecord"
-            with tfseek.Writer(path) as writer:
-                for i in range(k * 2000, (k + 1) * 2000):
-                    writer.write({"label": i, "text": b"x" * 1000})
+            write_records(path, ({"label": i, "text": b"x" * 1000} for i in range(k * 2000, (k + 1) * 2000)))
             server.objects[f"bucket/data/{path.name}"] = path.read_bytes()
         yield server
 

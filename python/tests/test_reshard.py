@@ -9,6 +9,7 @@ import threading
 from typing import Any
 
 import pytest
+from conftest import write_records
 
 import tfseek
 
@@ -17,9 +18,7 @@ import tfseek
 def data(tmp_path: pathlib.Path) -> pathlib.Path:
     folder = tmp_path / "data"
     folder.mkdir()
-    with tfseek.Writer(folder / "x", shards=3) as writer:
-        for i in range(300):
-            writer.write({"id": i, "group": f"g{i % 7}", "v": [i % 5]})
+    write_records(folder / "x", ({"id": i, "group": f"g{i % 7}", "v": [i % 5]} for i in range(300)), shards=3)
     return folder
 
 
@@ -108,9 +107,7 @@ def test_progress_and_interrupts(data: pathlib.Path, tmp_path: pathlib.Path) -> 
     with pytest.raises(RuntimeError, match="enough"):
         tfseek.reshard(data, tmp_path / "b", progress=stop)
     # A signal during the call, if it lasts long enough.
-    with tfseek.Writer(tmp_path / "large.tfrecord") as writer:
-        for _ in range(200):
-            writer.write(bytes(1 << 20))
+    write_records(tmp_path / "large.tfrecord", (bytes(1 << 20) for _ in range(200)))
     timer = threading.Timer(0.1, signal.raise_signal, [signal.SIGINT])
     timer.start()
     try:

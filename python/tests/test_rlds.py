@@ -18,20 +18,18 @@ import numpy.typing as npt
 import pytest
 import tfds_cases as cases
 from conftest import trust
+from test_tfds import TEXT as TEXT_CLASS
 from test_tfds import features, image, prepare, sequence, tensor
+from tiny_images import chunk
 
 import tfseek
 
-TEXT = {"pythonClassName": "tensorflow_datasets.core.features.text_feature.Text", "text": {}}
+TEXT = {"pythonClassName": TEXT_CLASS, "text": {}}
 needs_cases = pytest.mark.skipif(cases.FOLDER is None, reason="TFSEEK_TFDS_CASES is not set")
 
 
 def picture(value: int) -> bytes:
     """Returns a PNG of 3 x 4 pixels with this value."""
-
-    def chunk(name: bytes, content: bytes) -> bytes:
-        return struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
-
     head = struct.pack(">IIBBBBB", 4, 3, 8, 2, 0, 0, 0)
     rows = (b"\0" + bytes([value]) * 12) * 3
     # Files of different sizes have a checksum each.
@@ -58,9 +56,7 @@ LENGTHS = [3, 0, 1, 5, 4]
 def folder(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     """A prepared data set of five episodes in two shards."""
     step = features(action=tensor("float32", (2,)), t=tensor("int64"), text=TEXT, picture=image(3, 4, 3))
-    root = features(
-        steps=sequence(step, "dataset_feature.Dataset"), episode_metadata=features(name=TEXT, good=tensor("int64"))
-    )
+    root = features(steps=sequence(step, "dataset_feature.Dataset"), episode_metadata=features(name=TEXT, good=tensor("int64")))
     records = [episode(k, steps) for k, steps in enumerate(LENGTHS)]
     return prepare(tmp_path_factory.mktemp("rlds") / "1.0.0", root, {"train": [records[:2], records[2:]]})
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import RECORDS, SPEC, features
+from conftest import RECORDS, SPEC, features, write_records, written
 
 import tfseek
 
@@ -90,8 +90,7 @@ def test_properties_of_a_dataset(tmp_path: pathlib.Path, ds: tfseek.Dataset) -> 
     assert ds[:7].info()["records"] == 7
     json.dumps(ds.info())
     path = tmp_path / "a.tfrecord"
-    with tfseek.Writer(path) as writer:
-        writer.write(sequence())
+    write_records(path, [sequence()])
     with tfseek.open(path, kind="sequence_example") as other:
         assert other.features == ["both", "id", "tokens"] and other.schema.is_sequence
     other.close()
@@ -112,9 +111,7 @@ SCRIPT = "<script>alert('1')</script>"
 def test_html_escapes_all_text(tmp_path: pathlib.Path) -> None:
     evil = {SCRIPT: SCRIPT, "b": SCRIPT.encode(), "image": PNG + SCRIPT.encode(), "n": [1, 2]}
     path = tmp_path / "<script>.tfrecord"
-    with tfseek.Writer(path) as writer:
-        writer.write(evil)
-    ds = tfseek.open(path)
+    ds = written(path, [evil])
     record = tfseek.SequenceExample(evil, {SCRIPT: [SCRIPT, ["x"]]})
     batch = tfseek.parse_example(
         ds,
@@ -159,18 +156,13 @@ def test_html_embeds_small_images() -> None:
 
 
 def test_html_of_a_dataset_has_the_images_of_the_first_records(tmp_path: pathlib.Path) -> None:
-    with tfseek.Writer(tmp_path / "a.tfrecord") as writer:
-        for _ in range(20):
-            writer.write({"image": PNG, "label": 3})
+    write_records(tmp_path / "a.tfrecord", ({"image": PNG, "label": 3} for _ in range(20)))
     assert tfseek.open(tmp_path / "a.tfrecord")._repr_html_().count("<img") == 12 + 1
 
 
 def test_html_of_a_dataset_begins_with_a_line_about_it(tmp_path: pathlib.Path) -> None:
     shard = tmp_path / "a.tfrecord"
-    with tfseek.Writer(shard) as writer:
-        for i in range(2000):
-            writer.write({"x": i / 7, "n": i, "name": f"record {i}", "same": [0.5] * 3})
-    ds = tfseek.open(shard)
+    ds = written(shard, ({"x": i / 7, "n": i, "name": f"record {i}", "same": [0.5] * 3} for i in range(2000)))
     text = ds._repr_html_()
     size = shard.stat().st_size
     assert f"<strong>2,000 Examples</strong> · 1 shard · {size / 1000:.0f} kB</p>" in text
@@ -186,9 +178,7 @@ def test_html_of_damaged_and_empty_data(tmp_path: pathlib.Path) -> None:
         assert "malformed" in record._repr_html_()
     for name, payloads in (("empty", []), ("bytes", [b"abc"]), ("damaged", [bytes(tfseek.Example(features(0))), b"\x0a"])):
         path = tmp_path / f"{name}.tfrecord"
-        with tfseek.Writer(path) as writer:
-            for payload in payloads:
-                writer.write(payload)
+        write_records(path, payloads)
         assert name in tfseek.open(path)._repr_html_()
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import RECORDS, features
+from conftest import RECORDS, features, flip, write_records
 
 import tfseek
 
@@ -140,9 +140,7 @@ def same_bars(found: Any, values: Any) -> None:
 def test_integers_are_exact(tmp_path: pathlib.Path) -> None:
     values = [2**53 + 1, 2**53 + 3, -(2**62) - 1, 2**63 - 1, 2**53 + 1]
     path = tmp_path / "wide.tfrecord"
-    with tfseek.Writer(path) as writer:
-        for value in values:
-            writer.write({"wide": value})
+    write_records(path, ({"wide": value} for value in values))
     found = tfseek.stats(path).feature("wide").int64
     expected = sorted(values)
     parts = [found.quantiles[name] for name in ("p1", "p10", "p25", "p50", "p75", "p90", "p99")]
@@ -209,9 +207,7 @@ def test_options(shards: str, tmp_path: pathlib.Path) -> None:
     found = tfseek.stats(shards, features="n*", threads=1)
     assert [feature.name for feature in found.features] == ["name"]
     path = tmp_path / "few.tfrecord"
-    with tfseek.Writer(path) as writer:
-        for i in range(12):
-            writer.write({"label": i % 3, "text": b"\xff" if i else "<b>&"})
+    write_records(path, ({"label": i % 3, "text": b"\xff" if i else "<b>&"} for i in range(12)))
     found = tfseek.stats(path, by="label")
     assert [(part.value, part.records) for part in found.slices] == [(0, 4), (1, 4), (2, 4)]
     assert found.feature("text").bytes.top[0]["value"] == b"\xff"
@@ -254,8 +250,7 @@ def test_values_are_those_of_the_command(tmp_path: pathlib.Path) -> None:
 
 def test_saved_statistics_are_whole(shards: str, tmp_path: pathlib.Path) -> None:
     small = tmp_path / "small.tfrecord"
-    with tfseek.Writer(small) as writer:
-        writer.write({"label": 1})
+    write_records(small, [{"label": 1}])
     both = [tfseek.stats(small), tfseek.stats(shards)]
     texts = []
     for k, found in enumerate(both):
@@ -289,12 +284,8 @@ def test_saved_statistics_are_whole(shards: str, tmp_path: pathlib.Path) -> None
 
 def test_damage(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "a.tfrecord"
-    with tfseek.Writer(path) as writer:
-        for i in range(10):
-            writer.write(features(i))
-    content = bytearray(path.read_bytes())
-    content[content.index(b"record 5")] ^= 1
-    path.write_bytes(content)
+    write_records(path, (features(i) for i in range(10)))
+    flip(path, b"record 5")
     with pytest.raises(tfseek.DataError) as e:
         tfseek.stats(path)
     assert e.value.record == 5
@@ -303,10 +294,7 @@ def test_damage(tmp_path: pathlib.Path) -> None:
     assert (found.records, found.skipped, found.damaged_ranges) == (9, 0, 1)
     with pytest.warns(tfseek.Warning, match="1 damaged range is left out"):
         assert tfseek.stats(path, damage="skip", sample=20).records == 9
-    with tfseek.Writer(tmp_path / "b.tfrecord") as writer:
-        writer.write(features(0))
-        writer.write(b"\x0a\x7f")
-        writer.write(features(2))
+    write_records(tmp_path / "b.tfrecord", [features(0), b"\x0a\x7f", features(2)])
     found = tfseek.stats(tmp_path / "b.tfrecord", damage="skip", kind="example")
     assert (found.records, found.skipped, found.damaged_ranges) == (2, 1, 0)
 

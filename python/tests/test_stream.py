@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import SPEC, features, write_records
+from conftest import SPEC, features, in_threads, write_records
 from test_process import run
 
 import tfseek
@@ -65,9 +65,7 @@ def test_kinds(mixed: list[str], tmp_path: pathlib.Path) -> None:
     write_records(path, (tfseek.SequenceExample({"id": i}, {"steps": [[1], [2, 3]]}) for i in range(3)), compression="gzip")
     (one, *_) = tfseek.stream(path)
     assert isinstance(one, tfseek.SequenceExample) and one.context["id"].tolist() == [0]
-    with tfseek.Writer(path, compression="gzip") as writer:
-        writer.write(b"text")
-        writer.write(b"x" * 3_000_000)
+    write_records(path, [b"text", b"x" * 3_000_000], compression="gzip")
     assert list(tfseek.stream(path)) == [b"text", b"x" * 3_000_000]
     assert all(isinstance(record, tfseek.Example) for record in tfseek.stream(path, kind="example"))
     assert list(tfseek.stream(write(tmp_path / "empty.tfrecord", range(0)))) == []
@@ -165,10 +163,7 @@ def test_torn_tail_of_a_gzip_file(tmp_path: pathlib.Path, cut: int, rest: bytes)
 def test_errors_of_a_feature_have_the_location(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "a.tfrecord.gz"
     bad = b"\x0a\x0b\x0a\x09\x0a\x01a\x12\x04\x1a\x02\x08"
-    with tfseek.Writer(path, compression="gzip") as writer:
-        writer.write(tfseek.Example({"a": 1}))
-        writer.write(bad)
-        writer.write(tfseek.Example({"a": 3}))
+    write_records(path, [tfseek.Example({"a": 1}), bad, tfseek.Example({"a": 3})], compression="gzip")
     stream = tfseek.stream(path, kind="example")
     (one, two, _) = stream
     with pytest.raises(tfseek.DataError) as e:
@@ -259,11 +254,7 @@ def test_members_of_gzip_are_joined(mixed: list[str], tmp_path: pathlib.Path) ->
 def test_threads(mixed: list[str]) -> None:
     """Each thread has its own iterator, while the main thread does other work."""
     stream, found = tfseek.stream(mixed), []
-    threads = [threading.Thread(target=lambda: found.append(labels(stream))) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(lambda _: found.append(labels(stream)), range(4))
     assert found == [list(range(100))] * 4
 
 
@@ -281,8 +272,7 @@ def test_pipes(mixed: list[str], tmp_path: pathlib.Path) -> None:
 @pytest.mark.parametrize("use", ["list(stream)", "list(stream.batches(SPEC, 8))", "stream.sample(3)"])
 @pytest.mark.parametrize("opened", [False, True])
 def test_ctrl_c_while_a_pipe_blocks(shards: str, tmp_path: pathlib.Path, use: str, opened: bool) -> None:
-    run(
-        f"""
+    run(f"""
 path = sys.argv[2]
 os.mkfifo(path)
 if {opened}:
@@ -296,20 +286,15 @@ try:
 except KeyboardInterrupt:
     pass
 # Nobody writes to the pipe.
-""",
-        shards,
-        str(tmp_path / "fifo"),
-    )
+""", shards, str(tmp_path / "fifo"))
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 def test_ctrl_c_in_a_large_record(shards: str, tmp_path: pathlib.Path) -> None:
     """A signal ends the decompression of one long record."""
     path = tmp_path / "large.tfrecord.gz"
-    with tfseek.Writer(path, compression="gzip", level=1) as writer:
-        writer.write(bytes(400_000_000))
-    run(
-        """
+    write_records(path, [bytes(400_000_000)], compression="gzip", level=1)
+    run("""
 for use in (lambda stream: list(stream), lambda stream: stream.sample(1)):
     try:
         threading.Timer(0.02, os.kill, (os.getpid(), signal.SIGINT)).start()
@@ -317,16 +302,12 @@ for use in (lambda stream: list(stream), lambda stream: stream.sample(1)):
         raise SystemExit("not interrupted")
     except KeyboardInterrupt:
         pass
-""",
-        shards,
-        str(path),
-    )
+""", shards, str(path))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="requires fork")
 def test_a_forked_child_begins_its_own_iteration(shards: str, tmp_path: pathlib.Path, mixed: list[str]) -> None:
-    run(
-        """
+    run("""
 import warnings; warnings.simplefilter("ignore")
 stream = tfseek.stream(sys.argv[2])
 records = iter(stream); next(records)
@@ -338,10 +319,7 @@ if os.fork() == 0:
     os._exit(0 if ok else 1)
 assert os.wait()[1] == 0
 assert len(list(records)) == 39
-""",
-        shards,
-        mixed[0],
-    )
+""", shards, mixed[0])
 
 
 def test_unpack(mixed: list[str], tmp_path: pathlib.Path) -> None:
@@ -431,8 +409,7 @@ def test_an_exception_of_the_callable_ends_unpack(mixed: list[str], tmp_path: pa
 def test_ctrl_c_ends_unpack(shards: str, tmp_path: pathlib.Path) -> None:
     path = tmp_path / "large.tfrecord.gz"
     write_records(path, (bytes(1_000_000) for _ in range(1000)), compression="gzip", level=1)
-    run(
-        """
+    run("""
 os.mkdir(sys.argv[3])
 try:
     threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
@@ -443,11 +420,7 @@ except KeyboardInterrupt:
 # The thread that wrote cleans up.
 while os.listdir(sys.argv[3]):
     time.sleep(0.01)
-""",
-        shards,
-        str(path),
-        str(tmp_path / "out"),
-    )
+""", shards, str(path), str(tmp_path / "out"))
 
 
 def test_batches_leave_out_records_that_do_not_decode(tmp_path: pathlib.Path) -> None:
@@ -468,7 +441,6 @@ def test_batches_leave_out_records_that_do_not_decode(tmp_path: pathlib.Path) ->
     with pytest.raises(tfseek.DataError, match="record 3"):
         list(tfseek.stream(path, kind="example").batches(spec, 4))
     only = tmp_path / "only.tfrecord"
-    with tfseek.Writer(only) as writer:
-        writer.write(b"\x0a\x7f")
+    write_records(only, [b"\x0a\x7f"])
     with pytest.warns(tfseek.Warning, match="1 record"):
         assert list(tfseek.stream(only, kind="example", damage="skip").batches(spec, 4)) == []

@@ -7,13 +7,13 @@ import io
 import os
 import pathlib
 import pickle
-import threading
 from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 import pytest
+from conftest import in_threads, write_records, written
 
 import tfseek
 
@@ -55,9 +55,7 @@ ROWS = list(values(9000))
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("strings") / "strings.tfrecord"
-    with tfseek.Writer(path) as writer:
-        for row in ROWS:
-            writer.write(row)
+    write_records(path, ROWS)
     return str(path)
 
 
@@ -158,9 +156,7 @@ def test_values_that_repeat_are_one_object(path: str) -> None:
 
 
 def test_a_column_of_a_dataset(tmp_path: pathlib.Path) -> None:
-    with tfseek.Writer(tmp_path / "a.tfrecord") as writer:
-        for k in range(5000):
-            writer.write({"name": b"class %d" % (k % 50)} if k % 7 else {})
+    write_records(tmp_path / "a.tfrecord", ({"name": b"class %d" % (k % 50)} if k % 7 else {} for k in range(5000)))
     column = tfseek.open(tmp_path / "a.tfrecord").column("name")
     assert column.to_list() == [b"class %d" % (k % 50) if k % 7 else None for k in range(5000)]
     assert len({id(value) for value in column.values[2048:]}) < 500
@@ -257,10 +253,7 @@ def test_strings_of_fixed_width() -> None:
 
 
 def test_a_nul_at_the_end_is_an_error(tmp_path: pathlib.Path) -> None:
-    with tfseek.Writer(tmp_path / "a.tfrecord") as writer:
-        for k in range(20):
-            writer.write({"one": b"a", "two": [b"b", b"c\0" if k == 13 else b"\0c"]})
-    ds = tfseek.open(tmp_path / "a.tfrecord")
+    ds = written(tmp_path / "a.tfrecord", ({"one": b"a", "two": [b"b", b"c\0" if k == 13 else b"\0c"]} for k in range(20)))
     spec = {"one": SPEC["one"], "two": SPEC["two"]}
     with pytest.raises(tfseek.DataError, match='row 13: feature "two": expected no NUL at the end .* found a value of 2 bytes') as e:
         tfseek.parse_example(ds, spec, bytes_as="S")
@@ -290,11 +283,7 @@ def test_threads_share_a_schema(path: str) -> None:
             if rows(tfseek.parse_example(ds[k : k + 200], schema)) != ROWS[k : k + 200]:
                 failed.append(k)
 
-    threads = [threading.Thread(target=parse, args=(100 * k,)) for k in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(parse, range(0, 600, 100))
     assert not failed
 
 

@@ -10,6 +10,9 @@ from typing import Any, Callable, NamedTuple, Optional
 
 import numpy as np
 import pytest
+from conftest import write_records
+from test_tfds import TEXT as TEXT_CLASS
+from test_tfds import features, image, label, sequence, tensor
 
 import tfseek
 import tfseek.tfds
@@ -20,40 +23,19 @@ pa = pytest.importorskip("pyarrow")
 NAMES = ["ant", "bee", "cat"]
 
 
-def node(name: str, field: str, content: Any) -> Any:
-    return {"pythonClassName": f"tensorflow_datasets.core.features.{name}", field: content}
-
-
-def tensor(dtype: str, *shape: int, **options: Any) -> Any:
-    sizes = {"dimensions": [str(size) for size in shape]}
-    return node("tensor_feature.Tensor", "tensor", {"dtype": dtype, "shape": sizes, **options})
-
-
-def sequence(feature: Any) -> Any:
-    return node("sequence_feature.Sequence", "sequence", {"feature": feature, "length": "-1"})
-
-
-def steps(feature: Any) -> Any:
-    return node("dataset_feature.Dataset", "sequence", {"feature": feature, "length": "-1"})
-
-
-def features(**values: Any) -> Any:
-    return node("features_dict.FeaturesDict", "featuresDict", {"features": values})
-
-
-LABEL = node("class_label_feature.ClassLabel", "classLabel", {"numClasses": "3"})
-TEXT = node("text_feature.Text", "text", {})
-IMAGE = node("image_feature.Image", "image", {"dtype": "uint8", "shape": {"dimensions": ["-1", "-1", "3"]}})
+LABEL = label(3)
+TEXT = {"pythonClassName": TEXT_CLASS, "text": {}}
+IMAGE = image(None, None, 3)
 FEATURES = features(
     age=tensor("int32", optional=True),
-    embedding=tensor("float32", 2, 2),
+    embedding=tensor("float32", (2, 2)),
     flag=tensor("bool"),
     image=IMAGE,
     label=LABEL,
     meta=features(text=TEXT, weight=tensor("float64")),
-    objects=sequence(features(bbox=tensor("float32", 4), label=LABEL)),
+    objects=sequence(features(bbox=tensor("float32", (4,)), label=LABEL)),
     words=sequence(sequence(TEXT)),
-    episode=steps(features(action=tensor("float32", 2), done=tensor("bool"))),
+    episode=sequence(features(action=tensor("float32", (2,)), done=tensor("bool")), "dataset_feature.Dataset"),
 )
 
 
@@ -113,9 +95,7 @@ def write(folder: pathlib.Path, tree: Any, rows: list[dict[str, Any]]) -> Set:
     for name in ("label", "objects-label"):
         (folder / f"{name}.labels.txt").write_text("\n".join(NAMES))
     path = folder / "set-train.tfrecord"
-    with tfseek.Writer(path) as writer:
-        for row in rows:
-            writer.write(tfseek.Example(row))
+    write_records(path, (tfseek.Example(row) for row in rows))
     return Set(tfseek.open(path, index="memory"), folder)
 
 

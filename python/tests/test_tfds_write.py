@@ -8,21 +8,18 @@ import pathlib
 import re
 import sys
 import warnings
+from importlib.util import find_spec
 from typing import Any, Optional
 
 import numpy as np
 import pytest
 import tfds_cases
+from test_tfds import BOXES, TEXT, features, label, sequence
 
 import tfseek
 import tfseek.tfds
 
-CLASSES = "tensorflow_datasets.core.features."
 TEMPLATE = "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}"
-
-
-def feature(name: str, **content: Any) -> dict[str, Any]:
-    return {"pythonClassName": CLASSES + name, **content}
 
 
 @pytest.fixture
@@ -44,13 +41,8 @@ def prepared(tmp_path: pathlib.Path) -> pathlib.Path:
         splits.append({"name": name, "shardLengths": [str(n) for n in lengths], "numBytes": str(size), "filepathTemplate": TEMPLATE})
     info = {"name": "tiny", "version": "1.0.0", "fileFormat": "tfrecord", "moduleName": "tiny", "description": "Made \N{SNOWMAN}", "splits": splits}
     (folder / "dataset_info.json").write_text(json.dumps(info))
-    boxes = feature("bounding_boxes.BBoxFeature", boundingBox={"shape": {"dimensions": ["4"]}, "dtype": "float32"})
-    features = {
-        "label": feature("class_label_feature.ClassLabel", classLabel={"numClasses": "2"}),
-        "text": feature("text_feature.Text", text={}),
-        "boxes": feature("sequence_feature.Sequence", sequence={"feature": boxes, "length": "-1"}),
-    }
-    (folder / "features.json").write_text(json.dumps(feature("features_dict.FeaturesDict", featuresDict={"features": features})))
+    root = features(label=label(2), text={"pythonClassName": TEXT, "text": {}}, boxes=sequence(BOXES))
+    (folder / "features.json").write_text(json.dumps(root))
     (folder / "label.labels.txt").write_text("cat\ndog\n")
     return folder
 
@@ -154,24 +146,16 @@ def test_frames_of_other_libraries_become_a_data_set(prepared: pathlib.Path, tmp
     source = tfseek.tfds.open(prepared)
     table = pytest.importorskip("pyarrow") and source["train"].scan().to_arrow()
     streams: dict[str, Any] = {"arrow": table, "scan": source["train"].scan(), "batches": table.to_reader()}
-    try:
+    if find_spec("polars"):
         import polars
 
         streams["polars"] = polars.from_arrow(table)
-    except ImportError:
-        pass
-    try:
-        import pandas as _
-
+    if find_spec("pandas"):
         streams["pandas"] = table.to_pandas().assign(label=lambda frame: frame["label"].astype(str))
-    except ImportError:
-        pass
-    try:
+    if find_spec("duckdb"):
         import duckdb
 
         streams["duckdb"] = duckdb.from_arrow(table)
-    except ImportError:
-        pass
     tfseek.write(streams, tmp_path / "new", features=prepared, shards="100B")
     new = tfseek.tfds.open(tmp_path / "new")
     expected = [bytes(record) for record in tfseek.open(sorted(prepared.glob("*train*")), kind="bytes")]

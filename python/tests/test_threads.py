@@ -7,7 +7,7 @@ import threading
 from typing import Any
 
 import numpy as np
-from conftest import SPEC
+from conftest import SPEC, in_threads
 
 import tfseek
 
@@ -47,11 +47,7 @@ def test_four_threads_use_each_object_that_c_code_reads(ds: tfseek.Dataset) -> N
         except BaseException as e:
             failed.append(e)
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(100)
+    in_threads(lambda _: work(), range(4))
     loader.close()
     assert not failed, failed
     assert all(np.array_equal(array_of(column), want[name]) for name, column in batch.items())

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import RECORDS, SPEC, features
+from conftest import RECORDS, SPEC, run_python, write_records, written
 
 import tfseek
 
@@ -32,9 +32,7 @@ DENSE = {name: spec for name, spec in SPEC.items() if name != "tokens"}
 STARTS = [pytest.param(0, None, id="0")] + [
     pytest.param(2, method, id=f"2-{method}") for method in torch.multiprocessing.get_all_start_methods()
 ]
-needs_torchdata = pytest.mark.skipif(
-    importlib.util.find_spec("torchdata") is None, reason="torchdata is not installed"
-)
+needs_torchdata = pytest.mark.skipif(importlib.util.find_spec("torchdata") is None, reason="torchdata is not installed")
 
 
 def stateful(*arguments: Any, **options: Any) -> Any:
@@ -47,19 +45,11 @@ def ids(batches: Any) -> list[int]:
     return [i for batch in batches for i in batch["id"].tolist()]
 
 
-def run(code: str, *arguments: str, seconds: float = 120) -> str:
-    """Runs code in a separate process, which it may kill."""
-    command = [sys.executable, "-X", "faulthandler", "-c", code, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=seconds)
-    assert done.returncode == 0 and done.stderr == "", (done.returncode, done.stdout, done.stderr)
-    return done.stdout
-
-
 # Tensors
 
 
 def test_tfseek_alone_does_not_import_torch() -> None:
-    run("import sys, tfseek; assert 'torch' not in sys.modules")
+    run_python("import sys, tfseek; assert 'torch' not in sys.modules")
 
 
 def test_tensors_are_the_arrays(ds: tfseek.Dataset) -> None:
@@ -98,8 +88,7 @@ def test_views_for_a_transform(ds: tfseek.Dataset) -> None:
 
 def test_every_tensor_is_writable(shards: str) -> None:
     """Repeated writes cause no warning, and change neither the records nor other tensors."""
-    run(
-        """
+    run_python("""
 import sys, warnings
 import numpy as np, torch
 import tfseek, tfseek.torch as tft
@@ -167,9 +156,7 @@ for io in ("map", "pread"):
             tensor.fill_(0)
     assert shared >= 1000
     assert [bytes(ex) for ex in ds] == before
-""",
-        shards,
-    )
+""", shards)
 
 
 # Map style
@@ -232,9 +219,7 @@ def test_records_without_a_spec_and_transforms(ds: tfseek.Dataset, labels: list[
 
 
 def test_sequence_examples(tmp_path: pathlib.Path) -> None:
-    with tfseek.Writer(tmp_path / "a.tfrecord") as writer:
-        for i in range(10):
-            writer.write(tfseek.SequenceExample({"id": i}, {"x": [[k] for k in range(i)]}))
+    write_records(tmp_path / "a.tfrecord", (tfseek.SequenceExample({"id": i}, {"x": [[k] for k in range(i)]}) for i in range(10)))
     schema = tfseek.Schema(
         context_features={"id": tfseek.FixedLenFeature([], "int64")},
         sequence_features={"x": tfseek.FixedLenSequenceFeature([1], "int64")},
@@ -382,10 +367,7 @@ def test_transform_threads_get_tensors(ds: tfseek.Dataset) -> None:
 
 
 def test_errors_of_workers(tmp_path: pathlib.Path) -> None:
-    with tfseek.Writer(tmp_path / "a.tfrecord") as writer:
-        for i in range(10):
-            writer.write(tfseek.Example({"label": "text"} if i == 5 else {"label": i}))
-    ds = tfseek.open(tmp_path / "a.tfrecord")
+    ds = written(tmp_path / "a.tfrecord", (tfseek.Example({"label": "text"} if i == 5 else {"label": i}) for i in range(10)))
     spec = {"label": tfseek.FixedLenFeature([], "int64")}
     for workers in (0, 1):
         d = tft.IterableDataset(ds, spec, batch_size=2)
@@ -447,9 +429,7 @@ def test_ranks_share_the_loaders_batches(ds: tfseek.Dataset) -> None:
 
 def test_a_sampler_stores_no_order(tmp_path: pathlib.Path) -> None:
     n = 50_000
-    with tfseek.Writer(tmp_path / "a.tfrecord") as writer:
-        for _ in range(n):
-            writer.write(b"")
+    write_records(tmp_path / "a.tfrecord", (b"" for _ in range(n)))
     sampler = tft.Sampler(tfseek.open(tmp_path / "a.tfrecord"))
     seen = bytearray(n)
     numbers = iter(sampler)
@@ -620,8 +600,7 @@ def test_pickles(ds: tfseek.Dataset) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 def test_a_forked_child_and_its_parent_continue(shards: str) -> None:
-    run(
-        """
+    run_python("""
 import os, signal, sys, warnings
 import tfseek, tfseek.torch as tft
 from torch.utils.data import DataLoader
@@ -646,9 +625,7 @@ assert len(tfseek.parse_example(ds, spec)["label"]) == 1000
 assert sum(len(batch["label"]) for batch in DataLoader(batches, batch_size=None, num_workers=2)) == 1000
 if pid:
     assert os.waitpid(pid, 0)[1] == 0
-""",
-        shards,
-    )
+""", shards)
 
 
 def test_ranks_of_the_environment(ds: tfseek.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -728,7 +705,7 @@ print(json.dumps(seen))
     child.stdin.close()
     child.stdout.close()
     assert len(json.loads((tmp_path / "kept").read_text())["seen"]) == 7 * 20
-    seen = json.loads(run(code, shards, str(tmp_path / "kept")))
+    seen = json.loads(run_python(code, shards, str(tmp_path / "kept")))
     loader = tfseek.Loader(tfseek.open(shards), {"label": SPEC["label"]}, batch_size=20, seed=5)
     assert seen == [label for batch in loader for label in batch["label"].tolist()]
 

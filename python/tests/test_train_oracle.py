@@ -79,11 +79,7 @@ FIELDS: dict[str, dict[str, tuple[str, str]]] = {
     "BytesList": {"value": ("values", "BytesList")},
     "FloatList": {"value": ("values", "FloatList")},
     "Int64List": {"value": ("values", "Int64List")},
-    "Feature": {
-        "bytes_list": ("one", "BytesList"),
-        "float_list": ("one", "FloatList"),
-        "int64_list": ("one", "Int64List"),
-    },
+    "Feature": {"bytes_list": ("one", "BytesList"), "float_list": ("one", "FloatList"), "int64_list": ("one", "Int64List")},
     "Features": {"feature": ("map", "Feature")},
     "FeatureList": {"feature": ("list", "Feature")},
     "FeatureLists": {"feature_list": ("map", "FeatureList")},

@@ -7,8 +7,6 @@ import gc
 import json
 import os
 import pathlib
-import subprocess
-import sys
 import threading
 import time
 import weakref
@@ -16,7 +14,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import RECORDS, SPEC
+from conftest import RECORDS, SPEC, in_threads, run_python, written
+from order_twin import absorb, tag
 
 import tfseek
 
@@ -148,10 +147,7 @@ def test_an_exception_comes_in_its_place(ds: tfseek.Dataset, error: Any) -> None
 
 def test_a_damaged_record_comes_in_its_place(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "train.tfrecord"
-    with tfseek.Writer(path) as writer:
-        for i in range(40):
-            writer.write({"id": i if i != 21 else "not a number"})
-    ds = tfseek.open(path, index="memory")
+    ds = written(path, ({"id": i if i != 21 else "not a number"} for i in range(40)), index="memory")
     spec = {"id": tfseek.FixedLenFeature([], "int64")}
     outcomes = []
     for threads in (0, 2):
@@ -218,6 +214,8 @@ def test_refused_arguments(ds: tfseek.Dataset) -> None:
         loader_of(ds, 1.5)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="found 'id' twice"):
         tfseek.Loader(ds, SPEC, batch_size=1, ids="id", augmentation_seed="id")
+    with pytest.raises(TypeError, match="names of columns, found 3"):
+        loader_of(ds, 0, ids=3)
     with pytest.raises(ValueError, match="use loader.augmentation_seeds"):
         tfseek.Loader(ds, batch_size=1, augmentation_seed="seed")
 
@@ -287,8 +285,7 @@ loader = tfseek.Loader(ds, spec, batch_size=10, transform=lambda b: time.sleep(0
 next(loader)
 print("ends")
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "ends\n", "")
+    assert run_python(code) == "ends\n"
 
 
 def test_several_consumers_get_each_batch_once(ds: tfseek.Dataset) -> None:
@@ -302,11 +299,7 @@ def test_several_consumers_get_each_batch_once(ds: tfseek.Dataset) -> None:
                 with lock:
                     found.append(batch)
 
-    consumers = [threading.Thread(target=consume) for _ in range(4)]
-    for consumer in consumers:
-        consumer.start()
-    for consumer in consumers:
-        consumer.join(100)
+    in_threads(lambda _: consume(), range(4))
     assert sorted(found) == sorted(loader_of(ds, 0))
 
 
@@ -339,24 +332,8 @@ def test_the_seed_of_a_position_is_the_documented_one(ds: tfseek.Dataset) -> Non
     loader = tfseek.Loader(ds, SPEC, batch_size=4, seed=42, epoch=7, augmentation_seed="seed")
     first = next(loader)["seed"].tolist()
     assert len(set(first)) == 4
-    mask = 2**64 - 1
-
-    def mix(x: int) -> int:
-        x ^= x >> 30
-        x = x * 0xBF58476D1CE4E5B9 & mask
-        x ^= x >> 27
-        x = x * 0x94D049BB133111EB & mask
-        return x ^ x >> 31
-
-    def absorb(words: list[int]) -> int:
-        h = 0
-        for word in words:
-            h = mix((h ^ word) + 0x9E3779B97F4A7C15 & mask)
-        return h
-
-    tag = int.from_bytes(b"TFRDAUG1", "big")
-    assert absorb([tag, 42, 7, 1000]) == 0xC6F940876 * 2**28 + 0x7B7785B
-    assert first == [absorb([tag, 42, 7, position]) for position in range(4)]
+    assert absorb(tag(b"TFRDAUG1"), 42, 7, 1000) == 0xC6F940876 * 2**28 + 0x7B7785B
+    assert first == [absorb(tag(b"TFRDAUG1"), 42, 7, position) for position in range(4)]
 
 
 def test_report(ds: tfseek.Dataset) -> None:

@@ -7,24 +7,15 @@ import pathlib
 import pickle
 
 import pytest
-from conftest import features
+from conftest import features, flip, write_records
 from tiny_images import png
 
 import tfseek
 
 
 def write(path: pathlib.Path, count: int, compression: str = "none") -> str:
-    with tfseek.Writer(path, compression=compression) as writer:
-        for i in range(count):
-            writer.write(features(i))
+    write_records(path, (features(i) for i in range(count)), compression=compression)
     return str(path)
-
-
-def damage(path: str, text: bytes) -> None:
-    """Changes a byte of the payload that contains the text."""
-    content = bytearray(pathlib.Path(path).read_bytes())
-    content[content.index(text)] ^= 1
-    pathlib.Path(path).write_bytes(content)
 
 
 def test_intact_files(shards: str, tmp_path: pathlib.Path) -> None:
@@ -42,7 +33,7 @@ def test_intact_files(shards: str, tmp_path: pathlib.Path) -> None:
 
 def test_damage_is_in_the_result(tmp_path: pathlib.Path) -> None:
     paths = [write(tmp_path / name, 20) for name in ("a", "b", "c")]
-    damage(paths[0], b"record 3")
+    flip(paths[0], b"record 3")
     os.truncate(paths[2], os.path.getsize(paths[2]) - 1)
     found = tfseek.verify(tmp_path / "*")
     assert not found and not found.ok and (found.files, found.sound_files, found.records) == (3, 1, 19 + 20 + 19)
@@ -55,9 +46,7 @@ def test_damage_is_in_the_result(tmp_path: pathlib.Path) -> None:
 
 def test_malformed_payloads_are_found_by_decoding(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "a"
-    with tfseek.Writer(path) as writer:
-        for payload in [features(0), b"\x0a\x7f", features(1), b"\x0a\x7f"]:
-            writer.write(payload)
+    write_records(path, [features(0), b"\x0a\x7f", features(1), b"\x0a\x7f"])
     assert tfseek.verify(path).ok
     found = tfseek.verify(path, decode=True, kind="example")
     assert (found.records, found.malformed, found.sound_files, len(found.errors)) == (4, 2, 0, 1)
@@ -109,9 +98,7 @@ def test_a_pack_of_damaged_shards_is_not_written(tmp_path: pathlib.Path) -> None
 def test_pictures_that_are_not_whole_are_errors(tmp_path: pathlib.Path) -> None:
     picture = png(8, 8, 2)
     files = [picture, picture[:-20], b"", b"<html>404</html>", picture]
-    with tfseek.Writer(tmp_path / "a") as writer:
-        for file in files:
-            writer.write({"image": file, "text": "words"})
+    write_records(tmp_path / "a", ({"image": file, "text": "words"} for file in files))
     assert tfseek.verify(tmp_path / "a").ok
     found = tfseek.verify(tmp_path / "a", decode=True)
     assert (found.sound_files, found.records) == (0, 5)

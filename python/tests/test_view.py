@@ -13,6 +13,7 @@ import urllib.request
 from typing import Any
 
 import pytest
+from conftest import write_records
 
 import tfseek
 
@@ -20,9 +21,7 @@ import tfseek
 @pytest.fixture
 def shard(tmp_path: pathlib.Path) -> pathlib.Path:
     path = tmp_path / "a b.tfrecord"
-    with tfseek.Writer(path) as writer:
-        for i in range(100):
-            writer.write({"label": i % 10})
+    write_records(path, ({"label": i % 10} for i in range(100)))
     return path
 
 

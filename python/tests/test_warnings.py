@@ -9,14 +9,13 @@ import warnings
 from typing import Any
 
 import pytest
+from conftest import write_records
 
 import tfseek
 
 
 def shard(path: pathlib.Path, n: int) -> bytes:
-    with tfseek.Writer(path) as writer:
-        for i in range(n):
-            writer.write(b"%040d" % i)
+    write_records(path, (b"%040d" % i for i in range(n)))
     return path.read_bytes()
 
 

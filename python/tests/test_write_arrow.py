@@ -6,7 +6,6 @@ import ctypes
 import os
 import pathlib
 import signal
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from typing import Any, Callable
 
 import numpy as np
 import pytest
+from conftest import in_threads, run_python, write_records
 
 import tfseek
 from tfseek import _tasks
@@ -103,9 +103,7 @@ def of_nanoarrow() -> Any:
 
 
 def of_scan(tmp_path: pathlib.Path) -> Any:
-    with tfseek.Writer(tmp_path / "scanned.tfrecord") as writer:
-        for payload in payloads():
-            writer.write(payload)
+    write_records(tmp_path / "scanned.tfrecord", payloads())
     return tfseek.open(tmp_path / "scanned.tfrecord", index="memory").scan()
 
 
@@ -145,9 +143,8 @@ def test_a_scan_with_a_damaged_record(tmp_path: pathlib.Path) -> None:
     scan = of_scan(tmp_path)
     path = tmp_path / "scanned.tfrecord"
     data = bytearray(path.read_bytes())
-    at = data.index("row 30 é".encode())
-    data[at] ^= 1
-    path.write_bytes(data)
+    data[data.index("row 30 é".encode())] ^= 1
+    path.write_bytes(data)  # the scan has the file open
     with pytest.raises(tfseek.Error, match="stream: .*scanned.tfrecord: record 30 at byte .*crc32c"):
         tfseek.write(scan, tmp_path / "a@3")
     assert files(tmp_path) == ["scanned.tfrecord"]
@@ -339,11 +336,7 @@ def test_threads(tmp_path: pathlib.Path) -> None:
         make = OTHERS[k % 2]
         tfseek.write(make(), tmp_path / f"{k}@3")
 
-    threads = [threading.Thread(target=run, args=(k,)) for k in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(run, range(8))
     assert all([bytes(r) for r in tfseek.open(tmp_path / f"{k}@3", index="memory")] == payloads() for k in range(8))
 
 
@@ -390,10 +383,11 @@ def test_a_stream_that_fails_without_a_reason_is_released_once(tmp_path: pathlib
 
 # Ends while a daemon thread writes a stream whose batches need the interpreter, or is in a loop of writes.
 DAEMON = """
-import pathlib, sys, threading, time
+import pathlib, sys, threading, time, warnings
 import pyarrow as pa
 import tfseek
 
+warnings.simplefilter("ignore")
 out, kind = sys.argv[1:]
 schema, begun = pa.schema([("i", pa.int64())]), threading.Event()
 
@@ -429,14 +423,7 @@ def test_a_daemon_thread_writes_at_exit(tmp_path: pathlib.Path, kind: str) -> No
     if kind == "fork" and not hasattr(os, "fork"):
         pytest.skip("no fork on this platform")
     for k in range(1 if kind == "blocked" else 5):
-        run = subprocess.run(
-            [sys.executable, "-W", "ignore", "-c", DAEMON, str(tmp_path / "a.tfrecord"), kind],
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-        want = "done\n" * (2 if kind == "fork" else 1)
-        assert (run.returncode, run.stdout, run.stderr) == (0, want, ""), k
+        assert run_python(DAEMON, tmp_path / "a.tfrecord", kind) == "done\n" * (2 if kind == "fork" else 1), k
     if kind != "blocked":
         # Files are complete or removed.
         assert all(len(tfseek.open(tmp_path / name, index="memory")) == 10 for name in files(tmp_path))

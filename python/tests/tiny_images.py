@@ -13,12 +13,13 @@ JPEG = bytes.fromhex(
 )
 
 
+def chunk(name: bytes, content: bytes) -> bytes:
+    """Returns a chunk of a PNG."""
+    return struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
+
+
 def png(width: int, height: int, colour: int, transparent: bool = False) -> bytes:
     """Returns a black PNG of 8 bits per channel."""
-
-    def chunk(name: bytes, content: bytes) -> bytes:
-        return struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
-
     channels = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}[colour]
     pixels = (b"\0" + bytes(width * channels)) * height
     palette = chunk(b"PLTE", bytes(3)) if colour == 3 else b""
