@@ -14,7 +14,6 @@ import time
 from typing import Any, NamedTuple, Optional
 
 import pytest
-from prepared import write_mnist
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -51,11 +50,10 @@ def run(block: Block, names: dict[str, Any]) -> None:
 
 @pytest.fixture
 def _demo_data(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Creates a folder with the dataset of ``tfseek demo``, a pack of its indexes, and a prepared data set for each test."""
+    """Creates a folder with the dataset of ``tfseek demo`` and a pack of its indexes for each test."""
     monkeypatch.chdir(tmp_path)
     for arguments in (["demo", "--out", "data"], ["index", "--pack", "all", "data"]):
         subprocess.run([sys.executable, "-m", "tfseek", *arguments], check=True, capture_output=True)
-    write_mnist(pathlib.Path("mnist"))
 
 
 def modules(page: str) -> list[str]:
