@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import itertools
 import json
@@ -18,9 +19,9 @@ import pyarrow as pa
 from datasets import packaged_modules
 from datasets.builder import Key
 from datasets.fingerprint import Hasher
-from datasets.table import table_cast
+from datasets.table import cast_array_to_feature, cast_table_to_features
 
-from ._errors import SpecError
+from ._errors import DataError, SpecError
 from ._features import schema_of
 from ._images import image_shape
 from ._plan import Reading, Source, dataset
@@ -68,8 +69,9 @@ def load(
     source: paths as of :func:`tfseek.open`, a :class:`tfseek.Dataset` or a ``tfseek.tfds.Dataset``, but no view of one. Also a dict of these by the
         names of splits, or the result of ``tfseek.tfds.open``: then the result is a dict of all splits, unless ``split`` is given.
     spec, columns, where, text, record, rename: as of :meth:`tfseek.Dataset.scan`.
-    features: types of the columns. Without a spec their names are the features that are read. By default the types are those of the scan: a label
-        with names is a ``ClassLabel``, and byte strings are an ``Image`` if those of the first records are pictures.
+    features: types of the columns. Without a spec their names are the features that are read, or the names that ``rename`` gives these. A value
+        that does not fit is an error with its path and record. By default the types are those of the scan: a label with names is a ``ClassLabel``,
+        and byte strings are an ``Image`` if those of the first records are pictures.
     shares: number of shards of each split, of equal size; by default one per file.
     split: the split to return. A single source is ``"train"``, of which a ``Dataset`` may be a part: ``"train[:80%]"``.
     streaming: if true, nothing is prepared, and each loop reads the shards.
@@ -153,7 +155,28 @@ class TFRecord(datasets.ArrowBasedBuilder):
     def _generate_tables(self, shards: list[list[str]]) -> Iterator[tuple[Key, pa.Table]]:
         for number, shard in enumerate(shards):
             for k, batch in enumerate(self._reading.batches(map(Part, shard))):
-                yield Key(number, k), table_cast(pa.Table.from_batches([batch]), self.info.features.arrow_schema)
+                try:
+                    table = cast_table_to_features(pa.Table.from_batches([batch]), self.info.features)
+                except (ValueError, TypeError) as error:
+                    raise self._misfit(shard, error) from error
+                yield Key(number, k), table
+
+    def _misfit(self, shard: list[str], error: Exception) -> Exception:
+        """Returns the error of the first value of a shard that does not fit its feature: the shard is read again, with the numbers of its records."""
+        names = self._reading.schema.names
+        reading = copy.copy(self._reading)
+        reading.record = reading.record or "record of " + " and ".join(names)
+        for part in map(Part, shard):
+            for batch in reading.batches([part], list(dict.fromkeys([*names, reading.record]))):
+                for (k, number), name in itertools.product(enumerate(batch.column(reading.record).to_pylist()), names):
+                    try:
+                        cast_array_to_feature(batch.column(name).take(pa.array([k])), self.info.features[name])
+                    except (ValueError, TypeError) as found:
+                        record = number - part.first + part.ordinal
+                        misfit = DataError(f"{part.shard}: record {record}: column {json.dumps(name)}: {found}")
+                        misfit.path, misfit.record = part.shard, record
+                        return misfit
+        return error
 
     def _as_dataset(self, split: Any, in_memory: bool = False) -> datasets.Dataset:
         # The package itself has no Dataset without records.
@@ -172,7 +195,8 @@ def _plan(opened: Mapping[str, Dataset], config: TFRecordConfig) -> Plan:
         read, (folder, digest, select, _, *others) = cast(Any, spec.__reduce__())
         spec = read(folder, digest, select, "numbers", *others)
     elif spec is None and features is not None:
-        spec = _spec_of(ds, {name: each for name, each in features.items() if name != config.record})
+        stored = {name: feature for feature, name in (config.rename or {}).items()}
+        spec = _spec_of(ds, {stored.get(name, name): each for name, each in features.items() if name != config.record})
     reading = Reading(
         ds, spec, config.columns, where=config.where, text=config.text, record=config.record, rename=config.rename
     )
@@ -190,7 +214,7 @@ def _shards(ds: Dataset, shares: Optional[int]) -> list[list[str]]:
 
 
 def _spec_of(ds: Dataset, features: Mapping[str, Any]) -> pa.Schema:
-    """Returns the schema of the stored values of features. Their names are looked up as those of columns."""
+    """Returns the schema of the stored values of features, by their stored names. Texts are read as bytes, and checked when they are cast."""
     for name in features:
         if len(ds) > 0 and name not in ds.features:
             raise SpecError(f"features: {no_such_name('feature of the first records', name, ds.features)}")
@@ -204,7 +228,9 @@ def _stored(kind: pa.DataType) -> pa.DataType:
         return pa.list_(_stored(kind.value_type))
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
         return pa.int64()
-    return pa.binary() if kind == datasets.Image.pa_type else pa.float32() if pa.types.is_floating(kind) else kind
+    if kind in (pa.string(), pa.large_string(), datasets.Image.pa_type):
+        return pa.binary()
+    return pa.float32() if pa.types.is_floating(kind) else kind
 
 
 def _features_of(ds: Dataset, reading: Reading) -> datasets.Features:

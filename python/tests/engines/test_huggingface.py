@@ -160,6 +160,36 @@ def test_features(tmp_path: pathlib.Path) -> None:
         load(tmp_path, {"name": tfseek.FixedLenFeature([], "string")}, features=wrong, streaming=True)
     with pytest.raises(pa.ArrowInvalid, match='a.tfrecord: record 0 at byte 0: .*feature "label": expected bytes, found int64'):
         list(load(tmp_path, features=datasets.Features({"label": value("string")}), streaming=True))
+    renamed = {"name": value("int64"), "label": value("string"), "n": value("int32")}
+    options = {"features": datasets.Features(renamed), "rename": {"label": "name", "name": "label"}, "record": "n"}
+    assert next(iter(load(tmp_path, **options, streaming=True))) == {"name": 0, "label": "row 0", "n": 0}
+    for name, text in (("label", r"expected those of the columns \['class'\]"), ("name", 'column "label": expected a feature for `rename`')):
+        with pytest.raises(tfseek.SpecError, match=text):
+            load(tmp_path, features=datasets.Features({name: value("string")}), rename={"label": "class"}, streaming=True)
+
+
+@pytest.mark.parametrize(
+    "name, feature, text",
+    [
+        ("label", datasets.Value("uint8"), "Integer value 260 not in range: 0 to 255"),
+        ("label", datasets.ClassLabel(num_classes=260), "Class label 260 greater than configured num_classes 260"),
+        ("name", datasets.Value("string"), "Invalid UTF8 payload"),
+        ("tokens", datasets.List(datasets.Value("int8")), "Integer value 260 not in range: -128 to 127"),
+    ],
+)
+@pytest.mark.parametrize("record", [None, "n"])
+def test_a_value_that_does_not_fit(name: str, feature: Any, text: str, record: Optional[str], tmp_path: pathlib.Path) -> None:
+    rows = [{"label": i, "name": "x", "tokens": [1] * (i % 3 + 1)} for i in range(20)]
+    rows[13] = {"label": 260, "name": b"\xff", "tokens": [0, 260]}
+    write_records(tmp_path / "a", rows, shards=2)
+    features = datasets.Features({"other": feature, **({record: datasets.Value("int64")} if record else {})})
+    options = {"features": features, "rename": {name: "other"}, "record": record, "where": "label > 10"}
+    with pytest.raises(tfseek.DataError, match=f'00001-of-00002.tfrecord: record 6: column "other": {text}') as found:
+        list(load(tmp_path, **options, streaming=True))
+    assert (found.value.path, found.value.record) == (str(tmp_path / "a-00001-of-00002.tfrecord"), 6)
+    with pytest.raises(datasets.exceptions.DatasetGenerationError) as raised:
+        load(tmp_path, **options, cache_dir=str(tmp_path / "cache"), shares=1)
+    assert f"{found.value}" in messages(raised.value)
 
 
 def test_the_cache(tmp_path: pathlib.Path) -> None:
