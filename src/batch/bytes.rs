@@ -98,8 +98,8 @@ impl ValuePools {
         Ok(BytesColumn::contiguous(self.data.freeze(data, end), self.offsets.freeze(offsets, len + 1)))
     }
 
-    /// Returns the numbers of columns of `rows` rows side by side, those of each row together. All columns have
-    /// one type, which is not that of strings.
+    /// Returns the numbers of columns of `rows` rows side by side, row after row. All columns have one type, and
+    /// are no strings.
     ///
     /// # Errors
     /// There is not enough memory.

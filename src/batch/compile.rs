@@ -240,7 +240,7 @@ impl BatchPlan {
     }
 }
 
-/// Returns the names and specs of the columns of pictures, those of feature lists at the end. A crop is drawn
+/// Returns the names and specs of the columns of pictures, with feature lists at the end. A crop is drawn
 /// with the name of a column.
 fn pictures(schema: &Schema, columns: &[ColumnPlan]) -> Vec<(Box<str>, ImageSpec)> {
     let name = |key: String| match columns.iter().find(|column| *column.key == *key) {

@@ -58,8 +58,8 @@ impl SlotArrays {
         Ok(())
     }
 
-    /// Appends the arrays of `rows`, of which each has as many strings as `strings` says, after those of
-    /// earlier rows in `spans`.
+    /// Appends the arrays of `rows`, of which each has as many strings as `strings` says. Their spans
+    /// follow the ones of earlier rows.
     ///
     /// # Errors
     /// The first refused row and string, each counted from the first, and the error.
