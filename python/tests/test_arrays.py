@@ -180,8 +180,6 @@ def test_specs_that_are_refused() -> None:
         tfseek.Schema({"x": tfseek.Raw("u1", [-1])})
     with pytest.raises(TypeError, match="shape: expected a list of integers"):
         tfseek.Schema({"x": tfseek.Raw("u1", None)})
-    with pytest.raises(tfseek.SpecError, match="feature list"):
-        tfseek.Schema(context_features={}, sequence_features={"x": tfseek.Raw("u1", [1])})
 
 
 def test_contexts_have_arrays() -> None:
@@ -231,7 +229,7 @@ def test_labels(tmp_path: pathlib.Path) -> None:
     file = tmp_path / "words.txt"
     file.write_bytes(b"cat\ndog\r\ncaf\xc3\xa9\n\xff")
     rows = [{"x": ["dog", b"\xff"]}, {"x": ["café"]}, {"x": ["fox"]}, {}]
-    encoded = [tfseek.Example(row).SerializeToString() for row in rows]
+    encoded = [tfseek.Example(row) for row in rows]
     for vocabulary in (words, file, str(file)):
         label = tfseek.Label(vocabulary, unknown=-1)
         assert label == tfseek.Label(words, -1)
@@ -240,13 +238,11 @@ def test_labels(tmp_path: pathlib.Path) -> None:
         assert several.to_list() == [[1, 3], [2], [-1], []] and several.values.dtype == np.int64
     with pytest.raises(tfseek.DataError, match="row 2 .*expected a string of the vocabulary, found \"fox\""):
         tfseek.parse_example(encoded, {"x": tfseek.RaggedFeature(tfseek.Label(words))})
-    with pytest.raises(tfseek.DataError, match="expected string, found none"):
+    with pytest.raises(tfseek.DataError, match="expected string, found no such feature"):
         tfseek.parse_example(encoded[3:], {"x": tfseek.Label(words, unknown=0)})
-    ds = write(tmp_path / "a.tfrecord", encoded[1:2] * 3 + encoded[2:3] * 4)
+    ds = written(tmp_path / "a.tfrecord", encoded[1:2] * 3 + encoded[2:3] * 4)
     loader = tfseek.Loader(ds, {"x": tfseek.Label(words, unknown=9)}, batch_size=2, shuffle=False)
     assert [batch["x"].tolist() for batch in loader] == [[2, 2], [2, 9], [9, 9], [9]]
-    scanned = tfseek.scan(ds, {"x": tfseek.RaggedFeature(tfseek.Label(words, unknown=9))})
-    assert [row for batch in scanned for row in batch["x"].to_list()] == [[2]] * 3 + [[9]] * 4
     for bad, reason in ((["a", "a"], '"a" as 0 and as 1'), ([], "at least one"), (7, "a list of strings or a path, found 7")):
         with pytest.raises(tfseek.SpecError, match=reason):
             tfseek.Schema({"x": tfseek.Label(bad)})
@@ -271,7 +267,7 @@ def test_videos_and_frames_of_youtube_8m(tmp_path: pathlib.Path) -> None:
     assert padded.shape == (3, 2, 4) and (padded[2] == frames[2]).all() and mask.tolist() == [[True] * 2, [False] * 2, [True] * 2]
     _, one = tfseek.parse_single_sequence_example(rows[0], None, sequence)
     assert (one["rgb"] == frames[0]).all()
-    ds = write(tmp_path / "a.tfrecord", [row.SerializeToString() for row in rows])
+    ds = written(tmp_path / "a.tfrecord", rows)
     schema = tfseek.Schema(context_features=context, sequence_features=sequence)
     loader = tfseek.Loader(ds, schema, batch_size=1, shuffle=True, seed=3)
     want = [batch[1]["rgb"].to_list() for batch in loader]
@@ -294,7 +290,7 @@ def test_stacked_features() -> None:
     found = tfseek.parse_example(rows, {"x": tfseek.Stack(keys, "float32", default_value=-1)})["x"]
     assert found.tolist() == [[0, 1, 2], [10, 11, -1]] and found.dtype == np.float32
     assert tfseek.parse_single_example(rows[0], {"x": tfseek.Stack(keys[::-1], np.float32)})["x"].tolist() == [2, 1, 0]
-    with pytest.raises(tfseek.DataError, match="row 1.*\"f_2\": expected float, found none"):
+    with pytest.raises(tfseek.DataError, match="row 1 .*\"f_2\": expected float32, found no such feature"):
         tfseek.parse_example(rows, {"x": tfseek.Stack(keys, "float32")})
     with pytest.raises(tfseek.SpecError, match="expected int64 or float32 for a stack"):
         tfseek.Schema({"x": tfseek.Stack(keys, "string")})
