@@ -200,6 +200,68 @@ def test_feature_lists_and_names(tmp_path: pathlib.Path) -> None:
     assert found(tfseek.write(data, tmp_path / "b", feature_lists="steps", rename={}).path)
 
 
+def struct_rows() -> Any:
+    """Rows with a struct, with lists of structs of each type of lists, and with a list of lists in one."""
+    thing = pa.struct([("label", pa.int64()), ("name", pa.string())])
+    step = pa.struct([("frame", pa.list_(pa.int64())), ("at", pa.struct([("x", pa.float32())]))])
+    kinds = {"meta": thing, "things": pa.list_(thing), "large": pa.large_list(thing), "pair": pa.list_(thing, 2), "steps": pa.list_(step)}
+    rows = []
+    for i in range(9):
+        things = [{"label": 10 * i + k, "name": f"{i}.{k}"} for k in range(i % 3)]
+        steps = [{"frame": list(range(k)), "at": {"x": k / 2}} for k in range(i % 4)]
+        rows.append({"id": i, "meta": {"label": i, "name": None}, "things": things, "large": things, "pair": things * (2 // max(i % 3, 1)), "steps": steps})
+        if i % 3 == 0:
+            rows[i].update(meta=None, things=None, large=None, pair=None)
+    return pa.Table.from_pylist(rows, pa.schema([("id", pa.int64()), *kinds.items()]))
+
+
+def fields_of(row: dict[str, Any]) -> dict[str, Any]:
+    """The columns of a row of ``struct_rows``, without absent ones."""
+    found = {"id": row["id"], "steps/frame": [step["frame"] for step in row["steps"]], "steps/at/x": [step["at"]["x"] for step in row["steps"]]}
+    if row["meta"]:
+        found["meta/label"] = row["meta"]["label"]
+    for name in ("things", "large", "pair"):
+        for field in ("label", "name") if row[name] is not None else ():
+            found[f"{name}/{field}"] = [item[field] for item in row[name]]
+    return found
+
+
+#: Forms of a table, and the first and last of its rows in them.
+FORMS: dict[str, tuple[Callable[[Any], Any], int, int]] = {
+    "table": (lambda table: table, 0, 9),
+    "chunks": (lambda table: pa.concat_tables([table[:4], table[4:]]), 0, 9),
+    "part": (lambda table: table[2:7], 2, 7),
+    "batch": (lambda table: table.to_batches()[0], 0, 9),
+    "reader": (lambda table: table.to_reader(max_chunksize=2), 0, 9),
+}
+
+
+@pytest.mark.parametrize("task", [False, True])
+@pytest.mark.parametrize("form", FORMS)
+def test_structs(form: str, task: bool, tmp_path: pathlib.Path) -> None:
+    make, first, end = FORMS[form]
+    stream = make(struct_rows())
+    if task:
+        job = _tasks.begin(tmp_path / "a", feature_lists=["steps/frame"])
+        _tasks.finish(job, [_tasks.write_stream(job, 0, stream)])
+    else:
+        tfseek.write(stream, tmp_path / "a.tfrecord", feature_lists="steps/frame")
+    found = tfseek.open(tmp_path).to_arrow(text=["*name"]).to_pylist()
+    want = [fields_of(row) for row in struct_rows().to_pylist()[first:end]]
+    assert [{name: value for name, value in row.items() if value is not None} for row in found] == want
+
+
+def test_structs_with_nulls_and_names_twice(tmp_path: pathlib.Path) -> None:
+    for items in ([{"a": 1}, None], [{"a": 1}, {"a": None}]):
+        with pytest.raises(tfseek.DataError, match='row 1: column "s/a": expected values in the list, found null') as raised:
+            tfseek.write(pa.table({"s": [[{"a": 0}], items]}), tmp_path / "x")
+        assert (raised.value.row, raised.value.feature) == (1, "s/a")
+    with pytest.raises(tfseek.SpecError, match="expected one column for each feature"):
+        tfseek.write(pa.table({"s": [{"a": 1}], "s/a": [2]}), tmp_path / "x")
+    tfseek.write(pa.table({"s": [{"a": 1}], "t": [{"a": 2}]}), tmp_path / "x", rename={"s/a": "b"})
+    assert {name: value.tolist() for name, value in tfseek.open(tmp_path / "x")[0].to_dict().items()} == {"b": [1], "t/a": [2]}
+
+
 def test_outputs(tmp_path: pathlib.Path) -> None:
     written = tfseek.write(table(), tmp_path / "a@*.tfrecord.gz", shards="1KB", members="1KB", index=True)
     assert len(written.shards) > 2 and [bytes(r) for r in tfseek.open(written.path)] == payloads()
@@ -228,7 +290,8 @@ def test_bad_values(tmp_path: pathlib.Path) -> None:
         assert (raised.value.row, raised.value.feature) == at
     for data, words in [
         (pa.table({"t": pa.array([0], pa.timestamp("s"))}), 'column "t": expected numbers, .*, found Timestamp.s.: cast it'),
-        (pa.table({"s": [{"a": 1}]}), "make a column of each of its fields"),
+        (pa.table({"s": pa.array([{"a": 1}], pa.map_(pa.string(), pa.int64()))}), "make a column of each of its fields"),
+        (pa.table({"s": [[[{"a": 1}]]]}), 'column "s": '),
         (pa.table({"l": [[[1]]]}), "only a feature list has two"),
         (pa.table([[1], [2]], names=["a", "a"]), "expected one column for each feature"),
     ]:

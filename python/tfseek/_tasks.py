@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Union
 from . import _tfseek
 from ._choices import Compression, Float64
 from ._tfseek import Example, SequenceExample
-from ._write_arrow import encoding
+from ._write_arrow import encoding, fields_as_columns
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -82,7 +82,7 @@ def begin(path: Union[str, "os.PathLike[str]"], compression: Compression = "none
 def write_stream(job: Job, task: Union[int, str], stream: Any) -> TaskFile:
     """Writes the rows of a table or a stream as the file of a task, as :func:`tfseek.write` does."""
     arguments = {**encoding(**job.encoding), **_attempt(job, task)}
-    return _file(_tfseek.write_task(stream, arguments))
+    return _file(_tfseek.write_task(fields_as_columns(stream), arguments))
 
 
 def write_rows(job: Job, task: Union[int, str], batches: Iterable[Any]) -> TaskFile:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+import sys
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Optional, Union, overload
+
+import numpy as np
 
 from . import _tfds, _tfseek
 from ._choices import Compression, Float64
@@ -80,7 +83,8 @@ def write(
     their names when all are complete; after an exception or an interrupt there is none.
 
     Each column is a feature with its name. A null is an absent feature, and an empty list a feature without values. Integers and booleans
-    become int64, floats float, text and byte strings bytes. Lists and tensors of fixed shape are flattened, dictionaries are looked up. A value that
+    become int64, floats float, text and byte strings bytes. Lists and tensors of fixed shape are flattened, dictionaries are looked up. Of a struct,
+    or a list of structs, in a table or a reader of PyArrow each field is a feature ``column/field``, of a list with a value for each item. A value that
     would change is an error: an integer above 2^63 - 1, and a float64 that float32 does not have exactly (``float64``). So are a null inside
     a list, and columns of other types, for example times.
 
@@ -115,7 +119,7 @@ def write(
         found = type(stream).__name__
         raise TypeError(f"stream: expected an object with the method __arrow_c_stream__, or features= with a dict of splits, found {found}")
     arguments.update(encoding(feature_lists, rename, float64), rows=known_rows(stream) if rows is None else rows)
-    return WrittenSet(*_tfseek.write_stream(stream, arguments, progress))
+    return WrittenSet(*_tfseek.write_stream(fields_as_columns(stream), arguments, progress))
 
 
 def _write_splits(splits: Any, features: FeaturesOf, arguments: dict[str, Any], progress: Progress) -> dict[str, WrittenSet]:
@@ -135,6 +139,42 @@ def encoding(feature_lists: Union[str, Iterable[str]] = (), rename: Optional[Map
         "rename": list((rename or {}).items()),
         "float64": float64,
     }
+
+
+def fields_as_columns(stream: Any) -> Any:
+    """Returns a reader of PyArrow with a column for each field of structs and lists of structs. Anything without them is returned as it is."""
+    pa: Any = sys.modules.get("pyarrow")
+    if pa is None or not isinstance(stream, (pa.Table, pa.RecordBatch, pa.RecordBatchReader)):
+        return stream
+
+    def flat(batch: Any) -> Any:
+        names, arrays = zip(*(part for name, values in zip(batch.schema.names, batch.columns) for part in _fields(name, values)))
+        return pa.RecordBatch.from_arrays(list(arrays), names, metadata=batch.schema.metadata)
+
+    schema = stream.schema
+    if not any(pa.types.is_struct(getattr(kind, "value_type", kind)) for kind in schema.types):
+        return stream
+    batches = [stream] if isinstance(stream, pa.RecordBatch) else stream.to_batches() if isinstance(stream, pa.Table) else stream
+    return pa.RecordBatchReader.from_batches(flat(pa.RecordBatch.from_pylist([], schema)).schema, map(flat, batches))
+
+
+def _fields(name: str, values: Any) -> Iterator[tuple[str, Any]]:
+    """Yields an array with its name, or those of its fields."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = getattr(values.type, "value_type", values.type)
+    if not pa.types.is_struct(kind) or kind.num_fields == 0:
+        yield name, values
+        return
+    parts = values.flatten()
+    if not pa.types.is_struct(values.type):
+        ends = np.cumsum(pc.fill_null(pc.list_value_length(values), 0), dtype=np.int64)
+        # A list without an offset is null.
+        offsets = pa.array(np.append(0, ends), mask=np.append(values.is_null(), False))
+        parts = [pa.LargeListArray.from_arrays(offsets, part) for part in parts.flatten()]
+    for field, part in zip(kind, parts):
+        yield from _fields(f"{name}/{field.name}", part)
 
 
 def known_rows(stream: Any) -> Optional[int]:
