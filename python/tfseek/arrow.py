@@ -1,4 +1,4 @@
-"""PyArrow datasets over TFRecords, into which DuckDB, DataFusion, Polars and PyArrow push columns and predicates.
+"""PyArrow datasets over TFRecords, into which DuckDB, DataFusion, Polars and PyArrow push columns and predicates; scalars of TensorBoard as a table.
 
 ``import tfseek`` does not import this module. It requires the package ``pyarrow``.
 """
@@ -13,14 +13,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pads
 
-from ._choices import Tensors, Verify
+from ._choices import Tail, Tensors, Verify
+from ._errors import DataError
+from ._events import scalars
+from ._messages.wire import WireError
+from ._open import Paths
 from ._plan import Source, source_records
 from ._pruning import Predicate, PrunedScan
 from ._scan import Scan, Spec, Text
+from ._stream import stream
 from ._tfds import Dataset as NestedDataset
-from ._tfseek import Dataset, ScanCore, raise_if_error
+from ._tfseek import Dataset, ScanCore, raise_if_error, shown_path
 
-__all__ = ["RecordDataset", "RecordFragment", "dataset"]
+__all__ = ["RecordDataset", "RecordFragment", "dataset", "tensorboard"]
+
+#: The columns of :func:`tensorboard`.
+_SCALARS = pa.schema({"file": pa.string(), "wall_time": pa.float64(), "step": pa.int64(), "tag": pa.string(), "value": pa.float64()})
 
 
 def dataset(
@@ -48,6 +56,31 @@ def dataset(
     """
     options = {"text": text, "record": record, "rename": rename, "tensors": tensors, "threads": threads, "verify": verify}
     return RecordDataset(source_records(source).scan(columns, spec, bytes="copy", **options))
+
+
+def tensorboard(paths: Paths, *, tail: Tail = "strict", storage_options: Optional[Mapping[str, str]] = None) -> pa.Table:
+    """Returns the scalars of TensorBoard's event files as a table, in the order of the files and of their events.
+
+    The columns are ``file``, ``wall_time`` (seconds since 1970), ``step``, ``tag`` and ``value``, as float64. A scalar is a ``simple_value``, as
+    PyTorch writes it, or a tensor of float32 or float64 of the plugin ``scalars``, as TensorFlow writes it. Other summaries are left out.
+
+    paths: files of events, or ``"runs/**"`` for all below a folder: as for :func:`tfseek.stream`.
+    tail: ``"tolerate"`` leaves out an event that is still being written, with a :class:`tfseek.Warning`.
+    storage_options: options of the stores of URLs, as for :func:`tfseek.open`.
+
+    Raises :class:`tfseek.DataError` with path and record for damaged files and for records that are no events.
+    """
+    rows: list[tuple[str, float, int, str, float]] = []
+    for path in stream(paths, storage_options=storage_options).paths:
+        file, plugins = shown_path(path), dict[str, bytes]()
+        for record, event in enumerate(stream(path, kind="bytes", tail=tail, storage_options=storage_options)):
+            try:
+                rows += [(file, *row) for row in scalars(event, plugins)]
+            except (DataError, WireError, UnicodeDecodeError) as e:
+                error = DataError(f"{file}: record {record}: event: {e.reason if isinstance(e, WireError) else e}")
+                error.path, error.record, error.category = file, record, "malformed_proto"
+                raise error from None
+    return pa.table(list(zip(*rows)) or [()] * len(_SCALARS), _SCALARS)
 
 
 class _Source:
