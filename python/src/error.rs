@@ -312,6 +312,14 @@ pub(crate) fn tfds_exception(py: Python<'_>, e: &TfdsError, path: Option<&Path>,
     })
 }
 
+/// Returns the exception for a file that has no schema.
+pub(crate) fn of_schema_file(py: Python<'_>, path: Option<&Path>, reason: &str) -> PyErr {
+    let place = path.map_or_else(String::new, |path| format!("{}: ", path.display()));
+    of_class(py, "SpecError", &format!("{place}{reason}"), |raised| {
+        raised.setattr(intern!(py, "path"), path.map(Path::as_os_str))
+    })
+}
+
 /// Returns the exception for an error of a verb's work.
 fn tools_exception(py: Python<'_>, e: &ToolsError) -> PyErr {
     let message = match e {

@@ -1,7 +1,7 @@
 //! `tfseek.Schema`: validated specs and their parsers.
 
 use crate::columns;
-use crate::error::{BindingError, Result};
+use crate::error::{self, BindingError, Result};
 use crate::forms::SharedForms;
 use crate::hooks;
 use crate::options::{Choice, Seed};
@@ -11,12 +11,13 @@ use crate::wait::{self, Progress, TimeSlice, Unit};
 use crate::warning;
 use pyo3::intern;
 use pyo3::prelude::*;
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use tfseek::batch::{Batch, Row};
 use tfseek::example::{KindGuess, MessageKind};
-use tfseek::{BatchParser, FeatureSpec, Warning};
+use tfseek::{BatchParser, Error, FeatureSpec, Warning};
 use tfseek_image::DecoderPool;
-use tfseek_tools::Inference;
+use tfseek_tools::{Inference, ToolsError, tfx};
 
 /// The features to parse and the columns to return, validated once and used for all batches.
 ///
@@ -142,6 +143,24 @@ impl PySchema {
         Ok(PySchema::of(tfseek::Schema::from_json(text)?))
     }
 
+    /// Reads the schema in a file: the JSON form, or TFX's text format (``schema.pbtxt``) with the columns that
+    /// TensorFlow Transform makes of it. ``docs/parsing.md`` has the rules.
+    ///
+    /// ``path`` is the path of a local file, or a file that is open, for example one of fsspec.
+    #[staticmethod]
+    fn from_file(py: Python<'_>, path: &Bound<'_, PyAny>) -> Result<PySchema> {
+        let (path, bytes) = content(py, path)?;
+        let reason = match String::from_utf8(bytes).map(|text| tfx::read_columns(&text)) {
+            Ok(Ok(schema)) => return Ok(PySchema::of(schema)),
+            Ok(Err(ToolsError::Error(e))) => {
+                return Err(if let Some(path) = path { e.in_file(&path) } else { e }.into());
+            }
+            Ok(Err(e)) => format!("expected a schema as JSON or in text format: {e}"),
+            Err(_) => "expected a schema, found bytes that are not UTF-8".to_owned(),
+        };
+        Err(error::of_schema_file(py, path.as_deref(), &reason).into())
+    }
+
     /// Returns the JSON form, sorted. Equal schemas have equal JSON.
     fn to_json(&self) -> String {
         self.schema.to_json()
@@ -259,6 +278,21 @@ impl PySchema {
         let lines: Vec<&str> = json.lines().map(str::trim).collect();
         format!("tfseek.Schema.from_json('{}')", lines.join(" "))
     }
+}
+
+/// Returns the path and the bytes of a file, which is given by its path or open.
+fn content(py: Python<'_>, file: &Bound<'_, PyAny>) -> Result<(Option<PathBuf>, Vec<u8>)> {
+    if !file.hasattr(intern!(py, "read"))? {
+        let path = file.extract::<PathBuf>()?;
+        let bytes = py.detach(|| std::fs::read(&path)).map_err(|e| Error::from(e).in_file(&path))?;
+        return Ok((Some(path), bytes));
+    }
+    let found = file.call_method0(intern!(py, "read"))?;
+    let bytes = match found.extract::<String>() {
+        Ok(text) => text.into_bytes(),
+        Err(_) => found.extract()?,
+    };
+    Ok((file.getattr(intern!(py, "name")).ok().and_then(|name| name.extract().ok()), bytes))
 }
 
 /// Infers the strictest schema that accepts all payloads. ``docs/parsing.md`` has the rules.

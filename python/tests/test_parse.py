@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import io
 import pathlib
 import pickle
 import threading
@@ -398,12 +399,31 @@ def test_schema() -> None:
     both = tfseek.Schema(context_features={"id": "int"}, sequence_features={"x": tfseek.VarLenFeature("int64")})
     assert both.is_sequence and both.feature_lists == ["x"]
     assert tfseek.parse_single_sequence_example(b"", both)[1]["x"].dense_shape.tolist() == [0, 0]
-    with pytest.raises(TypeError):
-        tfseek.parse_example(PAYLOADS, both)
-    with pytest.raises(TypeError):
-        tfseek.parse_sequence_example([], both, {})
+    for parse, args in ((tfseek.parse_example, (PAYLOADS, both)), (tfseek.parse_sequence_example, ([], both, {}))):
+        with pytest.raises(TypeError):
+            parse(*args)  # type: ignore[operator]
     with pytest.raises(tfseek.SpecError, match="not JSON"):
         tfseek.Schema.from_json("{")
+
+
+def test_a_schema_in_a_file(tmp_path: pathlib.Path, ds: tfseek.Dataset, shards: str) -> None:
+    """TFX's text or JSON, wherever features are accepted."""
+    path = tmp_path / "schema.pbtxt"
+    path.write_text("feature { name: 'label' type: INT presence { min_fraction: 1 } shape { dim { size: 1 } } }\nfeature { name: 'name' type: BYTES }")
+    schema = tfseek.Schema.from_file(path)
+    assert schema == tfseek.Schema({"label": tfseek.FixedLenFeature([1], "int64"), "name": tfseek.VarLenFeature("string")})
+    assert next(iter(tfseek.Loader(ds, schema, batch_size=4, shuffle=False)))["label"].tolist() == [[0], [3], [6], [9]]
+    assert tfseek.parse_example(ds[:4], schema)["label"].tolist() == [[0], [3], [6], [9]]
+    assert next(iter(tfseek.stream(shards).batches(schema, 2)))["label"].tolist() == [[0], [3]]
+    for text in (schema.to_json(), path.read_text()):
+        assert tfseek.Schema.from_file(io.StringIO(text)) == tfseek.Schema.from_file(io.BytesIO(text.encode())) == schema
+    for text, message in (("feature { name: 'x' }", "line 1, column 1: \"x\": expected a type"), ('{"features": 1}', "features"), ("\xff", "UTF-8")):
+        path.write_text(text, "latin-1")
+        with pytest.raises(tfseek.SpecError, match=message) as raised:
+            tfseek.Schema.from_file(str(path))
+        assert raised.value.path == str(path) and str(path) in str(raised.value)
+    with pytest.raises(tfseek.NotFoundError, match="nowhere"):
+        tfseek.Schema.from_file("nowhere")
 
 
 def test_infer_schema(ds: tfseek.Dataset) -> None:

@@ -529,9 +529,7 @@ def _short(value: Any) -> str:
         value = value[:41].tobytes()
     if isinstance(value, list):
         return "[" + ", ".join(_short(item) for item in value[:_VALUES]) + (", ..]" if len(value) > _VALUES else "]")
-    if isinstance(value, (bytes, str)) and len(value) > 40:
-        return f"{value[:40]!r}.."
-    return repr(value)
+    return f"{value[:40]!r}.." if isinstance(value, (bytes, str)) and len(value) > 40 else repr(value)
 
 
 def _counted(n: int, unit: str) -> str:

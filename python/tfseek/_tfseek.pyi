@@ -1,7 +1,7 @@
 from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
 from mmap import mmap
 from os import PathLike
-from typing import Any, Generic, Literal, Optional, Union, overload
+from typing import IO, Any, Generic, Literal, Optional, Union, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +37,8 @@ class Schema:
     ) -> None: ...
     @staticmethod
     def from_json(text: str) -> Schema: ...
+    @staticmethod
+    def from_file(path: Union[str, PathLike[str], IO[str], IO[bytes]]) -> Schema: ...
     def to_json(self) -> str: ...
     def to_tensorflow(self) -> str: ...
     @property

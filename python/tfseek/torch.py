@@ -175,9 +175,7 @@ class Dataset(torch.utils.data.Dataset[Any]):
         if self._schema is None:
             return record
         parsed = as_tensors(self._schema._parse(record, self._schema.is_sequence, True, self._bytes_as, self.ds._numbers([i]), self._seeds))
-        if self._schema.is_sequence:
-            return tuple(_collatable(part) for part in parsed)
-        return _collatable(parsed)
+        return tuple(_collatable(part) for part in parsed) if self._schema.is_sequence else _collatable(parsed)
 
     def _transformed(self, value: Any) -> Any:
         return value if self._transform is None else self._transform(value)

@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::Path;
 use std::time::Duration;
+use tfseek_tools::ToolsError;
 
 pub(crate) use tfseek_tools::words::count;
 
@@ -23,6 +24,14 @@ const START: u64 = 4096;
 /// the data.
 pub(crate) fn parsed<T>(path: &Path, result: tfseek::Result<T>) -> Outcome<T> {
     result.map_err(|e| Failure::Message(USAGE, e.in_file(path).to_string()))
+}
+
+/// Returns the error of a file without a schema, likewise a usage error.
+pub(crate) fn refused_schema(path: &Path, e: ToolsError) -> Failure {
+    match e {
+        ToolsError::Error(e) => Failure::Message(USAGE, e.in_file(path).to_string()),
+        e => Failure::usage(format!("{}: expected a schema as JSON or in text format: {e}", path.display())),
+    }
 }
 
 /// Refuses a URL where a local file is read.

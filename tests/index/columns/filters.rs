@@ -54,11 +54,8 @@ fn filters_agree_with_a_loop() {
         ds.select(&filter, &Default::default()).unwrap().0
     );
     let e = ds.select_from(&"nowhere == 'x'".parse().unwrap(), &columns, &Default::default()).unwrap_err();
-    assert!(
-        matches!(e.kind(), ErrorKind::Options(OptionsError::ColumnNotGiven))
-            && e.to_string().contains("\"nowhere\""),
-        "{e}"
-    );
+    let not_given = matches!(e.kind(), ErrorKind::Options(OptionsError::ColumnNotGiven));
+    assert!(not_given && e.to_string().contains("\"nowhere\""), "{e}");
     let empty = memory(b"");
     assert!(empty.select_from(&filter, &columns, &Default::default()).is_err(), "columns of another dataset");
     assert!(empty.select(&"not present(x)".parse().unwrap(), &Default::default()).unwrap().0.is_empty());
@@ -271,23 +268,14 @@ fn a_condition_has_one_result_for_columns_and_records() {
         ("id < 3", vec![0, 1, 2, 3, 4], vec![0, 1, 2]),
         ("m == 3", vec![0, 2, 3, 5], vec![3]),
         ("m == '4'", vec![4, 5, 7, 8], vec![4]),
+        ("id == 'x'", vec![], vec![]),
     ] {
-        let options = ColumnOptions {
-            among: Some(tfseek::order::Subset::from_ids(ids).unwrap()),
-            ..ColumnOptions::default()
-        };
+        let among = Some(tfseek::order::Subset::from_ids(ids).unwrap());
+        let options = ColumnOptions { among, ..ColumnOptions::default() };
         let (found, _) = ds.select(&text.parse().unwrap(), &options).unwrap();
         assert_eq!(Vec::from_iter(found.iter()), expected, "{text}");
         assert!(ds.select(&text.parse().unwrap(), &Default::default()).is_err(), "{text}");
     }
-    let strings = ds.select(
-        &"id == 'x'".parse().unwrap(),
-        &ColumnOptions {
-            among: Some(tfseek::order::Subset::from_ids(Vec::new()).unwrap()),
-            ..ColumnOptions::default()
-        },
-    );
-    assert_eq!(strings.unwrap().0.len(), 0);
 }
 
 #[test]
@@ -327,12 +315,9 @@ fn errors_of_tests_that_read_records() {
     let unknown = ColumnOptions { unknown: true, ..ColumnOptions::default() };
     assert_eq!(ds.select(&"len(objets) > 1".parse().unwrap(), &unknown).unwrap().0.len(), 0);
     // Other messages have no features.
-    let mut records = "split(1) or a == 1".parse::<Filter>().unwrap().for_records();
-    let e = records.accepts(0, b"text", MessageKind::Other).unwrap_err();
-    assert!(e.to_string().contains("expected an Example, found another message"), "{e}");
-    assert!(
-        "split(1)".parse::<Filter>().unwrap().for_records().accepts(0, b"text", MessageKind::Other).unwrap()
-    );
+    let other = |text: &str| text.parse::<Filter>()?.for_records().accepts(0, b"text", MessageKind::Other);
+    let e = other("split(1) or a == 1").unwrap_err().to_string();
+    assert!(e.contains("expected an Example, found another message") && other("split(1)").unwrap(), "{e}");
 }
 
 #[test]
@@ -402,8 +387,6 @@ fn two_features_of_a_record_compare() {
     let payload = ExampleBuilder::new().bytes("name", ["dog"]).encode().unwrap();
     assert!(!records.accepts(0, &payload, MessageKind::Example).unwrap());
     let e = records.check_names(false).unwrap_err().to_string();
-    assert!(
-        e.contains("at byte 8: none of the first records has a feature \"cat\"; a string needs quotes"),
-        "{e}"
-    );
+    let expected = "at byte 8: none of the first records has a feature \"cat\"; a string needs quotes";
+    assert!(e.contains(expected), "{e}");
 }

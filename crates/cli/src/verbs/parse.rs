@@ -10,7 +10,6 @@ use crate::output::arrays;
 use crate::progress::FileProgress;
 use crate::records;
 use crate::split::InputFile;
-use crate::verbs::validate;
 use crate::{kept, progress, text};
 use clap::Args;
 use indicatif::ProgressBar;
@@ -19,8 +18,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tfseek::batch::{BatchParser, Row};
 use tfseek::frame::OVERHEAD;
-use tfseek::{At, Error, FeatureSpec, Record, Schema};
-use tfseek_tools::tfx::TfxSchema;
+use tfseek::{At, Error, Record, Schema};
+use tfseek_tools::tfx;
 
 #[derive(Debug, Args)]
 pub(crate) struct ParseArgs {
@@ -64,34 +63,10 @@ pub(crate) fn run(args: &ParseArgs, console: &mut Console) -> Outcome {
     batches.skipped.report(console)
 }
 
-/// Reads the schema in a file: JSON, which begins with a brace, or a schema of TFX.
+/// Reads the columns of the schema in a file.
 pub(super) fn schema(path: &Path) -> Outcome<Schema> {
     let text = text::read_file(path, "a schema")?;
-    let is_tfx = text.contains("feature {") && !text.trim_start().starts_with('{');
-    let parsed = if is_tfx { columns(&validate::of_tfx(path, &text)?) } else { Schema::from_json(&text) };
-    text::parsed(path, parsed)
-}
-
-/// Returns columns for the features of TFX that have a type. A shape has one dimension for all its values,
-/// and none for one.
-fn columns(rules: &TfxSchema) -> tfseek::Result<Schema> {
-    let mut schema = if rules.lists.is_empty() { Schema::example() } else { Schema::sequence_example() };
-    for (name, rule) in &rules.features {
-        let Some(kind) = rule.kind else { continue };
-        let fixed = rule.fixed.filter(|_| rule.min_fraction >= 1.0).and_then(|n| usize::try_from(n).ok());
-        let spec = match (fixed, rule.counts) {
-            (Some(1), _) => FeatureSpec::fixed_len(&[], kind),
-            (Some(n), _) => FeatureSpec::fixed_len(&[n], kind),
-            (None, Some((_, Some(1)))) => FeatureSpec::optional(kind),
-            (None, _) => FeatureSpec::var_len(kind),
-        };
-        schema = schema.feature(name, spec);
-    }
-    for (name, rule) in &rules.lists {
-        let Some(kind) = rule.kind else { continue };
-        schema = schema.feature_list(name, FeatureSpec::var_len(kind));
-    }
-    schema.build()
+    tfx::read_columns(&text).map_err(|e| text::refused_schema(path, e))
 }
 
 /// A record of the next batch.

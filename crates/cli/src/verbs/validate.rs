@@ -15,7 +15,6 @@ use indicatif::ProgressBar;
 use serde_json::json;
 use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
-use tfseek::Schema;
 use tfseek::example::MessageKind;
 use tfseek_tools::tfx::{AnomalyKind, TfxSchema};
 use tfseek_tools::validate::{Anomaly, ValidationReport, Validator};
@@ -68,20 +67,10 @@ pub(crate) fn run(args: &ValidateArgs, console: &mut Console) -> Outcome {
     skipped.report(console)
 }
 
-/// Reads a schema of tfseek, which begins with a brace, or one of TFX.
+/// Reads the rules of the schema in a file.
 fn read_schema(path: &Path) -> Outcome<TfxSchema> {
     let text = text::read_file(path, "a schema")?;
-    if text.trim_start().starts_with('{') {
-        return Ok(TfxSchema::from(&text::parsed(path, Schema::from_json(&text))?));
-    }
-    of_tfx(path, &text)
-}
-
-/// Parses a schema of TFX, the text of a file.
-pub(super) fn of_tfx(path: &Path, text: &str) -> Outcome<TfxSchema> {
-    TfxSchema::parse(text.as_bytes()).map_err(|e| {
-        Failure::usage(format!("{}: expected a schema as JSON or in text format: {e}", path.display()))
-    })
+    TfxSchema::read(&text).map_err(|e| text::refused_schema(path, e))
 }
 
 /// Checks all files, several at the same time. Damage in one of them is an error.

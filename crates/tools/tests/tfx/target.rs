@@ -5,7 +5,7 @@ use std::fmt::Write;
 use tfseek::ExampleBuilder;
 use tfseek::example::{DType, MessageKind};
 use tfseek_tools::ToolsError;
-use tfseek_tools::tfx::{FeatureRule, TfxSchema, ValueDomain};
+use tfseek_tools::tfx::{FeatureRule, TfxSchema, ValueDomain, read_columns};
 use tfseek_tools::validate::Validator;
 
 /// Tests the reader of schemas. After an even first byte the rest is the text. After an odd one it is a
@@ -53,6 +53,8 @@ fn check(text: &[u8]) {
             let same = |other: TfxSchema| assert_eq!(format!("{other:?}"), format!("{schema:?}"));
             same(TfxSchema::parse(&[text, b"\n# end"].concat()).expect("a comment at the end"));
             same(commented(b"\n# a 'comment' {\n").expect("comments between lines"));
+            // It has columns, or an error.
+            let _ = str::from_utf8(text).map(read_columns);
             let mut checks = Validator::new(&schema);
             for i in 0..3 {
                 let record = ExampleBuilder::new().int64("a0", [i]).float("b0", [0.5]).bytes("c0", ["x"]);

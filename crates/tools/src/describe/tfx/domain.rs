@@ -76,24 +76,29 @@ impl FieldReader<'_> {
 
     /// Returns the number of values of a shape, or `None` if a dimension has no size.
     pub(super) fn shape(&self, field: &TextField) -> Result<Option<u64>, ToolsError> {
-        let mut product = Some(1u64);
+        let sizes = self.dims(field)?.into_iter();
+        Ok(sizes
+            .fold(Some(1), |product, size| product.zip(size).and_then(|(a, b): (u64, u64)| a.checked_mul(b))))
+    }
+
+    /// Returns the sizes of the dimensions of a shape. `None` without a size, or with a negative one.
+    pub(super) fn dims(&self, field: &TextField) -> Result<Vec<Option<u64>>, ToolsError> {
+        let mut sizes = Vec::new();
         for dim in self.message(field)? {
-            let mut size = None;
-            match &*dim.name {
-                "dim" => {
-                    for field in self.message(dim)? {
-                        match &*field.name {
-                            "size" => size = u64::try_from(self.int(field)?).ok(),
-                            "name" => {}
-                            _ => return Err(self.unknown(field, "Dim")),
-                        }
-                    }
-                }
-                _ => return Err(self.unknown(dim, "FixedShape")),
+            if &*dim.name != "dim" {
+                return Err(self.unknown(dim, "FixedShape"));
             }
-            product = product.zip(size).and_then(|(a, b)| a.checked_mul(b));
+            let mut size = None;
+            for field in self.message(dim)? {
+                match &*field.name {
+                    "size" => size = u64::try_from(self.int(field)?).ok(),
+                    "name" => {}
+                    _ => return Err(self.unknown(field, "Dim")),
+                }
+            }
+            sizes.push(size);
         }
-        Ok(product)
+        Ok(sizes)
     }
 }
 

@@ -152,7 +152,7 @@ impl FieldReader<'_> {
         Ok(())
     }
 
-    fn kind(&self, field: &TextField) -> Result<Option<DType>, ToolsError> {
+    pub(super) fn kind(&self, field: &TextField) -> Result<Option<DType>, ToolsError> {
         match self.word(field, "a type")? {
             "BYTES" | "1" => Ok(Some(DType::Bytes)),
             "INT" | "2" => Ok(Some(DType::Int64)),

@@ -63,8 +63,17 @@ impl TfxSchema {
 }
 
 impl FieldReader<'_> {
+    /// Returns the steps of a path.
+    pub(super) fn path(&self, field: &TextField) -> Result<Vec<String>, ToolsError> {
+        let steps = self.message(field)?.iter().map(|part| match &*part.name {
+            "step" => self.string(part),
+            _ => Err(self.unknown(part, "Path")),
+        });
+        steps.collect()
+    }
+
     /// Reads a sparse or weighted feature. Returns `None` if it is not to be checked.
-    fn group(&self, field: &TextField) -> Result<Option<GroupRule>, ToolsError> {
+    pub(super) fn group(&self, field: &TextField) -> Result<Option<GroupRule>, ToolsError> {
         let weighted = &*field.name == "weighted_feature";
         let mut name = String::new();
         let mut values = String::new();
@@ -85,16 +94,10 @@ impl FieldReader<'_> {
                     }
                 }
                 "feature" | "weight_feature" if weighted => {
-                    let mut steps = Vec::new();
-                    for part in self.message(field)? {
-                        match &*part.name {
-                            "step" => steps.push(self.string(part)?),
-                            _ => return Err(self.unknown(part, "Path")),
-                        }
-                    }
+                    let name = self.path(field)?.join(".");
                     match &*field.name {
-                        "feature" => values = steps.join("."),
-                        _ => others.push(steps.join(".")),
+                        "feature" => values = name,
+                        _ => others.push(name),
                     }
                 }
                 "presence" | "dense_shape" | "is_sorted" | "type" | "domain" => {}
