@@ -235,6 +235,8 @@ pub struct Writer {
     /// The file between [`finish`](Writer::finish) and [`close`](Writer::close): its bytes are all written and
     /// synced, but it is not renamed yet.
     finished: Option<WriterTarget>,
+    /// A finished file that was appended to. It is locked until its index is written.
+    locked: Option<File>,
     options: WriterOptions,
     failed: bool,
     path: Option<PathBuf>,
@@ -286,6 +288,7 @@ impl Writer {
         Writer {
             sink: options.refused().is_none().then(|| options.sink(target)),
             finished: None,
+            locked: None,
             options: options.clone(),
             failed: options.refused().is_some(),
             path: None,
@@ -407,10 +410,8 @@ impl Writer {
                 && (output.is_whole() || self.options.append)
             {
                 output.sync()?;
-                // A forked child has the lock, too.
-                #[cfg(unix)]
                 if self.options.append {
-                    output.file()?.unlock()?;
+                    self.locked = Some(output.file()?.try_clone()?);
                 }
             }
             Ok(target)
@@ -439,9 +440,20 @@ impl Writer {
                 .and_then(|built| built.into_iter().try_for_each(|built| built.map(drop))),
             _ => Ok(()),
         };
+        self.unlock();
         match unsynced {
             Some(e) => Err(self.locate(e.into())),
             None => indexed,
+        }
+    }
+
+    /// Unlocks a finished file that was appended to. A forked child has the lock too, and keeps it otherwise.
+    fn unlock(&mut self) {
+        if let Some(file) = self.locked.take()
+            && self.process.is_this()
+        {
+            // The file is synced. An error leaves the lock to the end of the processes.
+            let _ = file.unlock();
         }
     }
 
@@ -512,6 +524,7 @@ impl Writer {
 impl Drop for Writer {
     fn drop(&mut self) {
         self.drop_sink();
+        self.unlock();
     }
 }
 

@@ -69,11 +69,7 @@ impl LoaderConfig {
         arguments.finish()?;
         let is_mix = source.is_none();
         let (options, warnings) = wait::run(py, progress, is_remote, move |call: &Arc<CallState>| {
-            let (options, mut warnings) = with_columns(options, &source, buckets, balance, call)?;
-            let Some(weights) = weights else { return Ok((options, warnings)) };
-            let (weights, found) = weights.weights(source.as_ref(), call)?;
-            warnings.extend(found);
-            Ok((options.shuffle(Shuffle::Order(Spec::Weighted(weights))), warnings))
+            with_columns(options, &source, (buckets, balance, weights), call)
         })?;
         Ok(LoaderConfig {
             options,
@@ -118,12 +114,11 @@ impl LoaderConfig {
     }
 }
 
-/// Returns the options with the columns of `bucket_by` and `balance`, and the columns' warnings.
+/// Returns the options with the columns of `bucket_by`, `balance` and `weights`, and the columns' warnings.
 fn with_columns(
     mut options: LoaderOptions,
     source: &Option<(Dataset, Option<Ids>)>,
-    buckets: Option<BucketArguments>,
-    balance: Option<FeatureName>,
+    (buckets, balance, weights): (Option<BucketArguments>, Option<FeatureName>, Option<WeightsBy>),
     call: &Arc<CallState>,
 ) -> Result<(LoaderOptions, Vec<Warning>)> {
     let columns = ColumnOptions { progress: Some(Arc::new(call.callback())), ..ColumnOptions::default() };
@@ -149,6 +144,18 @@ fn with_columns(
         let column = source.column(&feature, &columns)?;
         options = options.balance(&column)?;
         warnings = column.warnings.clone();
+    }
+    if let Some(weights) = weights {
+        let (source, view) = source_of("weights")?;
+        let column = |feature| {
+            call.expect(source.known_bytes());
+            source.column(feature, &columns)
+        };
+        let column = weights.feature().map(column).transpose()?;
+        warnings.extend(column.iter().flat_map(|column| column.warnings.clone()));
+        let view = view.as_ref().map(Ids::subset).transpose()?;
+        let weights = weights.weights(column.as_ref(), view.as_ref())?;
+        options = options.shuffle(Shuffle::Order(Spec::Weighted(weights)));
     }
     Ok((options, warnings))
 }

@@ -1,16 +1,12 @@
 //! The weights of a loader that draws records with replacement.
 
-use crate::error::{BindingError, Result};
-use crate::ids::Ids;
+use crate::error::Result;
 use crate::options::FeatureName;
-use crate::wait::CallState;
 use ::numpy::PyReadonlyArray1;
 use pyo3::Borrowed;
 use pyo3::prelude::*;
-use std::sync::Arc;
-use tfseek::column::ColumnOptions;
-use tfseek::order::Weights;
-use tfseek::{Dataset, Warning};
+use tfseek::column::DatasetColumn;
+use tfseek::order::{Subset, Weights};
 
 /// The argument `weights`, of which `tfseek/_buckets.py` has checked the number of values.
 pub(crate) enum WeightsBy {
@@ -20,25 +16,21 @@ pub(crate) enum WeightsBy {
 }
 
 impl WeightsBy {
-    /// Returns the weights, and the warnings of their column.
-    pub(crate) fn weights(
-        self,
-        source: Option<&(Dataset, Option<Ids>)>,
-        call: &Arc<CallState>,
-    ) -> Result<(Weights, Vec<Warning>)> {
-        let mix = || BindingError::value_error("weights: expected a dataset, found a mix");
-        let (dataset, view) = source.ok_or_else(mix)?;
+    /// Returns the name of the feature that the weights need the column of.
+    pub(crate) fn feature(&self) -> Option<&str> {
         match self {
-            WeightsBy::Values(values) => Ok((Weights::try_from(&*values)?, Vec::new())),
-            WeightsBy::Feature(feature) => {
-                call.expect(dataset.known_bytes());
-                let progress = Some(Arc::new(call.callback()) as _);
-                let column =
-                    dataset.column(&feature, &ColumnOptions { progress, ..ColumnOptions::default() })?;
-                let view = view.as_ref().map(Ids::subset).transpose()?;
-                Ok((column.weights(view.as_ref())?, column.warnings))
-            }
+            WeightsBy::Feature(feature) => Some(feature),
+            WeightsBy::Values(_) => None,
         }
+    }
+
+    /// Returns the weights. `column` is that of the feature.
+    pub(crate) fn weights(self, column: Option<&DatasetColumn>, view: Option<&Subset>) -> Result<Weights> {
+        Ok(match (self, column) {
+            (WeightsBy::Feature(_), Some(column)) => column.weights(view)?,
+            (WeightsBy::Values(values), _) => Weights::try_from(&*values)?,
+            (WeightsBy::Feature(_), None) => Weights::try_from(&[][..])?,
+        })
     }
 }
 
