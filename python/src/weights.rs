@@ -24,7 +24,7 @@ impl WeightsBy {
         }
     }
 
-    /// Returns the weights. `column` is that of the feature.
+    /// Returns the weights. `column` is the feature's.
     pub(crate) fn weights(self, column: Option<&DatasetColumn>, view: Option<&Subset>) -> Result<Weights> {
         Ok(match (self, column) {
             (WeightsBy::Feature(_), Some(column)) => column.weights(view)?,
