@@ -123,7 +123,7 @@ fn any_image(rng: &mut Rng, name: &str) -> ImageSpec {
     let resize = if crop == Some(Crop::RandomResized) { Some(Resize::Area) } else { resize };
     let channels = rng.pick(&[1, 3, 4]);
     let dtype = rng.pick(&[TensorDType::UInt8, TensorDType::UInt16, TensorDType::Float16]);
-    let part = |rng: &mut Rng| (1 + rng.below(1 << 53)) as f64 / 2_f64.powi(53);
+    let part = |rng: &mut Rng| (1 + (rng.u64() >> 11)) as f64 / 2_f64.powi(53);
     let is_random = crop == Some(Crop::RandomResized) && rng.chance(128);
     let range = |rng: &mut Rng| {
         let low = part(rng);
