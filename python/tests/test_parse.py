@@ -401,7 +401,7 @@ def test_schema() -> None:
     assert tfseek.parse_single_sequence_example(b"", both)[1]["x"].dense_shape.tolist() == [0, 0]
     for parse, args in ((tfseek.parse_example, (PAYLOADS, both)), (tfseek.parse_sequence_example, ([], both, {}))):
         with pytest.raises(TypeError):
-            parse(*args)  # type: ignore[operator]
+            parse(*args)
     with pytest.raises(tfseek.SpecError, match="not JSON"):
         tfseek.Schema.from_json("{")
 

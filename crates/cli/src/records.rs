@@ -100,14 +100,14 @@ impl Records {
 
     /// Returns the records that were read ahead.
     pub(crate) fn ahead(&self) -> impl Iterator<Item = NumberedRecord<'_>> {
-        self.ahead.iter().map(|kept| kept.numbered(self.reader.path()))
+        self.ahead.iter().map(|kept| kept.numbered(self.reader.stream().name()))
     }
 
     /// Returns the next record. Damage is returned as an error after the records that precede it.
     pub(crate) fn next(&mut self) -> tfseek::Result<Option<NumberedRecord<'_>>> {
         if let Some(kept) = self.ahead.pop_front() {
             self.current = kept;
-            return Ok(Some(self.current.numbered(self.reader.path())));
+            return Ok(Some(self.current.numbered(self.reader.stream().name())));
         }
         match self.failed.take() {
             Some(e) => Err(e),
@@ -136,7 +136,7 @@ impl Records {
             steps.begin(record).inspect_err(|_| *goes_on = true)?;
         }
         let (record, offset) = steps.place;
-        let at = At::new(reader.path(), record, offset);
+        let at = At::new(reader.stream().name(), record, offset);
         let made = steps.next().inspect_err(|_| *goes_on = true).map_err(|e| e.at(at))?;
         let Some(made) = made else { return Ok(None) };
         let episode = record.checked_sub(*first).zip(*before).and_then(|(i, before)| before.checked_add(i));

@@ -275,7 +275,7 @@ impl UnitSource for GrepSource<'_> {
     }
 
     fn name(&self) -> PathBuf {
-        self.records.reader.path().to_path_buf()
+        self.records.reader.stream().name().to_path_buf()
     }
 
     fn total(&self) -> Option<u64> {

@@ -80,7 +80,7 @@ pub(super) fn file(
         HeadCount::AllBut(hold) => (u64::MAX, hold),
     };
     output.condition.compare_names(records)?;
-    let name = records.reader.path().to_path_buf();
+    let name = records.reader.stream().name().to_path_buf();
     // The last records that were read. Each is printed when `hold` records after it have been read.
     let mut held: VecDeque<KeptRecord> = VecDeque::new();
     let mut spare = KeptRecord::default();

@@ -70,7 +70,7 @@ pub(crate) fn run(args: &ValidateArgs, console: &mut Console) -> Outcome {
 /// Reads the rules of the schema in a file.
 fn read_schema(path: &Path) -> Outcome<TfxSchema> {
     let text = text::read_file(path, "a schema")?;
-    TfxSchema::read(&text).map_err(|e| text::refused_schema(path, e))
+    text.parse().map_err(|e| text::refused_schema(path, e))
 }
 
 /// Checks all files, several at the same time. Damage in one of them is an error.

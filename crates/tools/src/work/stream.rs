@@ -2,7 +2,6 @@
 
 use crate::memory::copied;
 use std::collections::VecDeque;
-use std::path::Path;
 use tfseek::example::{KindGuess, MessageKind};
 use tfseek::stream::Stream;
 use tfseek::{At, Error, Record, Result};
@@ -83,11 +82,6 @@ impl KindedStream {
     /// guess.
     pub fn stream(&self) -> &Stream {
         &self.stream
-    }
-
-    /// Returns the name of the stream, which errors have.
-    pub fn path(&self) -> &Path {
-        self.stream.name()
     }
 
     /// Returns the number of records if the stream was read to its end.

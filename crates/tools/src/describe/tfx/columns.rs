@@ -8,6 +8,7 @@ use super::schema::{SEQUENCE, TfxSchema};
 use super::text::{self, TextField, TextValue};
 use crate::error::ToolsError;
 use std::collections::{BTreeMap, BTreeSet};
+use std::str::FromStr;
 use tfseek::example::DType;
 use tfseek::schema::SplitsDType;
 use tfseek::{FeatureSpec, Schema};
@@ -21,12 +22,12 @@ pub fn read_columns(text: &str) -> Result<Schema, ToolsError> {
     if is_json(text) { Ok(Schema::from_json(text)?) } else { columns(text.as_bytes()) }
 }
 
-impl TfxSchema {
-    /// Reads the rules of a schema in the JSON form, which begins with a brace, or in TFX's text format.
-    ///
-    /// # Errors
-    /// The errors of [`Schema::from_json`] and [`TfxSchema::parse`].
-    pub fn read(text: &str) -> Result<TfxSchema, ToolsError> {
+/// Reads the rules of a schema in the JSON form, which begins with a brace, or in TFX's text format. It
+/// has the errors of [`Schema::from_json`] and [`TfxSchema::parse`].
+impl FromStr for TfxSchema {
+    type Err = ToolsError;
+
+    fn from_str(text: &str) -> Result<TfxSchema, ToolsError> {
         if is_json(text) {
             Ok(TfxSchema::from(&Schema::from_json(text)?))
         } else {
