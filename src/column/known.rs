@@ -3,7 +3,7 @@
 use super::feature::FeatureColumn;
 use crate::dataset::{Dataset, ShardEntry};
 use crate::error::{Error, ErrorKind, Result};
-use crate::filter::{Filter, FirstNames};
+use crate::filter::{Filter, FirstNames, list_key};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// Number of records whose keys are read, per shard and per dataset.
@@ -72,7 +72,8 @@ impl KnownFeatures {
 
 impl Dataset {
     /// Checks the names in a condition against the features of the first records of each shard, before other
-    /// processes evaluate it on parts. Returns the names that none of these records has.
+    /// processes evaluate it on parts. Returns the names that none of these records has, as `steps(NAME)` of a
+    /// feature list.
     ///
     /// [`select`](Dataset::select) needs no check: it reads all records, and refuses a name that occurs
     /// nowhere.
@@ -85,15 +86,15 @@ impl Dataset {
             return Ok(Vec::new());
         }
         let names = read_names(self)?;
-        let unseen = filter.features().into_iter().filter(|name| !names.has(name));
-        let unseen: Vec<&str> = unseen.collect();
-        filter.check_names(unseen.iter().copied(), &names)?;
-        Ok(unseen)
+        let features = filter.features().into_iter().filter(|name| !names.has(name));
+        let lists = filter.lists().filter(|name| !names.has_list(list_key(name)));
+        filter.check_names(features.clone(), lists.clone(), &names)?;
+        Ok(features.chain(lists).collect())
     }
 }
 
 /// Reads the names of the first records of each shard.
-fn read_names(dataset: &Dataset) -> Result<FirstNames> {
+pub(super) fn read_names(dataset: &Dataset) -> Result<FirstNames> {
     let mut names = FirstNames::default();
     let mut records = RECORDS_PER_DATASET;
     let mut bytes = MAX_BYTES;
@@ -133,6 +134,7 @@ fn refuse(names: &FirstNames, feature: &str) -> Error {
     let e = Error::from(ErrorKind::UnknownFeature { nearest, list, keys: names.some() });
     let e = e.feature(feature.as_bytes());
     match near {
+        _ if list => e.hint("a condition tests its steps with `any(steps(..))`"),
         Some((_, true)) => e.hint("a condition tests its values with `any(..)`"),
         _ => e,
     }

@@ -108,7 +108,9 @@ impl Dataset {
         let undecided = upper.zip(&selected, |upper, lower| upper & !lower);
         let mut warnings: Vec<Warning> = Vec::new();
         let known: Vec<&str> = columns.iter().map(|column| column.feature.as_ref()).collect();
-        if undecided.count() > 0 || filter.features().iter().any(|feature| !known.contains(feature)) {
+        let has_unknown =
+            filter.lists().next().is_some() || filter.features().iter().any(|name| !known.contains(name));
+        if undecided.count() > 0 || has_unknown {
             let work = options.work(self);
             let scan = UndecidedScan { dataset: self, filter, undecided: &undecided, known, work: &work };
             let left_out = work.end(scan.add_to(&mut selected, options))?;

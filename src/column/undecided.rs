@@ -1,12 +1,12 @@
 //! Selection by the records themselves, where columns do not decide.
 
-use super::known::KnownFeatures;
+use super::known::{KnownFeatures, read_names};
 use super::obtain::ColumnOptions;
 use super::selection::Selection;
 use crate::dataset::{Dataset, LeftOut, ShardEntry, for_each_record};
 use crate::error::{Error, ErrorKind, Result, escaped};
-use crate::example::MessageKind;
-use crate::filter::{Filter, RecordFilter};
+use crate::example::{MessageKind, SequenceExample};
+use crate::filter::{Filter, FirstNames, RecordFilter, list_key};
 use crate::index::Work;
 use crate::io::threads;
 use crate::policy::Damage;
@@ -83,24 +83,47 @@ impl UndecidedScan<'_> {
 
     /// Refuses a feature that no record has.
     fn check_known(&self, records: &RecordFilter, shards: &[ShardEntry<'_>], count: u64) -> Result<()> {
-        let mut unseen: Vec<&str> = records.unseen().filter(|name| !self.known.contains(name)).collect();
-        if unseen.is_empty() {
-            return Ok(());
-        }
-        let checked = KnownFeatures::new(unseen.len(), false).check(self.dataset, &unseen);
+        let unseen = records.unseen_of(false).filter(|name| !self.known.contains(name));
+        let mut unseen: Vec<&str> = unseen.collect();
+        let mut lists: Vec<&str> = records.unseen_of(true).collect();
+        let checked = match unseen.as_slice() {
+            [] => Ok(()),
+            some => KnownFeatures::new(some.len(), false).check(self.dataset, some),
+        };
+        let names = if lists.is_empty() { FirstNames::default() } else { read_names(self.dataset)? };
+        lists.retain(|name| !self.dataset.is_empty() && !names.has_list(list_key(name)));
         match &checked {
-            Err(e) if matches!(e.kind(), ErrorKind::UnknownFeature { .. }) && count < self.dataset.len() => {}
-            _ => return checked,
+            Ok(()) => unseen.clear(),
+            Err(e) if matches!(e.kind(), ErrorKind::UnknownFeature { .. }) => {}
+            Err(_) => return checked,
         }
-        // The records that have the feature may be among those that were not read.
+        if count < self.dataset.len() {
+            self.search_others(shards, &mut unseen, &mut lists)?;
+        }
+        match lists.first() {
+            _ if !unseen.is_empty() => checked,
+            Some(list) => Err(self.filter.unknown_list(list, "no record", &names)),
+            None => Ok(()),
+        }
+    }
+
+    /// Removes the features and feature lists that records have which were not read.
+    fn search_others<'n>(
+        &self,
+        shards: &[ShardEntry<'_>],
+        unseen: &mut Vec<&'n str>,
+        lists: &mut Vec<&'n str>,
+    ) -> Result<()> {
         for (s, shard) in shards.iter().enumerate().filter(|(_, shard)| shard.len > 0) {
-            if unseen.is_empty() {
+            if unseen.is_empty() && lists.is_empty() {
                 break;
             }
             self.scan(s, shard, false, |_, record| {
                 match record {
                     Ok(record) => {
                         unseen.retain(|name| !matches!(record.example().get(name), Ok(Some(_))));
+                        let sequence = SequenceExample::new(record.payload());
+                        lists.retain(|name| !matches!(sequence.feature_list(list_key(name)), Ok(Some(_))));
                     }
                     Err(e) if self.leaves_out() && e.is_data() => {}
                     Err(e) => return Err(e),
@@ -108,7 +131,7 @@ impl UndecidedScan<'_> {
                 Ok(())
             })?;
         }
-        if unseen.is_empty() { Ok(()) } else { checked }
+        Ok(())
     }
 
     /// Calls `f` with the records of shard `s` that are undecided, or with the others.

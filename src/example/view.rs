@@ -48,7 +48,7 @@ impl<'a> Example<'a> {
 
     /// Returns the payload.
     #[inline]
-    pub(super) fn payload(self) -> &'a [u8] {
+    pub(crate) fn payload(self) -> &'a [u8] {
         self.payload
     }
 

@@ -40,8 +40,10 @@ pub(crate) struct FeatureTest {
 /// A feature, or a function of one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Operand {
-    /// Number of the feature in the list of the filter.
+    /// Number of the feature in the list of the filter. Feature lists follow the features.
     pub(super) feature: usize,
+    /// The feature is a feature list, whose steps are tested.
+    pub(super) in_steps: bool,
     pub(super) at: Place,
     pub(super) quantity: Quantity,
 }
@@ -148,6 +150,7 @@ impl FeatureTest {
     pub(crate) fn has_column(&self) -> bool {
         self.quantifier == Quantifier::Only
             && self.operand.quantity == Quantity::Value
+            && !self.operand.in_steps
             && !matches!(self.test, Test::With(..))
     }
 
@@ -173,7 +176,7 @@ impl FeatureTest {
 }
 
 impl Operand {
-    /// Returns the text of the operand of a feature with this name.
+    /// Returns the text of the operand of a feature with this name, which is `steps(..)` of a feature list.
     pub(super) fn text(&self, feature: &str) -> String {
         match self.quantity {
             Quantity::Value => format!("\"{}\"", feature.escape_debug()),

@@ -21,6 +21,7 @@ use std::fmt;
 /// | `len(x) > 20` | number of values, 0 without the feature |
 /// | `bytes(x) > 1000` | length of a byte string |
 /// | `width(x)`, `height(x)`, `format(x) == "jpeg"` | dimensions and format of an encoded image, from its header ([`image_format`](super::image_format)) |
+/// | `any(steps(x)) > 3`, `len(steps(x)) > 20` | tests of the values in the steps of a feature list, and of its number of steps |
 /// | `present(label)`, `absent(label)` | test for a value; a feature that no record has is an error here too |
 /// | `record in 10..20`, `record < 100` | the record number |
 /// | `split(0.1, seed=7)` | a share of the records, drawn by the hash of the payload ([`Split`](crate::order::Split)); without a seed it is 0 |
@@ -28,7 +29,8 @@ use std::fmt;
 ///
 /// A feature name needs no quotes if it begins with a letter or `_` and continues with those, digits and
 /// `/ . - :`. Other names, and the words `and`, `or`, `not`, `in` and `record`, must be quoted, and stand on
-/// the left of a comparison. In a SequenceExample a name is a feature of the context.
+/// the left of a comparison. In a SequenceExample a name is a feature of the context, and `steps(NAME)` a
+/// feature list, with the values of all steps; `len`, `present` and `absent` count its steps.
 ///
 /// A record without a value fails every comparison, including `!=` and `is not nan`, and therefore meets the
 /// `not` of a comparison. Only `len` is different. Bytes that are no image have no width, height and format.
@@ -47,10 +49,13 @@ pub struct Filter {
     pub(super) tests: Vec<FeatureTest>,
     /// Names of the features, sorted.
     pub(super) features: Vec<Box<str>>,
+    /// Names of the feature lists, sorted, as `steps(NAME)`.
+    pub(super) lists: Vec<Box<str>>,
 }
 
 impl Filter {
-    /// Returns the names of the features in the condition, sorted and without duplicates.
+    /// Returns the names of the features in the condition, sorted and without duplicates. Feature lists are
+    /// not among them.
     pub fn features(&self) -> Vec<&str> {
         self.features.iter().map(|name| &**name).collect()
     }
@@ -75,9 +80,20 @@ impl Filter {
         self.tests.get(k)
     }
 
-    /// Returns the name of a feature by its number.
+    /// Returns the name of a feature by its number, and `steps(NAME)` of a feature list.
     pub(crate) fn name(&self, feature: usize) -> &str {
-        self.features.get(feature).map_or("", |name| &**name)
+        self.features.iter().chain(&self.lists).nth(feature).map_or("", |name| &**name)
+    }
+
+    /// Returns the key of a feature or of a feature list by its number.
+    pub(super) fn key(&self, feature: usize) -> &str {
+        let name = self.name(feature);
+        if feature < self.features.len() { name } else { list_key(name) }
+    }
+
+    /// Returns the feature lists in the condition as `steps(NAME)`, sorted and without duplicates.
+    pub(crate) fn lists(&self) -> impl Iterator<Item = &str> + Clone {
+        self.lists.iter().map(|name| &**name)
     }
 
     /// Checks that values of this kind can be tested as the condition says.
@@ -126,7 +142,7 @@ impl Filter {
     #[cold]
     pub(crate) fn unknown_other(&self, feature: &str, records: &str) -> Option<Error> {
         let mut others = self.tests.iter().flat_map(|test| test.operands().skip(1));
-        let operand = others.find(|operand| self.name(operand.feature) == feature)?;
+        let operand = others.find(|operand| !operand.in_steps && self.name(operand.feature) == feature)?;
         let name = feature.escape_debug();
         let reason = format!(
             "{records} has a feature \"{name}\"; a string needs quotes: \"{name}\", and a rare feature stands on the left"
@@ -150,13 +166,24 @@ impl Filter {
     }
 }
 
+/// Returns the name of a feature list that a condition tests.
+pub(super) fn list_name(key: &str) -> String {
+    format!("steps({key})")
+}
+
+/// Returns the key of a feature list from its name in a condition.
+pub(crate) fn list_key(name: &str) -> &str {
+    name.strip_prefix("steps(").and_then(|rest| rest.strip_suffix(')')).unwrap_or(name)
+}
+
 impl fmt::Debug for Filter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Filter { text: _, root, tests, features } = self;
+        let Filter { text: _, root, tests, features, lists } = self;
         f.debug_struct("Filter")
             .field("root", root)
             .field("tests", tests)
             .field("features", features)
+            .field("lists", lists)
             .finish()
     }
 }
@@ -164,8 +191,8 @@ impl fmt::Debug for Filter {
 /// Compares conditions. Spaces, quotes and parentheses that change nothing do not count.
 impl PartialEq for Filter {
     fn eq(&self, other: &Filter) -> bool {
-        let Filter { text: _, root, tests, features } = self;
-        *root == other.root && *tests == other.tests && *features == other.features
+        let Filter { text: _, root, tests, features, lists } = self;
+        *root == other.root && *tests == other.tests && *features == other.features && *lists == other.lists
     }
 }
 

@@ -15,6 +15,7 @@ pub(crate) mod value;
 pub use crate::image::{image_format, image_size};
 pub(crate) use condition::{Node, Test};
 pub use expression::Filter;
+pub(crate) use expression::list_key;
 pub(crate) use names::FirstNames;
 pub use names::nearest;
 pub use record::RecordFilter;

@@ -36,7 +36,8 @@ impl Filter {
         let mut named = self.clone();
         let mut strings = Vec::new();
         for test in &mut named.tests {
-            if self.name(test.feature()) == feature && test.operand.quantity == Quantity::Value {
+            let is_value = test.operand.quantity == Quantity::Value && !test.operand.in_steps;
+            if is_value && self.name(test.feature()) == feature {
                 strings.extend(strings_of(&mut test.test));
             }
         }

@@ -1,8 +1,8 @@
 //! Names in a condition that the first records do not have.
 
-use super::condition::FeatureTest;
-use super::expression::Filter;
-use crate::error::Result;
+use super::condition::{FeatureTest, Operand};
+use super::expression::{Filter, list_key};
+use crate::error::{Error, Result};
 use crate::example::SequenceExample;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -70,6 +70,11 @@ impl FirstNames {
         Some((near, is_last && self.features.get(near).is_some_and(|several| *several)))
     }
 
+    /// Returns the feature list that a misspelt name is nearest to.
+    fn nearest_list(&self, name: &str) -> Option<&str> {
+        nearest(name, self.lists.iter().map(|key| &**key))
+    }
+
     /// Returns some of the features, for an error.
     pub(crate) fn some(&self) -> Box<[Box<str>]> {
         self.features.keys().take(MAX_LISTED).cloned().collect()
@@ -78,15 +83,27 @@ impl FirstNames {
 
 impl Filter {
     /// Refuses the first of `unseen`, names that none of the first records has, that is similar to one of
-    /// their features or equals one of their feature lists.
+    /// their features or equals one of their feature lists. Likewise of `unseen_lists`, which are names of
+    /// feature lists in this condition.
     pub(crate) fn check_names<'n>(
         &self,
         unseen: impl IntoIterator<Item = &'n str>,
+        unseen_lists: impl IntoIterator<Item = &'n str>,
         first: &FirstNames,
     ) -> Result<()> {
+        let is_near = |name: &&str| {
+            let key = list_key(name);
+            first.nearest_list(key).is_some() || first.has(key)
+        };
+        if let Some(list) = unseen_lists.into_iter().find(is_near) {
+            return Err(self.unknown_list(list, "none of the first records", first));
+        }
         for name in unseen {
             let reason = match first.nearest(name) {
-                _ if first.has_list(name) => "it is a feature list, and conditions test features".to_owned(),
+                _ if first.has_list(name) => {
+                    let name = name.escape_debug();
+                    format!("it is a feature list, whose steps `any(steps({name}))` tests")
+                }
                 Some((near, several)) => {
                     let near = near.escape_debug();
                     let test =
@@ -95,15 +112,37 @@ impl Filter {
                 }
                 None => continue,
             };
-            let mut operands = self.tests.iter().flat_map(FeatureTest::operands);
-            let at =
-                operands.find(|operand| self.name(operand.feature) == name).map_or(0, |found| found.at.0);
-            let name = name.escape_debug();
-            return Err(
-                self.error(at, format!("none of the first records has a feature \"{name}\"; {reason}"))
-            );
+            let shown = name.escape_debug();
+            let reason = format!("none of the first records has a feature \"{shown}\"; {reason}");
+            return Err(self.error(self.place(name, false), reason));
         }
         Ok(())
+    }
+
+    /// Returns the error of a feature list, by its name in the condition, that these records lack.
+    #[cold]
+    pub(crate) fn unknown_list(&self, name: &str, records: &str, first: &FirstNames) -> Error {
+        let key = list_key(name);
+        let reason = match first.nearest_list(key) {
+            Some(near) => format!("the nearest name is \"{}\"", near.escape_debug()),
+            None if first.has(key) => "it is a feature, which its name without `steps` tests".to_owned(),
+            None if first.lists.is_empty() => "the first records have no feature lists".to_owned(),
+            None => {
+                let lists =
+                    first.lists.iter().take(MAX_LISTED).map(|list| format!("\"{}\"", list.escape_debug()));
+                format!("the first records have {}", lists.collect::<Vec<_>>().join(", "))
+            }
+        };
+        let shown = key.escape_debug();
+        self.error(self.place(name, true), format!("{records} has a feature list \"{shown}\"; {reason}"))
+            .feature(key.as_bytes())
+    }
+
+    /// Returns the byte offset of the first occurrence of a name.
+    fn place(&self, name: &str, in_steps: bool) -> usize {
+        let mut operands = self.tests.iter().flat_map(FeatureTest::operands);
+        let is = |operand: &&Operand| operand.in_steps == in_steps && self.name(operand.feature) == name;
+        operands.find(is).map_or(0, |found| found.at.0)
     }
 }
 
@@ -148,7 +187,7 @@ mod tests {
         assert_eq!(first.nearest("item/price"), Some(("items/price", false)));
         assert_eq!(first.nearest("label"), Some(("image/label", false)));
         let filter: Filter = "price > 1".parse().unwrap();
-        let e = filter.check_names(["price"], &first).unwrap_err().to_string();
+        let e = filter.check_names(["price"], [], &first).unwrap_err().to_string();
         assert!(
             e.contains("the nearest name is \"items/price\", whose values `any(items/price)` tests"),
             "{e}"

@@ -4,7 +4,7 @@ use super::condition::{
     FeatureTest, ListItem, Literal, LiteralValue, Needle, Node, Operand, Pattern, Place, Quantifier,
     Quantity, SplitTest, Test,
 };
-use super::expression::Filter;
+use super::expression::{Filter, list_name};
 use super::lex::{Lexer, Op, Token};
 use crate::error::{Error, Result};
 use crate::example::DType;
@@ -31,8 +31,8 @@ struct FilterParser<'t> {
     depth: usize,
     patterns: usize,
     tests: Vec<FeatureTest>,
-    /// Numbers of the features, in the order of their first occurrence.
-    features: HashMap<Box<str>, usize>,
+    /// Numbers of the features, in the order of their first occurrence. True for feature lists.
+    features: HashMap<(bool, Box<str>), usize>,
 }
 
 /// Parses the text form. The error is [`ErrorKind::Filter`](crate::ErrorKind::Filter), with the byte offset
@@ -59,7 +59,7 @@ impl FromStr for Filter {
 impl FilterParser<'_> {
     /// Sorts the features, and numbers them by their order.
     fn finish(mut self, text: &str, root: Node) -> Filter {
-        let mut features: Vec<(Box<str>, usize)> = self.features.into_iter().collect();
+        let mut features: Vec<((bool, Box<str>), usize)> = self.features.into_iter().collect();
         features.sort_unstable();
         let mut sorted = vec![0; features.len()];
         for (k, (_, number)) in features.iter().enumerate() {
@@ -78,8 +78,11 @@ impl FilterParser<'_> {
                 number(other);
             }
         }
-        let features = features.into_iter().map(|(name, _)| name).collect();
-        Filter { text: text.into(), root, tests: self.tests, features }
+        let (lists, features): (Vec<_>, Vec<_>) =
+            features.into_iter().partition(|((in_steps, _), _)| *in_steps);
+        let names =
+            |all: Vec<((bool, Box<str>), usize)>| all.into_iter().map(|((_, name), _)| name).collect();
+        Filter { text: text.into(), root, tests: self.tests, features: names(features), lists: names(lists) }
     }
 
     fn or_chain(&mut self) -> Result<Node> {
@@ -175,7 +178,7 @@ impl FilterParser<'_> {
     /// Returns the text of an operand.
     fn text(&self, operand: &Operand) -> String {
         let mut names = self.features.iter();
-        operand.text(names.find(|(_, number)| **number == operand.feature).map_or("", |(name, _)| name))
+        operand.text(names.find(|(_, number)| **number == operand.feature).map_or("", |((_, name), _)| name))
     }
 
     /// Parses a feature, or a function of one.
@@ -262,20 +265,37 @@ impl FilterParser<'_> {
         self.feature(token, quantity)
     }
 
-    /// Returns a quantity of the feature that the last token names.
+    /// Returns a quantity of the feature, or of the feature list, that the last token begins.
     fn feature(&mut self, token: Token<'_>, quantity: Quantity) -> Result<Operand> {
-        let name: Box<str> = match token {
-            Token::Word(word) if RESERVED.contains(&word) => return Err(self.reserved(word)),
-            Token::Word(name) => name.into(),
-            Token::Str(name) => match String::from_utf8(name) {
-                Ok(name) => name.into(),
-                Err(_) => return Err(self.lexer.error("expected a feature name in UTF-8")),
-            },
-            _ => return Err(self.lexer.expected("a feature")),
-        };
+        if !token.is_word("steps") || self.lexer.peek()? != Token::Open {
+            let name = self.feature_name(token)?;
+            return Ok(self.operand_of(name, false, self.lexer.last(), quantity));
+        }
+        self.lexer.next()?;
+        let token = self.lexer.next()?;
+        let name = list_name(&self.feature_name(token)?).into();
+        let at = self.lexer.last();
+        self.close()?;
+        Ok(self.operand_of(name, true, at, quantity))
+    }
+
+    fn operand_of(&mut self, name: Box<str>, in_steps: bool, at: usize, quantity: Quantity) -> Operand {
         let next = self.features.len();
-        let feature = *self.features.entry(name).or_insert(next);
-        Ok(Operand { feature, at: Place(self.lexer.last()), quantity })
+        let feature = *self.features.entry((in_steps, name)).or_insert(next);
+        Operand { feature, in_steps, at: Place(at), quantity }
+    }
+
+    /// Returns the name of a feature, which is the last token.
+    fn feature_name(&self, token: Token<'_>) -> Result<Box<str>> {
+        match token {
+            Token::Word(word) if RESERVED.contains(&word) => Err(self.reserved(word)),
+            Token::Word(name) => Ok(name.into()),
+            Token::Str(name) => match String::from_utf8(name) {
+                Ok(name) => Ok(name.into()),
+                Err(_) => Err(self.lexer.error("expected a feature name in UTF-8")),
+            },
+            _ => Err(self.lexer.expected("a feature")),
+        }
     }
 
     /// Returns the error of a reserved word in the place of a feature, at the last token.

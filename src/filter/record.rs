@@ -5,7 +5,7 @@ use super::expression::Filter;
 use super::names::FirstNames;
 use super::value::Value;
 use crate::error::{Error, ErrorKind, Result};
-use crate::example::{DType, Example, Feature, MessageKind};
+use crate::example::{DType, Example, Feature, FeatureList, MessageKind, SequenceExample};
 use crate::image::{image_format, image_size};
 
 /// Number of features whose views are kept on the stack. Further features are searched for in each test.
@@ -31,7 +31,7 @@ const FIRST: usize = 16;
 #[derive(Clone, Debug)]
 pub struct RecordFilter {
     filter: Filter,
-    /// True for each feature that occurred.
+    /// True for each feature that occurred, and for each feature list after them.
     seen: Vec<bool>,
     names: FirstNames,
     /// Number of records that `names` are from.
@@ -53,7 +53,7 @@ impl Filter {
     pub fn for_records(&self) -> RecordFilter {
         RecordFilter {
             filter: self.clone(),
-            seen: vec![false; self.features.len()],
+            seen: vec![false; self.features.len() + self.lists.len()],
             names: FirstNames::default(),
             first: 0,
         }
@@ -89,7 +89,7 @@ impl RecordFilter {
         }
         if found.is_decoded && !filter.tests.is_empty() {
             for (seen, k) in seen.iter_mut().zip(0..) {
-                *seen = *seen || found.feature(k).is_ok_and(|feature| feature.is_some());
+                *seen = *seen || found.has(k);
             }
             if *first < FIRST && seen.contains(&false) {
                 *first += 1;
@@ -99,9 +99,16 @@ impl RecordFilter {
         found.holds(&filter.root, number, payload)
     }
 
-    /// Returns the features of the condition that no record had so far.
+    /// Returns the features of the condition that no record had so far, and the feature lists as `steps(NAME)`.
     pub fn unseen(&self) -> impl Iterator<Item = &str> {
-        self.seen.iter().zip(0..).filter(|(seen, _)| !**seen).map(|(_, k)| self.filter.name(k))
+        self.unseen_of(false).chain(self.unseen_of(true))
+    }
+
+    /// Returns the features, or the feature lists, that no record had so far.
+    pub(crate) fn unseen_of(&self, lists: bool) -> impl Iterator<Item = &str> {
+        let features = self.filter.features.len();
+        let unseen = self.seen.iter().zip(0..).filter(move |(seen, k)| !**seen && (*k >= features) == lists);
+        unseen.map(|(_, k)| self.filter.name(k))
     }
 
     /// Returns true once no further record adds to the answer of [`check_names`](RecordFilter::check_names):
@@ -121,10 +128,13 @@ impl RecordFilter {
     /// [`ErrorKind::Filter`](crate::ErrorKind::Filter), which names the nearest feature;
     /// [`ErrorKind::UnknownFeature`](crate::ErrorKind::UnknownFeature) if none is near.
     pub fn check_names(&self, all: bool) -> Result<()> {
-        self.filter.check_names(self.unseen(), &self.names)?;
+        self.filter.check_names(self.unseen_of(false), self.unseen_of(true), &self.names)?;
         let records = if all { "no record" } else { "none of the first records" };
-        if let Some(e) = self.unseen().find_map(|name| self.filter.unknown_other(name, records)) {
+        if let Some(e) = self.unseen_of(false).find_map(|name| self.filter.unknown_other(name, records)) {
             return Err(e);
+        }
+        if let Some(list) = self.unseen_of(true).next().filter(|_| all) {
+            return Err(self.filter.unknown_list(list, records, &self.names));
         }
         let Some(name) = self.unseen().next().filter(|_| all) else { return Ok(()) };
         let unknown = ErrorKind::UnknownFeature { nearest: None, list: false, keys: self.names.some() };
@@ -142,6 +152,20 @@ impl RecordFilter {
 }
 
 impl<'a> Found<'_, 'a> {
+    /// Returns true if the record has a feature or a feature list, and it can be read.
+    fn has(&self, k: usize) -> bool {
+        if k < self.filter.features.len() {
+            self.feature(k).is_ok_and(|feature| feature.is_some())
+        } else {
+            self.list(k).is_ok_and(|list| list.is_some())
+        }
+    }
+
+    /// Returns a feature list, also of a payload that was opened as an Example: the kind may be a guess.
+    fn list(&self, k: usize) -> Result<Option<FeatureList<'a>>> {
+        SequenceExample::new(self.example.payload()).feature_list(self.filter.key(k))
+    }
+
     fn feature(&self, k: usize) -> Result<Option<Feature<'a>>> {
         match self.kept.get(k) {
             Some(kept) if self.is_decoded => Ok(*kept),
@@ -161,6 +185,9 @@ impl<'a> Found<'_, 'a> {
     /// where one is tested.
     fn meets(&self, test: &FeatureTest) -> Result<bool> {
         let operand = &test.operand;
+        if operand.in_steps {
+            return self.steps_meet(test);
+        }
         let feature = self.feature(operand.feature)?.unwrap_or(Feature::None);
         match &test.test {
             Test::Present => return Ok(!feature.is_empty()),
@@ -170,7 +197,8 @@ impl<'a> Found<'_, 'a> {
         if let (Some(kind), 1..) = (feature.kind(), feature.len())
             && operand.quantity != Quantity::Len
         {
-            let one = if test.quantifier == Quantifier::Only { self.one(operand, feature) } else { Ok(()) };
+            let one =
+                if test.quantifier == Quantifier::Only { self.one(operand, feature.len()) } else { Ok(()) };
             let named = |e: Error| e.feature(self.filter.name(operand.feature).as_bytes());
             self.filter.check(test, kind).map_err(named).and(one)?;
         } else if operand.quantity != Quantity::Len {
@@ -187,16 +215,71 @@ impl<'a> Found<'_, 'a> {
         Ok(test.holds(feature, |found| op.holds(found.compare(value))))
     }
 
+    /// Returns true if the steps of the feature list of a test meet it.
+    ///
+    /// # Errors
+    /// As of [`meets`](Found::meets).
+    fn steps_meet(&self, test: &FeatureTest) -> Result<bool> {
+        let operand = &test.operand;
+        let list = self.list(operand.feature)?;
+        let len = list.map_or(0, FeatureList::len);
+        let steps = || list.into_iter().flat_map(FeatureList::iter).filter(|step| !step.is_empty());
+        let counts = operand.quantity == Quantity::Len;
+        match &test.test {
+            Test::Present => return Ok(len > 0),
+            Test::Absent => return Ok(len == 0),
+            _ if counts => {}
+            _ if steps().next().is_none() => return Ok(false),
+            _ => {
+                let named = |e: Error| e.feature(self.filter.key(operand.feature).as_bytes());
+                let mut kinds = steps().filter_map(Feature::kind);
+                kinds.try_for_each(|kind| self.filter.check(test, kind).map_err(named))?;
+                if test.quantifier == Quantifier::Only {
+                    self.one(operand, steps().map(Feature::len).sum())?;
+                }
+            }
+        }
+        let holds = |meets: &dyn Fn(Value<'_>) -> bool| match test.quantifier {
+            _ if counts => meets(number(len)),
+            Quantifier::All => steps().all(|step| test.holds(step, meets)),
+            Quantifier::Only | Quantifier::Any => steps().any(|step| test.holds(step, meets)),
+        };
+        let Test::With(op, other) = &test.test else { return Ok(holds(&|value| test.test.meets(value))) };
+        let Some(value) = self.value(other)? else { return Ok(false) };
+        let own = operand.quantity.kind();
+        let kinds = own.into_iter().chain(steps().filter_map(Feature::kind).filter(|_| own.is_none()));
+        for kind in kinds {
+            if (kind == DType::Bytes) != (value.kind() == DType::Bytes) {
+                return Err(self.filter.unlike((operand, kind), (other, value.kind())));
+            }
+        }
+        Ok(holds(&|found| op.holds(found.compare(value))))
+    }
+
     /// Returns the value of an operand. `None` without one.
     fn value(&self, operand: &Operand) -> Result<Option<Value<'a>>> {
+        if operand.in_steps {
+            let list = self.list(operand.feature)?;
+            if operand.quantity == Quantity::Len {
+                return Ok(Some(number(list.map_or(0, FeatureList::len))));
+            }
+            let steps = || list.into_iter().flat_map(FeatureList::iter).filter(|step| !step.is_empty());
+            let Some(step) = steps().next() else { return Ok(None) };
+            return self.value_of(operand, step, steps().map(Feature::len).sum());
+        }
         let feature = self.feature(operand.feature)?.unwrap_or(Feature::None);
         if operand.quantity == Quantity::Len {
             return Ok(Some(number(feature.len())));
         }
+        self.value_of(operand, feature, feature.len())
+    }
+
+    /// Returns the only value of a feature, or of the only step with a value. `len` is the number of values.
+    fn value_of(&self, operand: &Operand, feature: Feature<'a>, len: usize) -> Result<Option<Value<'a>>> {
         let Some(kind) = feature.kind().filter(|_| !feature.is_empty()) else { return Ok(None) };
-        let named = |e: Error| e.feature(self.filter.name(operand.feature).as_bytes());
+        let named = |e: Error| e.feature(self.filter.key(operand.feature).as_bytes());
         self.filter.check_function(operand, kind).map_err(named)?;
-        self.one(operand, feature)?;
+        self.one(operand, len)?;
         let value = match feature {
             Feature::None => None,
             Feature::Int64(list) => list.iter().next().map(Value::Int),
@@ -207,10 +290,10 @@ impl<'a> Found<'_, 'a> {
     }
 
     /// Refuses several values where one is tested.
-    fn one(&self, operand: &Operand, feature: Feature<'_>) -> Result<()> {
-        match feature.len() {
-            len @ 2.. => {
-                Err(self.filter.several(operand, len).feature(self.filter.name(operand.feature).as_bytes()))
+    fn one(&self, operand: &Operand, len: usize) -> Result<()> {
+        match len {
+            2.. => {
+                Err(self.filter.several(operand, len).feature(self.filter.key(operand.feature).as_bytes()))
             }
             _ => Ok(()),
         }
@@ -301,4 +384,123 @@ fn image_property(bytes: &[u8], quantity: Quantity) -> Option<Value<'static>> {
     let (width, height) = image_size(bytes)?;
     let pixels = if quantity == Quantity::Width { width } else { height };
     Some(Value::Int(i64::try_from(pixels).ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::example::{FeatureBuf, SequenceExampleBuilder};
+
+    /// Returns whether a record meets a condition, or the reason of an error.
+    fn met(text: &str, payload: &[u8]) -> Result<bool, String> {
+        let filter: Filter = text.parse().map_err(|e: Error| e.to_string())?;
+        let accepted = filter.for_records().accepts(0, payload, MessageKind::SequenceExample);
+        accepted.map_err(|e| e.to_string())
+    }
+
+    fn record() -> Vec<u8> {
+        let ints = |values: &[i64]| FeatureBuf::Int64(values.to_vec());
+        SequenceExampleBuilder::new()
+            .int64("x", [2])
+            .int64("one", [7])
+            .feature_list("x", [ints(&[1, 5]), FeatureBuf::None, ints(&[9])])
+            .feature_list("one", [ints(&[]), ints(&[7])])
+            .feature_list(
+                "a b",
+                [FeatureBuf::Bytes(vec![b"cat".to_vec()]), FeatureBuf::Bytes(vec![b"it".to_vec()])],
+            )
+            .feature_list("mixed", [ints(&[1]), FeatureBuf::Float(vec![0.5])])
+            .feature_list("no steps", [])
+            .encode()
+            .unwrap()
+    }
+
+    #[test]
+    fn conditions_on_feature_lists() {
+        let record = record();
+        for (text, expected) in [
+            // The number of steps, not of values.
+            ("len(steps(x)) == 3", true),
+            ("len(steps(nowhere)) == 0 and absent(steps(nowhere))", true),
+            ("present(steps(x)) and present(steps(one))", true),
+            ("absent(steps('no steps')) and len(steps('no steps')) == 0", true),
+            // A value of any step, and the values of all steps.
+            ("any(steps(x)) == 5 and any(steps(x)) == 9 and not any(steps(x)) == 2", true),
+            ("all(steps(x)) > 0 and all(steps(x)) in 1, 5, 9", true),
+            ("all(steps(x)) > 1", false),
+            ("all(steps('no steps')) > 1 or any(steps(nowhere)) == 1", false),
+            // The only value of all steps.
+            ("steps(one) == 7 and steps(one) != 8", true),
+            ("any(steps('a b')) == 'cat' and all(steps('a b')) matches 't$'", true),
+            ("all(bytes(steps(\"a b\"))) > 1 and any(bytes(steps(\"a b\"))) > 2", true),
+            ("all(bytes(steps(\"a b\"))) > 2", false),
+            ("any(steps(mixed)) == 1", true),
+            // The name alone is the feature of the context.
+            ("x == 2 and len(x) == 1 and not any(x) == 5", true),
+            ("any(steps(x)) > x and not all(steps(x)) > x", true),
+            ("one == steps(one) and len(steps(x)) > len(steps(one))", true),
+            ("x == len(steps(one)) and any(steps(x)) < steps(one)", true),
+        ] {
+            assert_eq!(met(text, &record), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn refused_conditions_on_feature_lists() {
+        let record = record();
+        for (text, reason) in [
+            ("steps(x) == 5", "at byte 6: feature \"steps(x)\" has 3 values: expected one; `any(..)`"),
+            ("x < steps(x)", "at byte 10: feature \"steps(x)\" has 3 values"),
+            ("any(steps(x)) == 'a'", "has values of int64: expected a 64-bit integer, found \"a\""),
+            ("any(steps(mixed)) in 1..=1", ""),
+            ("any(steps(mixed)) is nan", "has values of int64: expected a 64-bit integer, found nan"),
+            ("all(width(steps(x))) > 3", "expected values of bytes, found width(..)"),
+            ("any(steps('a b')) > x", "\"steps(a b)\" is a string, and \"x\" is a number"),
+            ("len(steps(x)) == 'a'", "len(steps(x)) is a number: expected a 64-bit integer"),
+            ("steps(steps(x)) == 1", "expected `)`"),
+            ("steps(and) == 1", "the word `and` is reserved"),
+            ("any(steps(x) == 1", "expected `)`"),
+        ] {
+            match met(text, &record) {
+                Ok(found) => assert!(reason.is_empty() && found, "{text}: {found}"),
+                Err(e) => assert!(!reason.is_empty() && e.contains(reason), "{text}: {e}"),
+            }
+        }
+        // A feature may be named as the function.
+        let filter: Filter = "steps == 1 and any(steps(b)) > a and steps(b) != 3".parse().unwrap();
+        assert_eq!(filter.features(), ["a", "steps"]);
+        assert_eq!(filter.lists().collect::<Vec<_>>(), ["steps(b)"]);
+        assert_eq!(filter.column_features(), ["steps"]);
+        // A list that is damaged is an error of its tests, whatever the others say.
+        let damaged = b"\x0a\x00\x12\x07\x0a\x05\x0a\x01x\x12\x0f";
+        assert!(met("any(steps(x)) == 1", damaged).is_err() && met("x == 2", damaged) == Ok(false));
+    }
+
+    #[test]
+    fn names_of_feature_lists() {
+        let checked = |text: &str, all| {
+            let mut records = text.parse::<Filter>().unwrap().for_records();
+            let _ = records.accepts(0, &record(), MessageKind::SequenceExample);
+            let unseen = records.unseen().collect::<Vec<_>>().join(" ");
+            (unseen, records.check_names(all).err().map_or(String::new(), |e| e.to_string()))
+        };
+        assert_eq!(checked("any(steps(x)) == 1", true), Default::default());
+        assert_eq!(checked("any(steps(elsewhere)) == 1", false), ("steps(elsewhere)".into(), String::new()));
+        for (text, all, reason) in [
+            (
+                "present(steps(elsewhere))",
+                true,
+                "no record has a feature list \"elsewhere\"; the first records have \"a b\"",
+            ),
+            (
+                "present(steps(miked))",
+                false,
+                "none of the first records has a feature list \"miked\"; the nearest name is \"mixed\"",
+            ),
+            ("present(mixed)", false, "it is a feature list, whose steps `any(steps(mixed))` tests"),
+        ] {
+            let (_, e) = checked(text, all);
+            assert!(e.contains(reason), "{text}: {e}");
+        }
+    }
 }

@@ -25,7 +25,7 @@ const FILTERS: &[&str] = &[
     "not not (not (i > 1))",
     "((((((((((i == 1))))))))))",
     "x/y.z:w-1 == 2",
-    "in == 3",
+    "in == 3 or all(steps('tb')) != s and len(steps(ti)) > len(li)",
     "i == ",
     "s == 'a",
     "f in 0.1..0.2, 1e3..",

@@ -120,6 +120,7 @@ const GRAMMAR = [
   ['name contains "at"', "the text has this part"],
   ['name matches "^c.t$"', "the regular expression fits"],
   ["any(x) > 3, all(x) > 3", "one value of several, or each"],
+  ["any(steps(list)) > 3", "one value in the steps of a feature list; len counts steps"],
   ["len(x) > 20", "the number of values"],
   ["bytes(x) > 1000", "the length of the byte string"],
   ["width(image) >= 64", "of an encoded image; also height, format"],

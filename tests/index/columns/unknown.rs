@@ -30,14 +30,12 @@ fn a_misspelt_feature_is_an_error_in_every_call() {
     let open = || DatasetOptions::new().index(options().index_dir(&index)).open(&paths).unwrap();
     let ds = open();
     let saved = || names(&index).iter().filter(|name| name.ends_with(".tfrc")).count();
+    let near = Some("image/class/label");
     for feature in ["label", "image/class/lable", "Image/Class/Label"] {
-        refused(ds.column(feature, &Default::default()), feature, Some("image/class/label"));
-        refused(ds.columns(&["other", feature], &Default::default()), feature, Some("image/class/label"));
-        refused(
-            ds.columns(&[feature], &ColumnOptions { beside: true, ..ColumnOptions::default() }),
-            feature,
-            Some("image/class/label"),
-        );
+        refused(ds.column(feature, &Default::default()), feature, near);
+        refused(ds.columns(&["other", feature], &Default::default()), feature, near);
+        let beside = ColumnOptions { beside: true, ..ColumnOptions::default() };
+        refused(ds.columns(&[feature], &beside), feature, near);
     }
     for filter in [
         "label in 3",
@@ -47,16 +45,9 @@ fn a_misspelt_feature_is_an_error_in_every_call() {
         "other == 1 and label == 3",
         "other == 1 or absent(label)",
     ] {
-        let e = refused(
-            ds.select(&filter.parse().unwrap(), &Default::default()),
-            "label",
-            Some("image/class/label"),
-        );
-        assert_eq!(
-            e.to_string(),
-            "feature \"label\": no record has a value of this feature; the nearest name is \"image/class/label\"",
-            "{filter}"
-        );
+        let e = refused(ds.select(&filter.parse().unwrap(), &Default::default()), "label", near).to_string();
+        let reason = "no record has a value of this feature; the nearest name is \"image/class/label\"";
+        assert_eq!(e, format!("feature \"label\": {reason}"), "{filter}");
     }
     assert_eq!(saved(), 0, "nothing is saved, not even for existing features in the same call");
     let e = refused(ds.column("nope", &Default::default()), "nope", None);
@@ -70,11 +61,7 @@ fn a_misspelt_feature_is_an_error_in_every_call() {
         assert_eq!(bytes, 0, "scanned");
         std::ops::ControlFlow::Continue(())
     });
-    refused(
-        scanned.open(&paths).unwrap().column("label", &Default::default()),
-        "label",
-        Some("image/class/label"),
-    );
+    refused(scanned.open(&paths).unwrap().column("label", &Default::default()), "label", near);
     ds.columns(&["image/class/label", "other"], &Default::default()).unwrap();
     assert_eq!(saved(), 6);
 }
@@ -85,13 +72,8 @@ fn a_feature_without_values_is_an_empty_column() {
     let without_kind = b"\x0a\x09\x0a\x07\x0a\x05label";
     for payload in [&empty[..], without_kind] {
         let ds = memory(&records(&[b"", payload, b""]));
-        assert_eq!(
-            (
-                ds.column("label", &Default::default()).unwrap().count(),
-                ds.column("label", &Default::default()).unwrap().kind
-            ),
-            (0, None)
-        );
+        let column = ds.column("label", &Default::default()).unwrap();
+        assert_eq!((column.count(), column.kind), (0, None));
         assert_eq!(ds.select(&"absent(label)".parse().unwrap(), &Default::default()).unwrap().0.len(), 3);
     }
     // Without records, no feature is unknown.
@@ -105,11 +87,8 @@ fn a_shard_may_lack_what_others_have() {
     let dir = tempfile::tempdir().unwrap();
     // After the records whose keys are inspected, and only in the last shard.
     let late = [shard(&["other"], 5000), shard(&["other", "label"], 1)].concat();
-    let paths = [
-        write(dir.path(), "s0", &shard(&["other"], 10)),
-        write(dir.path(), "s1", b""),
-        write(dir.path(), "s2", &late),
-    ];
+    let paths = [("s0", shard(&["other"], 10)), ("s1", Vec::new()), ("s2", late)];
+    let paths = paths.map(|(name, bytes)| write(dir.path(), name, &bytes));
     let index = dir.path().join("i");
     let ds = DatasetOptions::new().index(options().index_dir(&index)).open(&paths).unwrap();
     let columns = ds.columns(&["label", "other"], &Default::default()).unwrap();
@@ -124,15 +103,36 @@ fn a_shard_may_lack_what_others_have() {
 
 #[test]
 fn a_feature_list_is_not_a_context_feature() {
-    let payload = SequenceExampleBuilder::new()
-        .int64("id", [5])
-        .feature_list("frames", [tfseek::FeatureBuf::Float(vec![0.5])])
-        .encode()
-        .unwrap();
-    let ds = memory(&records(&[&payload, &payload]));
+    let record = |list: &str, steps: &[f32]| {
+        let steps = steps.iter().map(|step| tfseek::FeatureBuf::Float(vec![*step]));
+        SequenceExampleBuilder::new().int64("id", [5]).feature_list(list, steps).encode().unwrap()
+    };
+    // The last one is after the records whose names are read first.
+    let payloads = [vec![record("frames", &[0.5, 1.5]); 30], vec![record("late", &[2.5])]].concat();
+    let ds = memory(&records(&payloads.iter().map(Vec::as_slice).collect::<Vec<_>>()));
     let e = refused(ds.column("frames", &Default::default()), "frames", None);
     assert!(e.to_string().contains("it is a feature list"), "{e}");
     refused(ds.column("ids", &Default::default()), "ids", Some("id"));
+    let select = |text: &str| ds.select(&text.parse().unwrap(), &Default::default());
+    for (text, expected) in [
+        ("len(steps(frames)) == 2 and any(steps(frames)) > 1", 30),
+        ("any(steps(late)) > 2", 1),
+        ("record < 3 and any(steps(late)) > 2", 0),
+    ] {
+        assert_eq!(select(text).unwrap().0.len(), expected, "{text}");
+    }
+    for (text, reason) in [
+        ("any(steps(frame)) > 1", "no record has a feature list \"frame\"; the nearest name is \"frames\""),
+        ("record < 3 and len(steps(nowhere)) > 3", "list \"nowhere\"; the first records have \"frames\""),
+        (
+            "id == 5 and absent(steps(id))",
+            "list \"id\"; it is a feature, which its name without `steps` tests",
+        ),
+        ("present(frames)", "it is a feature list, and feature lists have no columns"),
+    ] {
+        let e = select(text).unwrap_err().to_string();
+        assert!(e.contains(reason), "{text}: {e}");
+    }
 }
 
 #[test]
@@ -142,8 +142,7 @@ fn finished_columns_are_kept_if_another_shard_fails() {
     let (other, label) = (example("other"), example("label"));
     // The feature occurs only after the records that are inspected first.
     let rare = [vec![&other[..]; 30], vec![&label[..]; 3]].concat();
-    let mut paths: Vec<PathBuf> =
-        (0..4).map(|s| write(dir.path(), &format!("{s}"), &records(&[&other]))).collect();
+    let mut paths = Vec::from_iter((0..4).map(|s| write(dir.path(), &format!("{s}"), &records(&[&other]))));
     paths.push(write(dir.path(), "4", &records(&rare)));
     let mut damaged = records(&[&label]);
     let last = damaged.len() - 6;
@@ -151,10 +150,8 @@ fn finished_columns_are_kept_if_another_shard_fails() {
     paths.push(write(dir.path(), "5", &damaged));
     let index = options().index_dir(dir.path().join("i"));
     let ds = DatasetOptions::new().index(index.threads(1)).open(&paths).unwrap();
-    assert!(matches!(
-        ds.column("label", &Default::default()).unwrap_err().kind(),
-        ErrorKind::CorruptData { .. }
-    ));
+    let e = ds.column("label", &Default::default()).unwrap_err();
+    assert!(matches!(e.kind(), ErrorKind::CorruptData { .. }), "{e}");
     let saved = names(&dir.path().join("i")).into_iter().filter(|name| name.ends_with(".tfrc")).count();
     assert_eq!(saved, 5);
 }

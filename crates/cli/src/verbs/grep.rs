@@ -32,6 +32,7 @@ Conditions:
   name matches \"^c.t$\"            the regular expression matches a part of it
   x is nan, x is not nan           the float is NaN, or is not
   any(x) > 3, all(x) in 0..10      one value of a list meets the test, or every one
+  any(steps(x)) > 3                one in the steps of a feature list; len(steps(x)) is their number
   len(x), bytes(x)                 the number of values, the length of a byte string
   width(x), height(x), format(x)   of an encoded picture, from its header
   present(x), absent(x)            there is a value, or none

@@ -3,11 +3,17 @@
 use super::script::Script;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
-use tfseek::ExampleBuilder;
 use tfseek::order::Split;
+use tfseek::{FeatureBuf, SequenceExampleBuilder};
 
 /// The features of the records. Two of them need quotes.
 pub(super) const NAMES: [&str; 9] = ["i", "f", "s", "a b", "in", "li", "lf", "lb", "img"];
+
+/// The feature lists, which follow the features. A step of the last may have values of another kind, and its
+/// name is a feature's.
+const LISTS: [&str; 3] = ["ti", "tb", "i"];
+
+const ALL: usize = NAMES.len() + LISTS.len();
 
 /// The features with at most one value.
 pub(super) const SCALARS: [&str; 6] = ["i", "f", "s", "a b", "in", "img"];
@@ -19,10 +25,23 @@ pub(super) enum Literal {
     Bytes(Vec<u8>),
 }
 
-/// The values of each feature, and the payload.
+/// The values of each feature and of all steps of each feature list, the numbers of steps, and the payload.
 pub(super) struct Row {
-    values: [Vec<Literal>; NAMES.len()],
+    values: Vec<Vec<Literal>>,
+    steps: [usize; LISTS.len()],
     pub(super) payload: Vec<u8>,
+}
+
+impl Row {
+    /// Returns what `len` returns.
+    fn count(&self, feature: usize) -> usize {
+        feature.checked_sub(NAMES.len()).map_or(self.values[feature].len(), |list| self.steps[list])
+    }
+}
+
+/// Returns a feature with values as those of a feature list.
+fn alike(feature: usize) -> usize {
+    [5, 7, 0].get(feature.wrapping_sub(NAMES.len())).copied().unwrap_or(feature)
 }
 
 /// A feature whose literals are always integers.
@@ -74,7 +93,18 @@ pub(super) fn rows() -> Vec<Row> {
                 (0..i / 2 % 4).map(bytes).collect(),
                 some(3, image),
             ];
-            let mut builder = ExampleBuilder::new();
+            // Every third record has no lists, and some steps have no values.
+            let steps = |n: usize, make: &dyn Fn(usize, usize) -> Literal| -> Vec<Vec<Literal>> {
+                let step = |k: usize| (0..(i + 5 * k) % 7 % 3).map(|j| make(k, j + k)).collect();
+                (0..n * (i % 3).min(1)).map(step).collect()
+            };
+            let mixed = |k: usize, j: usize| if i == 53 && k == 1 { bytes(j) } else { int(j) };
+            let (ints, strings) = (|_, j| int(j), |_, j| bytes(j));
+            let lists = [steps(i % 4, &ints), steps(i % 5, &strings), steps(1 + i % 2, &mixed)];
+            let mut builder = SequenceExampleBuilder::new();
+            for (name, steps) in LISTS.iter().zip(&lists).filter(|(_, all)| !all.is_empty() || i % 2 == 0) {
+                builder = builder.feature_list(*name, steps.iter().map(|step| feature_of(step)));
+            }
             for (k, (name, list)) in NAMES.iter().zip(&values).enumerate() {
                 builder = match list.first() {
                     None if i % 2 == 0 => builder,
@@ -84,14 +114,27 @@ pub(super) fn rows() -> Vec<Row> {
                         2 | 7 | 8 => builder.bytes(*name, [[0; 0]; 0]),
                         _ => builder.int64(*name, [0; 0]),
                     },
-                    Some(Literal::Int(_)) => builder.int64(*name, list.iter().filter_map(Literal::int)),
-                    Some(Literal::Float(_)) => builder.float(*name, list.iter().filter_map(Literal::float)),
-                    Some(Literal::Bytes(_)) => builder.bytes(*name, list.iter().filter_map(Literal::bytes)),
+                    Some(_) => builder.feature(*name, feature_of(list)),
                 };
             }
-            Row { values, payload: builder.encode().unwrap() }
+            let steps = lists.each_ref().map(Vec::len);
+            let values = values.into_iter().chain(lists.map(|steps| steps.concat())).collect();
+            Row { values, steps, payload: builder.encode().unwrap() }
         })
         .collect()
+}
+
+/// Returns a feature or a step with values of one kind.
+fn feature_of(values: &[Literal]) -> FeatureBuf {
+    let values = values.iter();
+    match values.as_slice().first() {
+        Some(Literal::Bytes(_)) => {
+            FeatureBuf::Bytes(values.filter_map(Literal::bytes).map(<[u8]>::to_vec).collect())
+        }
+        Some(Literal::Float(_)) => FeatureBuf::Float(values.filter_map(Literal::float).collect()),
+        Some(Literal::Int(_)) => FeatureBuf::Int64(values.filter_map(Literal::int).collect()),
+        None => FeatureBuf::None,
+    }
 }
 
 impl Literal {
@@ -151,7 +194,7 @@ pub(super) enum Item {
 impl Condition {
     pub(super) fn new(script: &mut Script<'_>, depth: usize) -> Condition {
         let op = script.u8();
-        let feature = usize::from(op / 8) % NAMES.len();
+        let feature = usize::from(op / 8) % ALL;
         let inner = |script: &mut Script<'_>| {
             (0..1 + script.u8() % 3).map(|_| Condition::new(script, depth + 1)).collect::<Vec<_>>()
         };
@@ -168,7 +211,7 @@ impl Condition {
             4 if feature == 1 => Condition::Record(Test::comparison(INTS_ONLY, script)),
             _ => {
                 let pick = script.u8();
-                let list = (5..8).contains(&feature);
+                let list = (5..8).contains(&feature) || feature >= NAMES.len();
                 let quantifier = match pick % 4 {
                     // A list is mostly tested with a quantifier.
                     0 if list => Quantifier::Only,
@@ -177,7 +220,7 @@ impl Condition {
                     _ if list => Quantifier::Any,
                     _ => Quantifier::Only,
                 };
-                let quantity = match (feature, pick / 4 % 8) {
+                let quantity = match (alike(feature), pick / 4 % 8) {
                     (_, 0) => "len",
                     (2 | 7 | 8, 1) => "bytes",
                     (2 | 7 | 8, 2) | (8, 3) => "width",
@@ -249,10 +292,8 @@ impl Condition {
             Condition::All(inner) | Condition::Any(inner) => inner.iter().for_each(|one| one.features(all)),
             Condition::Not(inner) => inner.features(all),
             Condition::Feature { feature, test, .. } => {
-                all.insert(NAMES[*feature]);
-                if let Test::With(_, other, _) = test {
-                    all.insert(NAMES[*other]);
-                }
+                let other = if let Test::With(_, other, _) = test { Some(other) } else { None };
+                all.extend([feature].into_iter().chain(other).filter_map(|feature| NAMES.get(*feature)));
             }
             Condition::Record(_) | Condition::Split(..) => {}
         }
@@ -283,22 +324,21 @@ impl Condition {
             Condition::Not(inner) => inner.fits(row),
             Condition::Feature { feature, quantifier, quantity, test: Test::With(_, other, right) } => {
                 let (values, others) = (&row.values[*feature], &row.values[*other]);
-                let kind = match (*quantity, values.as_slice()) {
-                    ("len", _) => false,
-                    (_, []) => return true,
-                    ("value", [value]) => value.bytes().is_some(),
-                    ("value", [value, ..]) if *quantifier != Quantifier::Only => value.bytes().is_some(),
-                    (_, [_, _, ..]) if *quantifier == Quantifier::Only => return false,
-                    (_, [value, ..]) if value.bytes().is_none() => return false,
-                    (quantity, _) => quantity == "format",
+                let is_string = |value: &Literal| value.bytes().is_some();
+                let strings: Vec<bool> = match *quantity {
+                    "len" => vec![false],
+                    _ if values.is_empty() => return true,
+                    _ if *quantifier == Quantifier::Only && values.len() > 1 => return false,
+                    "value" => values.iter().map(is_string).collect(),
+                    _ if !values.iter().all(is_string) => return false,
+                    quantity => vec![quantity == "format"],
                 };
                 match (*right, others.as_slice()) {
-                    ("len", _) => !kind,
+                    ("len", _) => !strings.contains(&true),
                     (_, []) => true,
-                    (right, [value]) if right != "value" && value.bytes().is_none() => false,
-                    (right, [value]) => {
-                        property(value, right).is_none_or(|value| value.bytes().is_some() == kind)
-                    }
+                    (right, [value]) if right != "value" && !is_string(value) => false,
+                    (right, [value]) => property(value, right)
+                        .is_none_or(|value| strings.iter().all(|string| *string == is_string(&value))),
                     _ => false,
                 }
             }
@@ -309,7 +349,7 @@ impl Condition {
             Condition::Feature { feature, quantifier, quantity, test } => {
                 let values = &row.values[*feature];
                 (*quantifier != Quantifier::Only || values.len() < 2)
-                    && values.first().is_none_or(|value| {
+                    && values.iter().all(|value| {
                         if *quantity == "value" {
                             test.fits(value)
                         } else {
@@ -334,7 +374,7 @@ impl Condition {
                     Test::With(op, other, right) => {
                         let others = &row.values[*other];
                         let other = match *right {
-                            "len" => Some(Literal::Int(others.len() as i64)),
+                            "len" => Some(Literal::Int(row.count(*other) as i64)),
                             right => others.first().and_then(|value| property(value, right)),
                         };
                         other.is_some_and(|other| holds(exact(value, &other), op))
@@ -343,9 +383,9 @@ impl Condition {
                 };
                 let meets = |value: &Literal| property(value, quantity).is_some_and(|value| tested(&value));
                 match (test, *quantity, quantifier) {
-                    (Test::Present, ..) => !values.is_empty(),
-                    (Test::Absent, ..) => values.is_empty(),
-                    (_, "len", _) => tested(&Literal::Int(values.len() as i64)),
+                    (Test::Present, ..) => row.count(*feature) > 0,
+                    (Test::Absent, ..) => row.count(*feature) == 0,
+                    (_, "len", _) => tested(&Literal::Int(row.count(*feature) as i64)),
                     (.., Quantifier::All) => !values.is_empty() && values.iter().all(meets),
                     _ => values.iter().any(meets),
                 }
@@ -370,7 +410,7 @@ fn property(value: &Literal, quantity: &str) -> Option<Literal> {
 
 impl Test {
     fn new(feature: usize, script: &mut Script<'_>) -> Test {
-        match (feature, script.u8() % 4) {
+        match (alike(feature), script.u8() % 4) {
             (1 | 6, 0) => Test::IsNan(script.u8().is_multiple_of(2)),
             (2 | 7 | 8, 0) => Test::Contains(STRINGS[usize::from(script.u8()) % STRINGS.len()].to_vec()),
             (2 | 7 | 8, 1) => Test::Matches(usize::from(script.u8()) % PATTERNS.len()),
@@ -381,7 +421,7 @@ impl Test {
     /// Returns a comparison with another feature. A name that needs quotes is only in a function.
     fn with(quantity: &str, script: &mut Script<'_>) -> Test {
         let op = ["==", "!=", "<", "<=", ">", ">="][usize::from(script.u8() % 6)];
-        let (other, pick) = (usize::from(script.u8()) % NAMES.len(), script.u8());
+        let (other, pick) = (usize::from(script.u8()) % ALL, script.u8());
         let right = match (quantity, pick % 8) {
             ("format", 0..3) => "format",
             ("len" | "bytes" | "width" | "height" | "value", 0) => "len",
@@ -414,8 +454,10 @@ impl Test {
             }
             Test::With(op, other, quantity) => {
                 text.push_str(op);
-                if *quantity == "value" {
+                if *quantity == "value" && *other < NAMES.len() {
                     text.push_str(NAMES[*other]);
+                } else if *quantity == "value" {
+                    write_name(*other, text, script);
                 } else {
                     text.push_str(&format!(" {quantity} ( "));
                     write_name(*other, text, script);
@@ -521,7 +563,7 @@ fn literal(feature: usize, script: &mut Script<'_>) -> Literal {
     let pick = usize::from(script.u8());
     // Some features and quantities are only compared with numbers that fit.
     let kind = if pick < 250 || feature == INTS_ONLY { feature } else { pick % 3 };
-    match (NAMES[kind], pick % 2) {
+    match (NAMES[alike(kind)], pick % 2) {
         ("f" | "lf", 0) | ("i" | "a b" | "in" | "li", _) => Literal::Int(INTS[pick / 2 % INTS.len()]),
         ("f" | "lf", _) => Literal::Float(FLOATS[pick / 2 % FLOATS.len()]),
         _ => Literal::Bytes(STRINGS[pick / 2 % STRINGS.len()].to_vec()),
@@ -529,14 +571,17 @@ fn literal(feature: usize, script: &mut Script<'_>) -> Literal {
 }
 
 fn compare(value: &Literal, op: &str, literal: &Literal) -> bool {
-    let found = match (value, literal) {
+    holds(ordering(value, literal), op)
+}
+
+fn ordering(value: &Literal, literal: &Literal) -> Option<Ordering> {
+    match (value, literal) {
         (Literal::Int(a), Literal::Int(b)) => Some(a.cmp(b)),
         (Literal::Float(a), Literal::Float(b)) => a.partial_cmp(b),
         (Literal::Float(a), Literal::Int(b)) => a.partial_cmp(&(*b as f32)),
         (Literal::Bytes(a), Literal::Bytes(b)) => Some(a.cmp(b)),
         _ => None,
-    };
-    holds(found, op)
+    }
 }
 
 /// Compares the values of two features. An integer is below a float if it is below the next integer that the
@@ -550,10 +595,7 @@ fn exact(a: &Literal, b: &Literal) -> Option<Ordering> {
             _ => Some(Ordering::Equal),
         },
         (Literal::Float(_), Literal::Int(_)) => exact(b, a).map(Ordering::reverse),
-        (Literal::Int(a), Literal::Int(b)) => Some(a.cmp(b)),
-        (Literal::Float(a), Literal::Float(b)) => a.partial_cmp(b),
-        (Literal::Bytes(a), Literal::Bytes(b)) => Some(a.cmp(b)),
-        _ => None,
+        _ => ordering(a, b),
     }
 }
 
@@ -569,23 +611,25 @@ fn holds(found: Option<Ordering>, op: &str) -> bool {
 }
 
 fn write_name(feature: usize, text: &mut String, script: &mut Script<'_>) {
-    let name = NAMES[feature];
+    let list = feature.checked_sub(NAMES.len());
+    let name = list.map_or_else(|| NAMES[feature], |list| LISTS[list]);
+    text.push_str(if list.is_some() { "steps (" } else { "" });
     if matches!(feature, 3 | 4) || script.u8() % 3 == 1 {
         write_bytes(name.as_bytes(), text, script);
     } else {
         text.push_str(name);
     }
+    text.push_str(if list.is_some() { ")" } else { "" });
 }
 
 fn write_value(value: &Literal, text: &mut String, script: &mut Script<'_>) {
     match value {
         Literal::Int(v) => text.push_str(&v.to_string()),
         Literal::Float(v) if v.is_nan() => text.push_str("+nan"),
-        Literal::Float(v) => text.push_str(&format!("{v:?}").replace("inf", "Infinity").replacen(
-            "Inf",
-            if *v > 0.0 { "+Inf" } else { "Inf" },
-            1,
-        )),
+        Literal::Float(v) if v.is_infinite() => {
+            text.push_str(if *v > 0.0 { "+Infinity" } else { "-Infinity" })
+        }
+        Literal::Float(v) => text.push_str(&format!("{v:?}")),
         Literal::Bytes(bytes) => write_bytes(bytes, text, script),
     }
 }
