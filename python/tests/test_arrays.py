@@ -236,16 +236,25 @@ def test_labels(tmp_path: pathlib.Path) -> None:
         assert tfseek.parse_example(encoded[1:3], {"x": label})["x"].tolist() == [2, -1]
         several = tfseek.parse_example(encoded, {"x": tfseek.RaggedFeature(label)})["x"]
         assert several.to_list() == [[1, 3], [2], [-1], []] and several.values.dtype == np.int64
-    with pytest.raises(tfseek.DataError, match="row 2 .*expected a string of the vocabulary, found \"fox\""):
+    with pytest.raises(tfseek.DataError, match="row 2 .*step 0.*expected a string of the vocabulary, found \"fox\""):
         tfseek.parse_example(encoded, {"x": tfseek.RaggedFeature(tfseek.Label(words))})
     with pytest.raises(tfseek.DataError, match="expected string, found no such feature"):
         tfseek.parse_example(encoded[3:], {"x": tfseek.Label(words, unknown=0)})
     ds = written(tmp_path / "a.tfrecord", encoded[1:2] * 3 + encoded[2:3] * 4)
     loader = tfseek.Loader(ds, {"x": tfseek.Label(words, unknown=9)}, batch_size=2, shuffle=False)
     assert [batch["x"].tolist() for batch in loader] == [[2, 2], [2, 9], [9, 9], [9]]
-    for bad, reason in ((["a", "a"], '"a" as 0 and as 1'), ([], "at least one"), (7, "a list of strings or a path, found 7")):
+    for bad, reason in ((["a", "a"], '"a" as 0 and as 1'), ([], "at least one"), (7, "a list of strings or a path, found int"),
+                        ({"a"}, "found set"), (iter("a"), "found str_iterator"), (["a", 7], "expected strings, found 7")):
         with pytest.raises(tfseek.SpecError, match=reason):
             tfseek.Schema({"x": tfseek.Label(bad)})
+    for unknown in (True, -1.0, "x"):
+        with pytest.raises(tfseek.SpecError, match="unknown: expected an integer"):
+            tfseek.Label(words, unknown)  # type: ignore[arg-type]
+    with pytest.raises(tfseek.SpecError, match="fixed_length: expected True or False, found 4"):
+        tfseek.Schema({"x": tfseek.Raw("<i2", [4], fixed_length=4)})  # type: ignore[arg-type]
+    assert len(repr(tfseek.Label([str(k) for k in range(1000)]))) < 100
+    code = tfseek.Schema(sequence_features={"x": tfseek.Label(words)}).to_tensorflow()
+    assert "'x': tf.io.FixedLenSequenceFeature([], tf.string, allow_missing=True)," in code
     with pytest.raises(tfseek.SpecError, match="expected no other argument"):
         tfseek.Schema({"x": tfseek.RaggedFeature(tfseek.Label(words), partitions=[tfseek.UniformRowLength(2)])})
 

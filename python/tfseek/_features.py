@@ -9,6 +9,7 @@ import math
 import numbers
 import operator
 import os
+import reprlib
 import sys
 import typing
 from collections.abc import Iterable, Mapping, Sequence
@@ -196,11 +197,18 @@ class Label:
         if isinstance(words, (str, os.PathLike)):
             with open(words, "rb") as file:
                 words = [line.rstrip(b"\n").rstrip(b"\r") for line in file]
-        if isinstance(words, Mapping) or not isinstance(words, Iterable) or not all(isinstance(word, (str, bytes)) for word in words):
-            raise _spec_error(None, f"Label: vocabulary: expected a list of strings or a path, found {_shown(words)}")
+        if not isinstance(words, (Sequence, np.ndarray)) or isinstance(words, bytes):
+            raise _spec_error(None, f"Label: vocabulary: expected a list of strings or a path, found {type(words).__name__}")
+        for word in words:
+            if not isinstance(word, (str, bytes)):
+                raise _spec_error(None, f"Label: vocabulary: expected strings, found {_shown(word)}")
         object.__setattr__(self, "vocabulary", tuple(word.encode() if isinstance(word, str) else bytes(word) for word in words))
-        if self.unknown is not None:
-            object.__setattr__(self, "unknown", operator.index(self.unknown))
+        if isinstance(self.unknown, (bool, np.bool_)) or not isinstance(self.unknown, (int, np.integer, type(None))):
+            raise _spec_error(None, f"Label: unknown: expected an integer, found {_shown(self.unknown)}")
+        object.__setattr__(self, "unknown", None if self.unknown is None else int(self.unknown))
+
+    def __repr__(self) -> str:
+        return f"Label({reprlib.repr(self.vocabulary)}, unknown={self.unknown})"
 
 
 @dataclass(frozen=True)
@@ -444,6 +452,8 @@ def _column(name: str, spec: Any) -> dict[str, Any]:
             "already_sorted": bool(spec.already_sorted),
         }
     if isinstance(spec, Raw):
+        if not isinstance(spec.fixed_length, (bool, np.bool_)):
+            raise _spec_error(name, f"fixed_length: expected True or False, found {_shown(spec.fixed_length)}")
         dtype, order = _array_dtype(name, spec.dtype)
         raw = {"type": "raw", "dtype": dtype, "shape": _array_shape(name, spec.shape), "byte_order": order or "little"}
         return {**raw, "fixed_length": True} if spec.fixed_length else raw

@@ -1,6 +1,6 @@
 //! Conversion of byte strings to values: spans of rows become spans of regions, or the bytes are copied.
 
-use super::array::ArrayPools;
+use super::array::{ArrayPools, ArrayValues};
 use super::column::{BytesColumn, BytesRepr, RegionSpan, Values};
 use super::compile::{MapPlan, PlanSlot};
 use super::pool::{Buf, BufMut, BufPool};
@@ -78,6 +78,20 @@ impl ValuePools {
                 }
             }),
         })
+    }
+
+    /// Returns int64 values of an array as integers.
+    ///
+    /// # Errors
+    /// There is not enough memory.
+    pub(super) fn integers(&mut self, array: &ArrayValues) -> Result<Values, TryReserveError> {
+        let from: &[i64] = array.as_slice().unwrap_or_default();
+        let mut buf = self.int64.take();
+        buf.grow(from.len(), from.len(), 0)?;
+        for (to, value) in buf.values.iter_mut().zip(from) {
+            *to = *value;
+        }
+        Ok(Values::Int64(self.int64.freeze(buf, from.len())))
     }
 
     /// Takes the spans of arrays back, which were read.

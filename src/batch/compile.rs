@@ -80,6 +80,10 @@ pub(super) enum ArrayEncoding {
 }
 
 impl ArrayPlan {
+    pub(super) fn is_label(&self) -> bool {
+        matches!(self.encoding, ArrayEncoding::Label { .. })
+    }
+
     fn new(spec: &FeatureSpec, lists: bool) -> Option<ArrayPlan> {
         let several = lists || matches!(spec, FeatureSpec::Several(_));
         let (dtype, shape, encoding) = match spec.of_string() {

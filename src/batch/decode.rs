@@ -74,7 +74,7 @@ impl<'a, R: Row> RowBlock<'a, R> {
 
 impl SlotValues {
     /// Starts a batch. No values are in the memory yet.
-    pub(super) fn start(&mut self, memory: ValueMemory, arrays: Option<ArrayMemory>) {
+    pub(super) fn start(&mut self, memory: ValueMemory, arrays: Option<(ArrayMemory, bool)>) {
         self.memory = memory;
         self.arrays.start(arrays);
         self.used = 0;
@@ -175,11 +175,7 @@ impl SlotValues {
         if plan.several {
             let strings = if map == MapField::FeatureLists { steps } else { counts };
             let strings = &strings[block.first..];
-            return arrays.append_several(plan, rows, &spans.values, strings, limit).map_err(
-                |(row, step, error)| {
-                    (row, if map == MapField::FeatureLists { error.step(step) } else { error })
-                },
-            );
+            return arrays.append_several(plan, rows, &spans.values, strings, limit);
         }
         arrays.append(plan, rows, &spans.values[block.first..], counts, total, limit)
     }
@@ -197,7 +193,8 @@ impl SlotValues {
         let strings = self.strings.take();
         if let Some(arrays) = self.arrays.memory.take() {
             pools.reuse(std::mem::take(&mut self.memory));
-            return Ok(Values::Array(pools.arrays.freeze(arrays)));
+            let arrays = pools.arrays.freeze(arrays);
+            return if self.arrays.labels { pools.integers(&arrays) } else { Ok(Values::Array(arrays)) };
         }
         pools.freeze(std::mem::take(&mut self.memory), strings, len, bytes)
     }

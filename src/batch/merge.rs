@@ -143,8 +143,14 @@ fn is_alike(a: &FeatureSpec, b: &FeatureSpec) -> bool {
 /// Tells in what two specs differ.
 fn difference(first: &FeatureSpec, other: &FeatureSpec) -> String {
     use FeatureSpec as F;
-    if let (F::Image(one), F::Image(two)) = (first, other) {
-        return image_difference(one, two);
+    match (first, other) {
+        (F::Image(one), F::Image(two)) => return image_difference(one, two),
+        (F::Several(one), F::Several(two)) => return difference(one, two),
+        (F::Label { .. }, F::Label { .. }) => {
+            return "has another vocabulary, or another number of unknown strings, than in the first source"
+                .into();
+        }
+        _ => {}
     }
     let form = |spec: &FeatureSpec| spec.name().to_owned();
     let dtype = |spec: &FeatureSpec| match spec {

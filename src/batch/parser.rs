@@ -138,7 +138,8 @@ impl MapScratch {
     /// Starts a batch of these rows.
     fn start<R: Row>(&mut self, rows: &[R], part: &MapPlan, contiguous: bool, pool: &mut BufPool<Region>) {
         for ((slot, pools), planned) in self.slots.iter_mut().zip(&mut self.slot_pools).zip(&part.slots) {
-            let arrays = planned.array.as_ref().map(|array| pools.arrays.take(array.dtype));
+            let arrays =
+                planned.array.as_ref().map(|array| (pools.arrays.take(array.dtype), array.is_label()));
             slot.start(pools.memory(planned.dtype), arrays);
         }
         self.borrows = !contiguous && self.regions.find(rows, part, pool);

@@ -23,12 +23,14 @@ pub(super) struct SlotArrays {
     decoded: Vec<u8>,
     /// Number of strings that were read, where rows have several.
     strings: usize,
+    /// True if the values are labels.
+    pub(super) labels: bool,
 }
 
 impl SlotArrays {
-    /// Starts a batch.
-    pub(super) fn start(&mut self, memory: Option<ArrayMemory>) {
-        self.memory = memory;
+    /// Starts a batch of arrays, or of labels.
+    pub(super) fn start(&mut self, memory: Option<(ArrayMemory, bool)>) {
+        (self.memory, self.labels) = memory.map_or((None, false), |(memory, labels)| (Some(memory), labels));
         self.strings = 0;
     }
 
@@ -62,7 +64,7 @@ impl SlotArrays {
     /// follow the ones of earlier rows.
     ///
     /// # Errors
-    /// The first refused row and string, each counted from the first, and the error.
+    /// The first refused row, counted from the first of `rows`, with the number of its string as the step.
     pub(super) fn append_several<R: Row>(
         &mut self,
         plan: &ArrayPlan,
@@ -70,12 +72,12 @@ impl SlotArrays {
         spans: &[RegionSpan],
         strings: &[u32],
         limit: u64,
-    ) -> Result<(), (usize, usize, Error)> {
+    ) -> Result<(), (usize, Error)> {
         let mut spans = spans.iter().skip(self.strings);
         for (k, (row, &strings)) in rows.iter().zip(strings).enumerate() {
             for (step, span) in spans.by_ref().take(strings as usize).enumerate() {
                 let appended = self.append_string(plan, row, *span, usize::MAX, limit);
-                appended.map_err(|error| (k, step, error))?;
+                appended.map_err(|error| (k, error.step(step)))?;
             }
             self.strings = self.strings.saturating_add(strings as usize);
         }

@@ -346,6 +346,9 @@ fn claim_roles<'a>(roles: &mut BTreeMap<&'a str, Role>, name: &'a str, spec: &'a
         }
         // Sparse columns may share keys, and so may ragged columns, if their types are equal.
         Entry::Occupied(taken) if *taken.get() == role && role != Role::Dense => Ok(()),
+        Entry::Occupied(taken) if *taken.get() == role => {
+            Err(Error::spec(format!("the feature \"{}\" is read twice", key.escape_debug())))
+        }
         Entry::Occupied(taken) => Err(Error::spec(format!(
             "the feature \"{}\" is used as {} and as {role}",
             key.escape_debug(),

@@ -176,8 +176,8 @@ pub enum FeatureSpec {
         /// `None`, which is any size.
         shape: Vec<Option<usize>>,
     },
-    /// The number of a byte string: its position in a vocabulary. The column is dense, of shape `[n]`, and has
-    /// the [values of an array](crate::batch::Values::Array) of int64.
+    /// The number of a byte string: its position in a vocabulary. The column is dense, of shape `[n]` and of
+    /// int64.
     Label {
         /// The strings, each once.
         vocabulary: Arc<[Box<[u8]>]>,

@@ -288,7 +288,7 @@ fn byte_strings_of_a_fixed_length_are_cut_and_padded() {
 fn labels_are_positions_in_the_vocabulary() {
     let strings = ["dog", "", "fox", "cat"].map(|word| word.as_bytes().to_vec());
     let found = parse(label(&["cat", "dog", ""], Some(-7)), &strings).unwrap();
-    assert_eq!(values(&found).as_slice::<i64>().unwrap(), [1, 2, -7, 0]);
+    assert_eq!(found.int64("x").unwrap(), [1, 2, -7, 0]);
     let e = parse(label(&["cat", "dog", ""], None), &strings).unwrap_err();
     assert!(e.is_data());
     assert_eq!(
@@ -354,5 +354,5 @@ fn numbers_of_several_features_are_stacked() {
     assert_eq!((e.location().row, e.location().feature.as_deref()), (Some(2), Some("a")), "{e}");
     let twice =
         Schema::example().feature("x", stack(None)).feature("a", FeatureSpec::var_len(DType::Float32));
-    assert!(twice.build().unwrap_err().to_string().contains("is used as"));
+    assert!(twice.build().unwrap_err().to_string().contains("is read twice"));
 }

@@ -213,10 +213,8 @@ impl ColumnLayout {
                 let shape: Vec<_> = any.into_iter().chain(shape.iter().copied()).collect();
                 return Ok(ColumnLayout::array(&shape, leaf, options));
             }
-            FeatureSpec::Label { .. } => {
-                let any: &[_] = if is_list { &[None] } else { &[] };
-                return Ok(ColumnLayout::array(any, DataType::Int64, options));
-            }
+            FeatureSpec::Label { .. } if is_list => (DType::Int64, Form::Ragged(1), vec![Level::LargeList]),
+            FeatureSpec::Label { .. } => (DType::Int64, Form::Dense(1), Vec::new()),
             FeatureSpec::Image(_) => {
                 return Err(Error::schema(
                     name,

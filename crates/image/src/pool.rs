@@ -91,7 +91,7 @@ impl DecoderPool {
             let several = Several::of(column, context.single);
             let mut pictures = Pictures::new(files, several.as_ref(), spec);
             let len = u128::from(pictures.values()) * spec.dtype.size().unwrap_or(1) as u128;
-            if spec.size.is_none() && len > u128::from(context.limit) {
+            if (spec.size.is_none() || several.is_some()) && len > u128::from(context.limit) {
                 let limit = context.limit;
                 return Err(Error::from(ErrorKind::TooLarge { len, limit }).feature(name.as_bytes()));
             }

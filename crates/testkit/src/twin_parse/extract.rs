@@ -193,7 +193,7 @@ fn strings_of(spec: &FeatureSpec, strings: &[Vec<u8>]) -> CellResult<CellValues>
 pub(super) fn no_arrays(spec: &FeatureSpec) -> Data {
     match spec.of_string() {
         FeatureSpec::Raw { dtype, .. } | FeatureSpec::Tensor { dtype, .. } => Data::Array(*dtype, Vec::new()),
-        FeatureSpec::Label { .. } => Data::Array(TensorDType::Int64, Vec::new()),
+        FeatureSpec::Label { .. } => Data::empty(DType::Int64),
         other => Data::empty(super::dtype(other)),
     }
 }
@@ -204,7 +204,7 @@ fn array(spec: &FeatureSpec, string: &[u8]) -> CellResult<CellValues> {
         FeatureSpec::Label { vocabulary, unknown } => {
             let place = vocabulary.iter().position(|word| **word == *string);
             let number = place.map_or_else(|| unknown.unwrap(), |place| place as i64);
-            return Ok(CellValues::plain(Data::Array(TensorDType::Int64, vec![number.to_le_bytes().into()])));
+            return Ok(CellValues::plain(Data::Int64(vec![number])));
         }
         FeatureSpec::Raw { dtype, shape, little_endian, fixed_length } => {
             let size = dtype.size().unwrap();

@@ -35,8 +35,20 @@ pub fn python(schema: &Schema) -> String {
 }
 
 fn dict(name: &str, specs: &BTreeMap<String, FeatureSpec>) -> String {
+    let is_lists = name == "sequence_features";
     let line = |key: &str, spec: &FeatureSpec, comment: String| {
-        format!("    {}: {},{comment}\n", text(key), feature(spec))
+        let code = match spec {
+            FeatureSpec::Raw { .. }
+            | FeatureSpec::Tensor { .. }
+            | FeatureSpec::Image(_)
+            | FeatureSpec::Label { .. }
+                if is_lists =>
+            {
+                "tf.io.FixedLenSequenceFeature([], tf.string, allow_missing=True)".into()
+            }
+            spec => feature(spec),
+        };
+        format!("    {}: {code},{comment}\n", text(key))
     };
     let lines = |(name, spec): (&String, &FeatureSpec)| match spec {
         FeatureSpec::Stack { keys, .. } => {

@@ -23,7 +23,8 @@ fn add(name: &str, spec: &FeatureSpec, list: bool, schema: &mut TfxSchema) {
     let require = |rule: &mut FeatureRule| (rule.min_fraction, rule.min_count) = (1.0, 1);
     let product = |shape: &[usize]| shape.iter().try_fold(1u64, |all, &n| all.checked_mul(n as u64));
     let mut unchecked = |what: &str| schema.unchecked.insert((what.to_owned(), Some(name.to_owned())));
-    match spec {
+    let several = matches!(spec, FeatureSpec::Several(_));
+    match spec.of_string() {
         FeatureSpec::FixedLen { shape, dtype, default } => {
             rule.kind = Some(*dtype);
             match (default, product(shape)) {
@@ -39,31 +40,28 @@ fn add(name: &str, spec: &FeatureSpec, list: bool, schema: &mut TfxSchema) {
             rule.counts = Some((0, Some(1)));
         }
         FeatureSpec::VarLen { dtype } => rule.kind = Some(*dtype),
+        // A schema has no several of several.
+        FeatureSpec::Several(_) => {}
         FeatureSpec::Stack { keys, dtype, default } => {
             let one = FeatureSpec::FixedLen { shape: Vec::new(), dtype: *dtype, default: default.clone() };
             return keys.iter().for_each(|key| add(key, &one, list, schema));
         }
-        FeatureSpec::Several(_) => {
-            rule.kind = Some(spec.dtype());
-            unchecked("arrays and pictures in byte strings");
-        }
-        FeatureSpec::Raw { .. }
-        | FeatureSpec::Tensor { .. }
-        | FeatureSpec::Image(_)
-        | FeatureSpec::Label { .. }
-            if list =>
-        {
-            rule.kind = Some(spec.dtype());
-            rule.step_counts = Some((1, Some(1)));
-            unchecked("arrays and pictures in byte strings");
-        }
         FeatureSpec::Label { vocabulary, unknown } => {
             rule.kind = Some(spec.dtype());
-            require(&mut rule);
-            rule.fixed = Some(1);
+            if list {
+                rule.step_counts = Some((1, Some(1)));
+            } else if !several {
+                require(&mut rule);
+                rule.fixed = Some(1);
+            }
             if unknown.is_none() {
                 rule.domain = ValueDomain::Strings(vocabulary.iter().map(|word| word.to_vec()).collect());
             }
+        }
+        FeatureSpec::Raw { .. } | FeatureSpec::Tensor { .. } | FeatureSpec::Image(_) if list || several => {
+            rule.kind = Some(spec.dtype());
+            rule.step_counts = list.then_some((1, Some(1)));
+            unchecked("arrays and pictures in byte strings");
         }
         FeatureSpec::Raw { .. } | FeatureSpec::Tensor { .. } | FeatureSpec::Image(_) => {
             rule.kind = Some(spec.dtype());

@@ -76,9 +76,8 @@ impl FieldReader<'_> {
 
     /// Returns the number of values of a shape, or `None` if a dimension has no size.
     pub(super) fn shape(&self, field: &TextField) -> Result<Option<u64>, ToolsError> {
-        let sizes = self.dims(field)?.into_iter();
-        Ok(sizes
-            .fold(Some(1), |product, size| product.zip(size).and_then(|(a, b): (u64, u64)| a.checked_mul(b))))
+        let mut sizes = self.dims(field)?.into_iter();
+        Ok(sizes.try_fold(1, |product: u64, size| product.checked_mul(size?)))
     }
 
     /// Returns the sizes of the dimensions of a shape. `None` without a size, or with a negative one.
