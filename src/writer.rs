@@ -125,7 +125,7 @@ impl WriterOptions {
     fn end_of_records(&self, path: &Path) -> Result<(File, u64)> {
         // A FIFO would wait for its reader.
         if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
-            return Err(IndexError::NotRegular { found: "a device or a FIFO".into() }.into());
+            return Err(IndexError::NotRegular { found: "a folder, a device or a FIFO".into() }.into());
         }
         let file = File::options().append(true).create(true).open(path)?;
         // Elsewhere a lock keeps readers out.

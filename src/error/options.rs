@@ -66,7 +66,7 @@ impl fmt::Display for OptionsError {
                 write!(f, "members: expected compression gzip, found {found}")
             }
             OptionsError::Append { found } => {
-                write!(f, "append: expected an uncompressed file, found {found}")
+                write!(f, "append: expected an uncompressed file and no compression, found {found}")
             }
             OptionsError::FloatClasses => {
                 f.write_str("expected int64 or bytes values for classes, found float")
