@@ -266,3 +266,21 @@ def test_bytes(tmp_path: Any) -> None:
             theirs.write(b"x" * k)
             writer.write(b"x" * k)
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_specs_of_byte_strings_equal_tensorflows_functions(tmp_path: pathlib.Path) -> None:
+    """Labels, fixed lengths, stacks and arrays of steps, as `tf.lookup`, `tf.io.decode_raw` and `tf.stack` make them."""
+    words, steps = [b"cat", b"dog\r", "café".encode(), b"fox"], [[b"\1\2\3"], [], [b"\4\5\6\7\x08", b"\x09"]]
+    file = tmp_path / "words.txt"
+    file.write_bytes(b"cat\ndog\r\ncaf\xc3\xa9\n")
+    rows = [tfseek.Example({"w": word, "f_0": k, "f_1": 10 * k}) for k, word in enumerate(words)]
+    initializer = tf.lookup.TextFileInitializer(str(file), tf.string, tf.lookup.TextFileIndex.WHOLE_LINE, tf.int64, tf.lookup.TextFileIndex.LINE_NUMBER)
+    table = tf.lookup.StaticHashTable(initializer, -1)
+    found = tfseek.parse_example(rows, {"w": tfseek.Label(file, unknown=-1), "x": tfseek.Stack(["f_1", "f_0"], "int64")})
+    theirs = tf.io.parse_example([bytes(row) for row in rows], {name: tf.io.FixedLenFeature([], tf.int64) for name in ("f_0", "f_1")})
+    same(found["w"], table.lookup(tf.constant(words)))
+    same(found["x"], tf.stack([theirs["f_1"], theirs["f_0"]], axis=-1))
+    videos = [tfseek.SequenceExample({}, {"v": strings}) for strings in steps]
+    _, lists, _ = tfseek.parse_sequence_example(videos, None, {"v": tfseek.Raw(">u2", [2], fixed_length=True)})
+    decoded = [tf.io.decode_raw(strings, tf.uint16, little_endian=False, fixed_length=4) for strings in steps if strings]
+    same(lists["v"].values, tf.concat(decoded, 0))
