@@ -171,7 +171,7 @@ mod tests {
             let whole = &fixed.of_result(0).as_flattened()[..n];
             assert_eq!(whole.iter().map(|&w| -i64::from(w)).sum::<i64>(), 1 << fixed.bits);
             let errors = whole.iter().zip(&weights).map(|(&w, &weight)| {
-                (f64::from(-f32::from(w)) - f64::from(weight) * f64::from(unit(fixed.bits))).abs()
+                (-f64::from(w) - f64::from(weight) * 2_f64.powi(fixed.bits as i32)).abs()
             });
             let errors: Vec<f64> = errors.collect();
             assert!(errors.iter().all(|&error| error < 1.01), "{errors:?}");
