@@ -501,6 +501,7 @@ fn completions_and_help() {
             "label in 1, 2, 5..9",
             "name contains \"at\"",
             "name matches \"^c.t$\"",
+            "any(steps(x)) > 3",
             "record in 10..20",
             "split(0.1, seed=7)"
         ]
