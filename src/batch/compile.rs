@@ -307,12 +307,7 @@ impl MapPlan {
                 FeatureSpec::Several(_) => {
                     needs.insert(name, (DType::Bytes, Need::Any));
                 }
-                FeatureSpec::Raw { .. }
-                | FeatureSpec::Tensor { .. }
-                | FeatureSpec::Image(_)
-                | FeatureSpec::Label { .. }
-                    if lists =>
-                {
+                of if lists && of.is_of_string() => {
                     needs.insert(name, (DType::Bytes, Need::Blocks { block_len: 1, required: false }));
                 }
                 FeatureSpec::Image(ImageSpec { missing: Some(_), .. }) => {
@@ -402,14 +397,7 @@ impl ColumnForm {
             FeatureSpec::Stack { keys, .. } => {
                 ColumnForm::Stack { slots: keys.iter().map(|key| slot(key)).collect() }
             }
-            FeatureSpec::Raw { .. }
-            | FeatureSpec::Tensor { .. }
-            | FeatureSpec::Image(_)
-            | FeatureSpec::Label { .. }
-                if lists =>
-            {
-                several(spec)
-            }
+            of if lists && of.is_of_string() => several(of),
             FeatureSpec::FixedLen { shape, .. } => {
                 ColumnForm::Dense { slot: slot(name), shape: shape.clone() }
             }

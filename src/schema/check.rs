@@ -208,17 +208,9 @@ fn check_repeated(spec: &FeatureSpec) -> Option<String> {
 
 /// Validates what several byte strings are.
 fn check_several(owner: SpecOwner, of: &FeatureSpec) -> Result<()> {
-    match of {
-        FeatureSpec::Raw { .. }
-        | FeatureSpec::Tensor { .. }
-        | FeatureSpec::Image(_)
-        | FeatureSpec::Label { .. } => {}
-        other => {
-            return Err(Error::spec(format!(
-                "several: expected raw, tensor, image or label, found {}",
-                other.name()
-            )));
-        }
+    if !of.is_of_string() {
+        let found = of.name();
+        return Err(Error::spec(format!("several: expected raw, tensor, image or label, found {found}")));
     }
     check_repeated(of).map_or(Ok(()), |reason| Err(Error::spec(reason)))?;
     check_spec(owner, of)

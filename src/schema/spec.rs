@@ -291,6 +291,12 @@ impl FeatureSpec {
         self
     }
 
+    /// Returns true for the spec of one byte string, of which there can be several.
+    pub(crate) const fn is_of_string(&self) -> bool {
+        use FeatureSpec::{Image, Label, Raw, Tensor};
+        matches!(self, Raw { .. } | Tensor { .. } | Image(_) | Label { .. })
+    }
+
     /// Returns the type of the values in the records, which for arrays is the type of byte strings.
     pub fn dtype(&self) -> DType {
         match self {

@@ -327,18 +327,6 @@ fn several_arrays_are_a_ragged_column() {
     }
 }
 
-/// The step of a feature list is told, and the row before a refused one is whole.
-#[test]
-fn a_wrong_array_of_a_feature_list_has_its_step() {
-    let schema = Schema::sequence_example().feature_list("x", label(&["a"], None)).build().unwrap();
-    let step = |string: &&str| FeatureBuf::Bytes(vec![string.as_bytes().to_vec()]);
-    let row = |steps: &[&str]| {
-        SequenceExampleBuilder::new().feature_list("x", steps.iter().map(step)).encode().unwrap()
-    };
-    let e = BatchParser::new(&schema).parse(&[row(&["a"]), row(&["a", "a", "b"]), row(&["c"])]).unwrap_err();
-    assert_eq!((e.location().row, e.location().step), (Some(1), Some(2)), "{e}");
-}
-
 #[test]
 fn numbers_of_several_features_are_stacked() {
     let keys = ["c", "a", "b"].map(String::from).to_vec();
