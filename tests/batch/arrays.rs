@@ -342,5 +342,5 @@ fn numbers_of_several_features_are_stacked() {
     assert_eq!((e.location().row, e.location().feature.as_deref()), (Some(2), Some("a")), "{e}");
     let twice =
         Schema::example().feature("x", stack(None)).feature("a", FeatureSpec::var_len(DType::Float32));
-    assert!(twice.build().unwrap_err().to_string().contains("is read twice"));
+    assert!(twice.build().unwrap_err().to_string().contains("is used as"));
 }
