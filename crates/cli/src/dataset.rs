@@ -106,7 +106,7 @@ pub(crate) fn open(
         }
         None => open_with(&options, access.io, &paths.paths).map_err(Failure::from),
     };
-    bar.finish_and_clear();
+    progress::end(&bar, opened.is_ok());
     let dataset = opened?;
     warnings::print(dataset.warnings(), console);
     Ok(dataset)
@@ -174,7 +174,7 @@ fn with_column_bar<T>(
         progress: Some(Arc::new(progress::callback(&bar))),
         ..ColumnOptions::default()
     });
-    bar.finish_and_clear();
+    progress::end(&bar, built.is_ok());
     built
 }
 

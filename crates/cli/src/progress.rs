@@ -56,6 +56,14 @@ fn bar(
     bar
 }
 
+/// Ends a bar. After a success it is drawn once more, so that the plain lines of `--progress` end at the whole.
+pub(crate) fn end(bar: &ProgressBar, is_success: bool) {
+    if is_success {
+        bar.finish();
+    }
+    bar.finish_and_clear();
+}
+
 /// Returns a progress callback for the library that advances a bar of bytes. It never cancels: an interrupt
 /// kills the process.
 pub(crate) fn callback(bar: &ProgressBar) -> impl Fn(u64) -> ControlFlow<()> + Clone + Send + Sync + 'static {

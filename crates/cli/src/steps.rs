@@ -101,7 +101,7 @@ pub(crate) fn open(
     let options =
         EpisodeOptions { progress: Some(Arc::new(progress::callback(&bar))), ..EpisodeOptions::default() };
     let episodes = Episodes::new(dataset, features, feature, &options);
-    bar.finish_and_clear();
+    progress::end(&bar, episodes.is_ok());
     let episodes = episodes.map_err(|e| explained(failure(e)))?;
     warnings::print(episodes.steps().warnings(), console);
     Ok(episodes)

@@ -38,6 +38,28 @@ fn threads_compression_and_pipes_do_not_change_the_output() {
     );
 }
 
+/// In a terminal of 80 columns, the histograms of the demo's data are whole.
+#[test]
+fn histograms_fit_into_80_columns() {
+    let dir = Folder::new();
+    assert_eq!(dir.run(&["demo", "-q", "--out", "data"]).code, 0);
+    let line =
+        format!("stty cols 80; exec {} stats data --color never 2>/dev/null", env!("CARGO_BIN_EXE_tfseek"));
+    let mut command = std::process::Command::new("script");
+    let ran = command.args(["-qec", &line, "/dev/null"]).current_dir(dir.path("")).output();
+    let Ok(ran) = ran.map_err(|_| tfseek_testkit::skipped("script")) else { return };
+    assert_eq!(
+        String::from_utf8(ran.stdout).unwrap().replace('\r', ""),
+        "10,000 Examples, 5 features; every value seen\n  records of 315 .. 320 .. 324 bytes\n  \
+         feature   kind   in   distinct  values\n  \
+         feature0  int64  all  2         0 .. 0 .. 1\n      mean 0.4989    std 0.5     ██\n  \
+         feature1  int64  all  5         0 .. 2 .. 4\n      mean 1.976     std 1.411   █████\n  \
+         feature2  bytes  all  5         \"dog\" 20.9 %, \"cat\" 20.1 %, \"chicken\" 19.8 %..\n  \
+         feature3  float  all  9,999     -3.508 .. 4.429e-4 .. 3.713\n      mean 0.005091  std 0.9953  ▁▁▁▂▂▃▄▆▇██▇▅▄▃▂▁▁▁▁\n  \
+         image     bytes  all  127       10,000 png  24 x 24  212 .. 215 .. 220 bytes\n"
+    );
+}
+
 #[test]
 fn saved_statistics_are_merged() {
     let dir = Folder::new();

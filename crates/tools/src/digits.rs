@@ -27,7 +27,7 @@ pub fn signed(n: i64) -> String {
 pub fn brief(value: f64) -> String {
     let size = value.abs();
     // The shortest text of a number that was rounded to some digits.
-    let rounded = |digits: usize| format!("{value:.*e}", digits - 1).parse().unwrap_or(value);
+    let rounded = |digits: usize| scientific(value, digits).parse().unwrap_or(value);
     if !value.is_finite() {
         return value.to_string();
     }
@@ -36,7 +36,7 @@ pub fn brief(value: f64) -> String {
     }
     match size {
         _ if !(1e-3..1e15).contains(&size) => {
-            let text = format!("{value:.3e}");
+            let text = scientific(value, 4);
             let (digits, power) = text.split_once('e').unwrap_or((&text, "0"));
             format!("{}e{power}", digits.trim_end_matches('0').trim_end_matches('.'))
         }
@@ -51,6 +51,32 @@ pub fn brief(value: f64) -> String {
     }
 }
 
+/// Returns a number with this many digits. A half is rounded up, as browsers do, and not to the even digit.
+fn scientific(value: f64, digits: usize) -> String {
+    let exact = format!("{:.60e}", value.abs());
+    let rest = exact.split('e').next().and_then(|text| text.get(digits + 1..)).unwrap_or_default();
+    let is_half = rest.starts_with('5') && rest.bytes().skip(1).all(|digit| digit == b'0');
+    let above = if is_half { f64::from_bits(value.to_bits() + 1) } else { value };
+    format!("{above:.*e}", digits - 1)
+}
+
+/// Returns a share, as terminal, page and report write it. All and none are whole, and what is close to them
+/// is not rounded to them.
+///
+/// ```
+/// let texts = [1.0, 0.0, 8.35, 99.99, 100.0].map(|part| tfseek_tools::percent(part, 100.0));
+/// assert_eq!(texts, ["1.0 %", "0 %", "8.4 %", "> 99.9 %", "100 %"]);
+/// ```
+pub fn percent(part: f64, all: f64) -> String {
+    let share = if all > 0.0 { 100.0 * part / all } else { 0.0 };
+    match share {
+        _ if part > 0.0 && share < 0.1 => "< 0.1 %".to_owned(),
+        _ if part < all && share > 99.9 => "> 99.9 %".to_owned(),
+        0.0 | 100.0 => format!("{share:.0} %"),
+        _ => format!("{:.1} %", (share * 10.0).round() / 10.0),
+    }
+}
+
 /// Returns a number of things: `1 value`, `2 values`.
 pub(crate) fn counted(n: u64, thing: &str) -> String {
     format!("{n} {thing}{}", if n == 1 { "" } else { "s" })
@@ -62,6 +88,10 @@ mod tests {
 
     #[test]
     fn numbers_are_short() {
+        assert_eq!(
+            [2.0625, 1234.125, -33.0 / 16.0, 1.000_5e-4].map(brief),
+            ["2.063", "1,234.13", "-2.063", "1.001e-4"]
+        );
         let texts = [0.0, 37.0, 38.5, 13.591, 0.123_45, 1234.56, 1e-5, 2.5e20, -1_234_567.8, 9e15].map(brief);
         let expected =
             ["0", "37", "38.5", "13.59", "0.1235", "1,234.56", "1e-5", "2.5e20", "-1,234,568", "9e15"];

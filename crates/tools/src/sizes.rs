@@ -50,7 +50,9 @@ pub fn text(bytes: u64) -> String {
         (value, unit) = (value / 1e3, larger);
     }
     let digits = if unit == "B" || value >= 99.5 { 0 } else { 2 - usize::from(value >= 9.95) };
-    let number = format!("{value:.digits$}");
+    // A half is rounded up, as on the page.
+    let scale = 10_f64.powi(digits as i32);
+    let number = format!("{:.digits$}", (value * scale).round() / scale);
     let number = if digits > 0 { number.trim_end_matches('0').trim_end_matches('.') } else { &number };
     format!("{number} {unit}")
 }
@@ -61,10 +63,10 @@ mod tests {
 
     #[test]
     fn texts_have_three_digits() {
-        let sizes = [0, 999, 1000, 1234, 9_949, 9_950, 17_123, 99_949, 999_499, 999_500, u64::MAX];
+        let sizes = [0, 999, 1000, 1125, 1234, 9_949, 9_950, 17_123, 99_949, 999_499, 999_500, u64::MAX];
         let texts = [
-            "0 B", "999 B", "1 kB", "1.23 kB", "9.95 kB", "9.9 kB", "17.1 kB", "100 kB", "999 kB", "1 MB",
-            "18.4 EB",
+            "0 B", "999 B", "1 kB", "1.13 kB", "1.23 kB", "9.95 kB", "10 kB", "17.1 kB", "100 kB", "999 kB",
+            "1 MB", "18.4 EB",
         ];
         assert_eq!(sizes.map(text), texts);
     }

@@ -1,5 +1,5 @@
 // Histograms in svg. A bar is a filter: it knows the condition (docs/filters.md) that its records meet.
-import { count, h, number, svg } from "./dom.js";
+import { count, h, number, setText, svg } from "./dom.js";
 import { go, state } from "./state.js";
 
 // Words of the grammar that are no names.
@@ -22,7 +22,7 @@ export function percent(part, all) {
   // "100.0 %" and "0.0 %" are kept for all and none: a single absent record must not vanish by rounding.
   if (part && share < 0.1) return "< 0.1 %";
   if (part < all && share > 99.9) return "> 99.9 %";
-  return `${share.toFixed(share === 0 || share === 100 ? 0 : 1)} %`;
+  return `${share === 0 || share === 100 ? share : (Math.round(share * 10) / 10).toFixed(1)} %`;
 }
 
 // A string of the grammar. `value` is text, or {base64} for bytes that are not UTF-8.
@@ -64,7 +64,7 @@ export function valueText(entry) {
     const bytes = Array.from(atob(entry.value.base64), (c) => c.charCodeAt(0).toString(16).padStart(2, "0"));
     return `bytes ${bytes.slice(0, 12).join(" ")}${bytes.length > 12 ? " .." : ""}`;
   }
-  if (typeof entry.value === "string") return entry.value.replace(/[\x00-\x1f\x7f]/g, (c) => quote(c).slice(1, -1)) || "the empty string";
+  if (typeof entry.value === "string") return entry.value.replace(/[\x00-\x1f\x7f]/g, (c) => quote(c).slice(1, -1)) || '""';
   return entry.name ? `${brief(entry.value)} ${quote(entry.name)}` : brief(entry.value);
 }
 
@@ -128,7 +128,7 @@ export function histogram(name, data, { pick = narrow, small = false, unit = "va
   let focus = Math.max(0, bars.findIndex((b) => b.where));
   groups[focus]?.setAttribute("tabindex", "0");
   const indexOf = (event) => groups.indexOf(event.target.closest?.("g"));
-  const show = (i) => { place.readout.textContent = i >= 0 ? text(bars[i]) : n < LEAST ? "" : note; };
+  const show = (i) => { setText(place.readout, i >= 0 ? text(bars[i]) : n < LEAST ? "" : note); };
   show(-1);
   const apply = (i) => { if (bars[i]?.where) pick(bars[i].where); };
   const chart = svg("svg", {
@@ -192,7 +192,7 @@ export function overlay(name, bars, names, ends) {
   const text = (i) => `${bars[i].label}: ${percent(p[i], 1)} of ${names[0]}, ${percent(q[i], 1)} of ${names[1]}`;
   const largest = p.map((x, i) => [Math.abs(x - q[i]), i]).sort((r, s) => s[0] - r[0])[0]?.[1] ?? 0;
   const place = axis(ends, bars);
-  const show = (i) => { place.readout.textContent = i >= 0 ? text(i) : bars.length < LEAST ? "" : ends.note; };
+  const show = (i) => { setText(place.readout, i >= 0 ? text(i) : bars.length < LEAST ? "" : ends.note); };
   show(-1);
   return framed("histogram overlay", most, 1, svg("svg", {
     viewBox: viewBox(p.length), role: "img",

@@ -244,7 +244,7 @@ fn to_other(
     let records = options.records.as_ref().map_or(dataset.len(), |selected| selected.len());
     let bar = progress::records(console, "converting", records);
     let report = export(&dataset, output, &options, &|records| bar.inc(records));
-    bar.finish_and_clear();
+    progress::end(&bar, report.is_ok());
     report.map_err(failure)
 }
 
@@ -292,7 +292,7 @@ fn to_data_set(args: &ConvertArgs, folder: &Path, console: &mut Console) -> Outc
     let features = features(metadata.folder(), console).map_err(split::failure)?;
     let bar = progress::bytes(console, "converting", progress::total_size(inputs));
     let sets = import_data_set(inputs, output, (metadata, &features), &options, &|bytes| bar.inc(bytes));
-    bar.finish_and_clear();
+    progress::end(&bar, sets.is_ok());
     super::reshard::print_sets(&sets.map_err(failure)?, args.json, console)
 }
 
@@ -382,11 +382,11 @@ fn from_other(args: &ConvertArgs, has_stdin: bool, console: &mut Console) -> Out
     };
     if is_stdio(output) {
         let done = import_stream(inputs, console.out(), &options, &|bytes| bar.inc(bytes));
-        bar.finish_and_clear();
+        progress::end(&bar, done.is_ok());
         return done.map_err(failure);
     }
     let report = import(inputs, output, &options, &|bytes| bar.inc(bytes));
-    bar.finish_and_clear();
+    progress::end(&bar, report.is_ok());
     print(&report.map_err(failure)?, args, console)
 }
 

@@ -79,7 +79,7 @@ pub(crate) fn run(args: &EpochArgs, console: &mut Console) -> Outcome {
     let bar = progress::steps(console, "epoch", Some(max_steps.map_or(steps, |most| steps.min(most))));
     let mut stats = RunStats::default();
     let outcome = stats.run(&mut loader, max_steps, &bar);
-    bar.finish_and_clear();
+    progress::end(&bar, outcome.is_ok());
     warnings::print(loader.warnings(), console);
     stats.skipped.print(console);
     // After an error, the state is the position after the last batch that was returned.

@@ -73,7 +73,7 @@ pub(crate) fn run(args: &FetchArgs, console: &mut Console) -> Outcome {
     }
     let bar = progress::bytes(console, "fetching", 1);
     let report = plan.run(&progress::of_writing(&bar));
-    bar.finish_and_clear();
+    progress::end(&bar, report.is_ok());
     print(&report.map_err(failure)?, args, console)
 }
 

@@ -128,7 +128,7 @@ pub(crate) fn run(args: &GrepArgs, console: &mut Console) -> Outcome {
     } else {
         grep.run(paths.len(), open, |unit| report.unit(unit, &bar)).map(Some)
     };
-    bar.finish_and_clear();
+    progress::end(&bar, searched.is_ok());
     let is_full = args.limit.is_some_and(|limit| report.found >= limit);
     let totals = match searched {
         Ok(totals) => totals,

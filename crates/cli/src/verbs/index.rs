@@ -146,7 +146,7 @@ fn build(args: &IndexArgs, console: &mut Console) -> Outcome<IndexReport> {
     if let (Some(sets), Some(_)) = (&sets, &args.pack) {
         // The pack comes last: readers of a pack then have the tables.
         let all = index::open_shards(&paths, &options.clone().auto_limit(u64::MAX));
-        bar.finish_and_clear();
+        progress::end(&bar, all.is_ok());
         warnings::print(&all.map_err(|e| elsewhere(e.into(), &paths, args))?.warnings, console);
         let tables = steps::build(sets, &paths, args, console)?;
         report.extend(tables.report());
@@ -235,7 +235,7 @@ fn indexes(
         }
         None => index::build_beside(paths, options).map(|each| (None, each)),
     };
-    bar.finish_and_clear();
+    progress::end(&bar, done.is_ok());
     let (pack, shards) = done.map_err(|e| elsewhere(e.into(), paths, args))?;
     let mut built = BuiltIndexes {
         pack,
@@ -350,7 +350,7 @@ fn columns(sources: &[PathBuf], args: &IndexArgs, console: &mut Console) -> Outc
     let threads = (sources.len() > 1).then_some(1);
     let options = args.indexed(threads)?.progress(progress::callback(&bar));
     let built = shard_columns(sources, args, &options, console);
-    bar.finish_and_clear();
+    progress::end(&bar, built.is_ok());
     let (written, totals) = built?;
     if written.is_empty() {
         return Ok(None);
@@ -460,7 +460,7 @@ fn dali(
             Err(failure) => console.report_and_continue(Err(elsewhere(failure, paths, args))),
         },
     );
-    bar.finish_and_clear();
+    progress::end(&bar, done.is_ok());
     done?;
     if !args.json {
         for target in &written {

@@ -154,7 +154,7 @@ pub(crate) fn run(args: &InfoArgs, console: &mut Console) -> Outcome {
         })?;
         bar.inc(read);
     }
-    bar.finish_and_clear();
+    progress::end(&bar, true);
     splits.missing().iter().for_each(|text| console.note(format_args!("tfseek: {text}")));
     if rows.is_empty() {
         return Ok(());

@@ -58,7 +58,7 @@ pub(crate) fn run(args: &ParseArgs, console: &mut Console) -> Outcome {
         skipped: SkippedErrors::default(),
     };
     let parsed = batches.parse_all(&paths, &bar, console);
-    bar.finish_and_clear();
+    progress::end(&bar, parsed.is_ok());
     parsed?;
     batches.skipped.report(console)
 }

@@ -120,7 +120,7 @@ pub(crate) fn run(args: &ReshardArgs, console: &mut Console) -> Outcome {
     options.records = dataset::subset(&dataset, which, args.payload, &mut skipped, console)?;
     let bar = progress::bytes(console, "resharding", 1);
     let report = reshard::reshard(&dataset, &options, &progress::of_writing(&bar));
-    bar.finish_and_clear();
+    progress::end(&bar, report.is_ok());
     let report = report.map_err(failure)?;
     print(&report, args, console)?;
     skipped.report(console)?;

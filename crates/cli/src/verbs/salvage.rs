@@ -56,7 +56,7 @@ pub(crate) fn run(args: &SalvageArgs, console: &mut Console) -> Outcome {
     let report = salvage::salvage(input, &args.output, args.rest.as_deref(), existing, limit, &mut |read| {
         bar.inc(read)
     });
-    bar.finish_and_clear();
+    progress::end(&bar, report.is_ok());
     let report = report?;
     let gap_bytes: u64 = report.gaps.iter().map(|gap| gap.len).sum();
     if args.json {

@@ -125,7 +125,7 @@ fn in_one_pass(
             break;
         }
         let in_order = |e: Failure| {
-            bar.finish_and_clear();
+            progress::end(&bar, true);
             damage::explain(e, Reading::InOrder)
         };
         let before = numbers.begin(path);
@@ -147,7 +147,7 @@ fn in_one_pass(
         numbers.end(records.reader.total());
         bar.inc(progress::total_size(std::slice::from_ref(path)));
     }
-    bar.finish_and_clear();
+    progress::end(&bar, true);
     for drawn in sample.into_items() {
         let Some(path) = paths.get(drawn.file) else { continue };
         let name = records::name(path);

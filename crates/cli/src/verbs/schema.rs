@@ -159,7 +159,7 @@ fn observe(
         observed.failed |= outcome.is_err();
         bar.suspend(|| console.report_and_continue(outcome))?;
     }
-    bar.finish_and_clear();
+    progress::end(&bar, true);
     Ok(observed)
 }
 

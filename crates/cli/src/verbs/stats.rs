@@ -198,7 +198,7 @@ fn computed(paths: &[InputFile], args: &StatsArgs, console: &mut Console) -> Out
             Ok(())
         };
         let stats = options.run_dataset(&dataset, None, sample, &report);
-        bar.finish_and_clear();
+        progress::end(&bar, stats.is_ok());
         return stats.map_err(failure).map(named);
     }
     let bar = progress::bytes(console, "reading", progress::total_size(paths));
@@ -210,7 +210,7 @@ fn computed(paths: &[InputFile], args: &StatsArgs, console: &mut Console) -> Out
         read.stream().open_with(path, progress::callback(&bar))
     };
     let stats = options.run(paths, &open);
-    bar.finish_and_clear();
+    progress::end(&bar, stats.is_ok());
     stats.map_err(failure).map(named)
 }
 

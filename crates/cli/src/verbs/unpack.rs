@@ -80,7 +80,7 @@ fn file(
     let bar = progress::bytes(console, "unpacking", None);
     let unpacked =
         unpack::unpack(&mut stream, &target, Existing::replace_if(args.force), |bytes| bar.inc(bytes));
-    bar.finish_and_clear();
+    progress::end(&bar, unpacked.is_ok());
     let count = unpacked?;
     let size = console.size(stream.offset());
     console.note(format_args!("{}: {}, {size}", target.display(), text::count(count, "record")));

@@ -94,7 +94,7 @@ fn check<'s>(
             Ok(())
         },
     );
-    bar.finish_and_clear();
+    progress::end(&bar, outcome.is_ok());
     outcome.map(|()| all)
 }
 

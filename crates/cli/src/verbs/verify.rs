@@ -68,7 +68,7 @@ pub(crate) fn run(args: &VerifyArgs, console: &mut Console) -> Outcome {
         })
     };
     let outcome = verify(&paths, args, checks.as_ref(), &bar, done);
-    bar.finish_and_clear();
+    progress::end(&bar, outcome.is_ok());
     outcome?;
     faults.print_more(console);
     splits.missing().into_iter().for_each(|text| console.report(&Failure::Message(DATA, text)));

@@ -137,7 +137,7 @@ fn write_report(
         Ok(())
     };
     let page = tfseek_view::report(view, args.select.condition.as_ref(), options, &report);
-    bar.finish_and_clear();
+    progress::end(&bar, page.is_ok());
     let page = page.map_err(failure)?;
     outputs::write(path, output, page.as_bytes())?;
     Ok(page.len() as u64)

@@ -3,7 +3,7 @@
 use super::html::Html;
 use serde_json::Value;
 use tfseek_tools::stats::Statistics;
-use tfseek_tools::{brief, signed, sizes, thousands};
+use tfseek_tools::{brief, percent, signed, sizes, thousands};
 
 /// Number of frequent values of a feature.
 const TOP: usize = 6;
@@ -277,7 +277,7 @@ pub(super) fn at<'v>(value: &'v Value, pointer: &str) -> &'v Value {
 fn text(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
-        Value::String(text) if text.is_empty() => "the empty string".to_owned(),
+        Value::String(text) if text.is_empty() => "\"\"".to_owned(),
         Value::String(text) => text.clone(),
         Value::Object(object) if object.contains_key("base64") => "bytes".into(),
         value => number(value),
@@ -301,18 +301,6 @@ fn size(value: &Value) -> String {
 fn range(sizes: &Value, write: fn(&Value) -> String) -> String {
     let [low, high] = ["min", "max"].map(|end| write(&sizes[end]));
     if low == high { low } else { format!("{low} to {high}") }
-}
-
-/// Returns a share. All and none are whole, and what is close to them is not rounded to them.
-pub(super) fn percent(part: f64, all: f64) -> String {
-    let share = if all > 0.0 { 100.0 * part / all } else { 0.0 };
-    match share {
-        _ if part > 0.0 && share < 0.1 => "< 0.1 %".to_owned(),
-        _ if part < all && share > 99.9 => "> 99.9 %".to_owned(),
-        0.0 | 100.0 => format!("{share:.0} %"),
-        // A half is rounded up, as on the page.
-        _ => format!("{:.1} %", (share * 10.0).round() / 10.0),
-    }
 }
 
 /// Writes an inferred schema.

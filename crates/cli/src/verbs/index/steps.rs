@@ -157,7 +157,7 @@ pub(super) fn build(
             }
         },
     );
-    bar.finish_and_clear();
+    progress::end(&bar, done.is_ok());
     done?;
     if all.tried > all.failed && !args.json {
         all.note(bytes, console);

@@ -80,7 +80,7 @@ fn computed(
     };
     let keys: Vec<&str> = named.iter().map(|(key, _)| *key).collect();
     let stats = episodes.statistics(&keys, &options);
-    bar.finish_and_clear();
+    progress::end(&bar, stats.is_ok());
     stats.map_err(failure)
 }
 

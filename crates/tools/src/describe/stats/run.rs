@@ -257,6 +257,8 @@ impl<S: UnitSource> FoldWork for StatsRun<'_, S> {
 
     fn end(&self, unit: &mut StatsUnit) {
         unit.stats.flush(self.unit_memory());
+        // The rest of the records. A run that this would end is at its end, or hears it with the next ones.
+        let _ = self.report.read(std::mem::take(&mut unit.unreported));
     }
 
     fn merge(&self, unit: &mut StatsUnit, next: StatsUnit) -> Result<(), ToolsError> {

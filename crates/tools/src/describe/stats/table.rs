@@ -12,7 +12,7 @@ use super::numbers::{FloatStats, IntStats};
 use super::report::{KINDS, name_of};
 use super::sizes::SizeCounters;
 use super::statistics::Statistics;
-use crate::digits::{brief, signed, thousands};
+use crate::digits::{brief, percent, signed, thousands};
 use crate::forms::fields::ValueType;
 use std::fmt::Write;
 
@@ -140,36 +140,46 @@ fn print_rows(
         cells.iter().filter_map(|row| row.get(k)).map(|cell| cell.chars().count()).max().unwrap_or(0)
     };
     let widths = [width(0), width(1), width(2), width(3), 0];
-    align(cells.iter_mut().skip(1).filter_map(|row| row.last_mut()).collect());
+    let before = widths.iter().take(4).map(|width| width + 2).sum::<usize>() + 2;
+    let room = style.width.map(|width| width.saturating_sub(before));
+    align(cells.iter_mut().skip(1).filter_map(|row| row.last_mut()).collect(), room);
     for (k, row) in cells.iter().enumerate() {
         let mut line = String::from("  ");
         for (cell, width) in row.iter().zip(widths) {
             let _ = write!(line, "{cell:width$}  ");
         }
-        let line = fitted(&line, style);
-        let _ = match &style.label {
-            [on, off] if k == 0 => writeln!(text, "{on}{line}{off}"),
-            _ => writeln!(text, "{line}"),
-        };
+        for line in line.lines().map(|line| fitted(line, style)) {
+            let _ = match &style.label {
+                [on, off] if k == 0 => writeln!(text, "{on}{line}{off}"),
+                _ => writeln!(text, "{line}"),
+            };
+        }
     }
 }
 
 /// The separator of a range, a mean, a deviation and a histogram. Names and values have no tabs, only `\t`.
 const COLUMN: char = '\t';
 
-/// Aligns the range, the mean and the deviation of all rows that have them.
-fn align(mut values: Vec<&mut String>) {
+/// Aligns the range, the mean and the deviation of all rows that have them. If the widest row has no room, all
+/// of them continue on a second line, so that histograms are not cut.
+fn align(mut values: Vec<&mut String>, room: Option<usize>) {
     let mut widths = [0; 3];
     for text in values.iter().filter(|text| text.contains(COLUMN)) {
         for (width, part) in widths.iter_mut().zip(text.split(COLUMN)) {
             *width = part.chars().count().max(*width);
         }
     }
+    let last = |text: &&mut String| text.rsplit(COLUMN).next().map_or(0, |last| last.chars().count());
+    let last = values.iter().filter(|text| text.contains(COLUMN)).map(last).max().unwrap_or(0);
+    let wraps = room.is_some_and(|room| widths.iter().map(|width| width + 2).sum::<usize>() + last > room);
     for text in values.iter_mut().filter(|text| text.contains(COLUMN)) {
         let widths = widths.into_iter().chain(std::iter::repeat(0));
         let parts = text.split(COLUMN).zip(widths).map(|(part, width)| format!("{part:width$}"));
-        let aligned = parts.collect::<Vec<_>>().join("  ");
-        **text = aligned;
+        let parts: Vec<_> = parts.collect();
+        **text = match parts.split_first() {
+            Some((range, rest)) if wraps => format!("{range}\n      {}", rest.join("  ")),
+            _ => parts.join("  "),
+        };
     }
 }
 
@@ -290,7 +300,7 @@ fn named(value: i64, names: &[Box<str>]) -> String {
 /// Returns values with their shares of `n`, and how many others there are.
 fn frequent(shown: Vec<(String, u64)>, n: u64, (distinct, exact): (u64, bool)) -> String {
     let more = distinct.saturating_sub(shown.len() as u64);
-    let share = |(value, count): (String, u64)| format!("{value} {:.1} %", count as f64 / n as f64 * 100.0);
+    let share = |(value, count): (String, u64)| format!("{value} {}", percent(count as f64, n as f64));
     let mut text = shown.into_iter().map(share).collect::<Vec<_>>().join(", ");
     if more > 0 {
         let _ = write!(text, ", {} more", about(more, exact));
@@ -415,7 +425,7 @@ mod tests {
         let mut values =
             ["1 .. 2\tmean 1\tstd 0.500\t▁█", "<2 bytes>", "10 .. 200\tmean 20\tstd 1\t█  (2 a record)"]
                 .map(str::to_owned);
-        align(values.iter_mut().collect());
+        align(values.iter_mut().collect(), None);
         let aligned = [
             "1 .. 2     mean 1   std 0.500  ▁█",
             "<2 bytes>",
