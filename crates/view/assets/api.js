@@ -57,12 +57,11 @@ export const bytesUrl = (id, feature, params) => address(`/api/bytes/${id}`, { f
 
 export const buffer = async (path, params, signal) => (await request(path, params, signal)).arrayBuffer();
 
-export async function bytes(id, feature, from, to, { signal } = {}) {
-  const response = await fetch(bytesUrl(id, feature), { signal, headers: { Range: `bytes=${from}-${to - 1}` } });
-  if (response.status === 416) return new Uint8Array(0);
+/** The first `n` bytes of a payload. */
+export async function bytes(id, n, signal) {
+  const response = await fetch(bytesUrl(id), { signal, headers: { Range: `bytes=0-${n - 1}` } });
   if (!response.ok) throw new Error(`the server answered ${response.status}`);
-  const all = new Uint8Array(await response.arrayBuffer());
-  return response.status === 206 ? all : all.subarray(from, to);
+  return new Uint8Array(await response.arrayBuffer()).subarray(0, n);
 }
 
 /** Gets the values of a feature: Float32Array of floats, Float64Array of int64s (`kind` is "float" or "int64"). */

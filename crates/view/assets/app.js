@@ -19,7 +19,7 @@ const VIEWS = {
 const KEYS = [
   ["j k", "next and previous record"],
   ["h l", "value, frame or step"],
-  ["arrows", "move in grid and table, and over steps"],
+  ["arrows", "move in grid and table, over values, frames and steps, or to the next record"],
   ["Home End", "first and last step of an episode"],
   ["Enter", "open the record; in the table, show the records with this value"],
   ["/", "condition"],
@@ -33,7 +33,7 @@ const KEYS = [
 ];
 const LISTED = ["grid", "table", "record", "episode"]; // views of a list of records
 const SAMPLE = 60;
-const NO_STEP = { step: null, key: null, offsets: null };
+const NO_STEP = { step: null };
 
 const page = { head: document.getElementById("bar"), main: document.getElementById("main"), live: document.getElementById("live") };
 
@@ -255,6 +255,22 @@ async function open(set) {
     document.title = `${["record", "episode"].includes(viewName()) ? `${number(Number(state.id ?? 0))} · ` : ""}${short(dataset.name)} – tfseek`;
   }
 
+  // From a record to where it was opened: in a list, the record is marked.
+  function back() {
+    const from = viewName(), { state } = address;
+    const one = ["record", "episode"].includes(from);
+    if (one && lastPlace && !["grid", "table"].includes(lastPlace.view)) {
+      const gone = Object.fromEntries(Object.keys(state).map((key) => [key, null]));
+      return address.go({ ...gone, ...lastPlace, roles: state.roles, boxes: state.boxes });
+    }
+    if (from === listView()) return null;
+    const at = one ? current.list.position(Number(state.id)) : -1;
+    return address.go({
+      view: listView(), id: null, tab: null, value: null, ...(from === "episode" && NO_STEP),
+      ...(at >= 0 && current.list.at(at) === Number(state.id) && { sel: at }),
+    });
+  }
+
   return {
     context, lists, shown,
     close: () => current?.found?.stop(),
@@ -265,7 +281,7 @@ async function open(set) {
         place.select();
       },
       t: () => address.go({ view: viewName() === "table" ? "grid" : "table", id: null }),
-      Escape: () => viewName() !== listView() && address.go({ view: listView(), id: null, tab: null, value: null, ...(viewName() === "episode" && NO_STEP) }),
+      Escape: back,
     },
   };
 }
@@ -289,6 +305,7 @@ const short = (name) => name.replace(/^.*\/(?=[^/]+$)/, "");
 const viewName = () => (Object.hasOwn(VIEWS, address.state.view ?? "") ? address.state.view : opened?.context.dataset.home ?? "grid");
 
 let lastList = null; // the list that was shown last
+let lastPlace = null; // the state of the view before a record or an episode
 const listView = () => lastList ?? opened.context.dataset.list;
 
 // The state is shown
@@ -317,6 +334,7 @@ async function show(state) {
     if (late()) return;
     const name = viewName();
     if (["grid", "table"].includes(name)) lastList = name;
+    if (!["record", "episode"].includes(name)) lastPlace = { ...state, view: name };
     // A position alone is the record there.
     if (["record", "episode"].includes(name) && !state.id && state.at) address.note({ id: opened.context.list.at(Number(state.at)) ?? state.at, at: null });
     opened.shown(address.state);
@@ -350,7 +368,7 @@ function leave() {
   mounted = null;
 }
 
-// Letters are keys unless they are typed. Links and buttons keep Enter, and sliders their arrows.
+// Letters are keys unless they are typed. Links and buttons keep Enter, and sliders and scrolled text their arrows.
 addEventListener("keydown", (event) => {
   if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || !opened || document.querySelector("dialog[open]")) return;
   const field = event.target.closest("input, select, textarea, audio, video");
@@ -358,7 +376,8 @@ addEventListener("keydown", (event) => {
     if (event.key === "Escape") field.blur();
     return;
   }
-  if (event.key.length > 1 && event.key !== "Escape" && event.target.closest("a, button, summary, pre, [role=tab], [role=scrollbar], [role=slider]")) return;
+  if (event.key === "Enter" && event.target.closest("a, button, summary, [role=button]")) return;
+  if (event.key.length > 1 && event.key !== "Escape" && event.target.closest("pre, [role=scrollbar], [role=slider]")) return;
   const action = mounted?.view.keys?.[event.key] ?? opened.keys[event.key];
   if (!action) return;
   event.preventDefault();

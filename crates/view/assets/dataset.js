@@ -96,10 +96,11 @@ export function mount(root, context) {
   ].filter(Boolean);
   sections.splice(damage.ranges ? 0 : sections.length, 0, damaged);
   const line = () => context.command("stats", state.where ? `--where ${shellWord(state.where)}` : "");
+  const copy = context.copyCommand(line);
   replace(root, h("div.page.data-view",
     h("header.column", title, what, notes, totals,
       h("div.row.spread", h("nav.row", { label: "Parts of this page" }, sections.map((s) => button(s.getAttribute("aria-label"), () => s.scrollIntoView()))),
-        context.copyCommand(line))),
+        copy)),
     sections));
 
   // A click is lost if its element is replaced before the release.
@@ -116,6 +117,7 @@ export function mount(root, context) {
     scan = new AbortController();
     scanned = state.where ?? "";
     stats = null;
+    copy.hidden = false;
     setText(what, "Reading the records …");
     const filter = scanned ? h("div.note.row", "Statistics of the records that meet ", h("code", scanned),
       button("Show these records", () => context.go({ view: context.listView(), at: null })), button("All records", () => context.go({ where: null }))) : null;
@@ -137,6 +139,7 @@ export function mount(root, context) {
     }, (message) => {
       replace(notes, filter, problem(message));
       if (!stats) {
+        copy.hidden = true; // of a condition that cannot be
         setText(what, "There are no statistics.");
         replace(features, muted(scanned ? "Change the condition, or take it away." : "Reload the page to try again."));
       }
@@ -357,8 +360,8 @@ function loadShards(box, context, signal) {
     const wide = places > 200 ? 1 : 0.85;
     const mark = svg("rect.place", { width: 1, height: 100 });
     const text = h("output.small");
-    const name = ({ name, records, bytes, compression, damaged }) => `${name}: ` + [
-      count(records, "record"), size(bytes), compression !== "none" && compression, damaged && count(damaged, "damaged range"),
+    const name = ({ name, records, bytes, damaged }) => `${name}: ` + [
+      count(records, "record"), size(bytes), damaged && count(damaged, "damaged range"),
     ].filter(Boolean).join(", ");
     const enter = (i) => shards[i].records && context.go({ view: context.listView(), where: null, seed: null, at: shards[i].start, sel: null });
     const slider = h("input", {

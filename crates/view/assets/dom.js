@@ -12,15 +12,21 @@ export function attrs(element, props) {
     const name = ALIASES[key] ?? key;
     if (typeof value === "function") element.addEventListener(name.slice(2), value);
     else if (value == null || value === false) element.removeAttribute(name);
-    else element.setAttribute(name, value === true ? "" : value);
+    else element.setAttribute(name, value === true ? "" : ["title", "aria-label", "alt", "placeholder"].includes(name) ? visible(String(value)) : value);
   }
 }
+
+// What the terminal escapes too (src/error/text.rs), without ASCII: controls, and those of the direction of text.
+const CONTROLS = /[\x80-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+
+/** A text as it is shown. */
+export const visible = (text) => text.replace(CONTROLS, (c) => `\\u{${c.codePointAt(0).toString(16)}}`);
 
 function append(element, children) {
   for (const child of children) {
     if (child == null || child === false) continue;
     if (Array.isArray(child)) append(element, child);
-    else element.append(child);
+    else element.append(typeof child === "string" ? visible(child) : child);
   }
   return element;
 }
@@ -54,7 +60,7 @@ export function replace(element, ...children) {
 
 /** Sets the text of an element, unless it is the same: live regions are not read twice. */
 export function setText(element, text) {
-  if (element.textContent !== text) element.textContent = text;
+  if (element.textContent !== visible(text)) element.textContent = visible(text);
 }
 
 /** "1,281,167" */
@@ -70,15 +76,15 @@ export function count(n, noun, plural = noun + "s") {
 
 /** "14 MB": decimal units, three digits at most. */
 export function size(bytes) {
-  const units = ["B", "kB", "MB", "GB", "TB", "PB"];
+  const units = ["B", "kB", "MB", "GB", "TB", "PB", "EB"];
   let value = Number(bytes);
   let unit = 0;
   while (value >= 999.5 && unit < units.length - 1) {
     value /= 1000;
     unit += 1;
   }
-  const digits = unit === 0 || value >= 99.5 ? 0 : value >= 9.95 ? 1 : 2;
-  return `${value.toFixed(digits).replace(/\.0+$/, "")} ${units[unit]}`;
+  const scale = unit === 0 || value >= 99.5 ? 1 : value >= 9.95 ? 10 : 100;
+  return `${Math.round(value * scale) / scale} ${units[unit]}`;
 }
 
 /** A float as a person would write it: at most six digits. */
@@ -90,7 +96,7 @@ export function float(x) {
 
 /** One value of a byte list as text: its characters, or what it is. */
 export function bytesText(value) {
-  if (typeof value === "string") return value;
+  if (typeof value === "string") return value || '""';
   if (typeof value.text === "string") return value.text + "…";
   if (value.type) {
     const pixels = value.width && value.height ? `, ${value.width} × ${value.height}` : "";
@@ -147,10 +153,10 @@ export function payloadText(record) {
   const one = (value) => {
     if (Array.isArray(value)) return value.every((v) => v?.number) ? `{ ${line(value)} }` : value.map(one).join(", ");
     if (value && typeof value === "object") return bytesText(value);
-    return typeof value === "number" ? float(value) : String(value ?? "");
+    return typeof value === "number" ? float(value) : bytesText(String(value ?? ""));
   };
   const line = (all) => all.slice(0, 12).map((f) => `${f.name ?? f.number}: ${timeOf(f.name, f.value) ?? one(f.value)}`).join(", ");
-  return fields?.some((f) => f.name) ? line(fields) : bytesText(payload);
+  return fields?.some((f) => f.name) ? line(fields) : record.bytes ? bytesText(payload) : "no bytes";
 }
 
 /** A word as a POSIX shell reads it back. */

@@ -1,8 +1,8 @@
-// The page of one episode: films, curves, texts and flags under one cursor, and a window as a model reads it.
+// The page of one episode: films, curves, texts and flags under one cursor.
 
 import { aborted, bytesUrl, get, values } from "./api.js";
 import {
-  aside, attrs, bytesText, count, debounce, featureText, field, float, h, hbox, muted, named, number, replace, setText, size, sorry, svg, vbox,
+  aside, attrs, bytesText, count, debounce, featureText, float, h, hbox, muted, named, number, replace, setText, size, sorry, svg, vbox,
 } from "./dom.js";
 import { pager } from "./find.js";
 import { COLUMNS, chart } from "./sequence.js";
@@ -12,32 +12,7 @@ const CELL = 96; // width of a picture in a film, in pixels
 const LONGEST = 8_000_000; // width of a film in pixels: browsers end elements at 17 million. A longer one leaves out steps
 const MOST = 1 << 20; // values that are fetched for one curve
 const WIDEST = 32; // dimensions that are drawn
-const OFFSETS = 64; // offsets of a window
 
-/** The offsets of a text such as "-1, 0, 4..8, 0..=15". Throws an Error in words. */
-export function offsetsOf(text) {
-  const found = [];
-  for (const part of text.split(",")) {
-    const match = /^\s*([+-]?\d{1,9})\s*(?:\.\.(=?)\s*([+-]?\d{1,9}))?\s*$/.exec(part);
-    if (!match) throw new Error(`Expected offsets such as -1, 0 or 0..16, found ${part.trim() || "nothing"}`);
-    const from = Number(match[1]);
-    const to = match[3] === undefined ? from + 1 : Number(match[3]) + (match[2] ? 1 : 0);
-    if (to <= from) throw new Error(`Expected a range with an offset, found ${part.trim()}`);
-    if (found.length + to - from > OFFSETS) throw new Error(`Expected at most ${OFFSETS} offsets, found ${number(found.length + to - from)}`);
-    for (let offset = from; offset < to; offset++) found.push(offset);
-  }
-  return found;
-}
-
-/** The steps of a window at `anchor`, as with `pad="repeat"`: outside of the episode, the first or the last step. */
-export function windowOf(offsets, anchor, steps) {
-  return offsets.map((offset) => {
-    const step = Math.max(0, Math.min(steps - 1, anchor + offset));
-    return { offset, step, padded: step !== anchor + offset };
-  });
-}
-
-const signed = (offset) => (offset > 0 ? `+${offset}` : String(offset));
 const missing = (img) => () => img.replaceWith(h("span.film-cell.muted.small", "no picture"));
 
 // A picture of a step. It is requested when it is in the page.
@@ -151,7 +126,7 @@ export function mount(root, context) {
 
   const title = h("h1", { hook: "episode" });
   const where = h("p.muted.small");
-  const { previous, next, turn, update: ends } = pager(context, "episode", { step: null });
+  const { previous, next, nth, turn, update: ends } = pager(context, "episode", { step: null });
   const toRecord = h("a.button", { hook: "to-record" }, "Record");
   const slider = h("input", { type: "range", class: "wide", min: 0, hook: "slider", label: "Step", oninput: () => move(Number(slider.value)) });
   const place = h("output.small.number", { hook: "place" });
@@ -162,37 +137,22 @@ export function mount(root, context) {
   const jumpForm = h("form.row", { onsubmit: goTo }, jump, h("button", "Go"));
   const body = h("div.column.episode");
   const rest = vbox();
-  const key = h("select", { hook: "window-key", label: "Key" });
-  const offsets = h("input", {
-    hook: "window-offsets", class: "mono", size: "14", autocomplete: "off", spellcheck: "false", placeholder: "-1, 0 or 0..16",
-    oninput: () => offsets.setCustomValidity(""),
-  });
-  const result = h("div.column", { hook: "window" });
-  const form = h("section.panel", { "aria-labelledby": "window-title" }, h("h2", { id: "window-title" }, "Window"),
-    h("form.row", { onsubmit: choose }, field("Key", key), field("Offsets", offsets), h("button.primary", { hook: "window-show" }, "Show")),
-    result);
   const steps = h("div.row.steps", slider, place, jumpForm);
   root.append(h("div.page.episode-view",
-    h("div.row.spread", hbox(previous, title, next),
+    h("div.row.spread", hbox(previous, title, next, nth),
       hbox(toRecord, context.copyCommand(() => context.command("get", String(Number(context.state().id ?? 0)))))),
-    where, steps, body, form, rest));
+    where, steps, body, rest));
 
   const number64 = (text) => Number(text.replaceAll(/[,_ ]/g, ""));
 
   // The address follows the cursor when it rests.
-  const keep = () => note({ step: step || null });
-  const later = debounce(keep, 200);
+  const later = debounce(() => note({ step: step || null }), 200);
 
   function move(to) {
     if (!shown?.steps) return;
     step = Math.max(0, Math.min(shown.steps - 1, to));
     draw();
     later();
-  }
-
-  function flush() {
-    later.cancel();
-    if (shown) keep();
   }
 
   function goTo(event) {
@@ -205,19 +165,6 @@ export function mount(root, context) {
     }
     jump.value = "";
     move(to);
-  }
-
-  function choose(event) {
-    event.preventDefault();
-    try {
-      if (offsets.value.trim()) offsetsOf(offsets.value);
-    } catch (error) {
-      offsets.setCustomValidity(error.message);
-      offsets.reportValidity();
-      return;
-    }
-    flush();
-    context.go({ key: offsets.value.trim() ? key.value : null, offsets: offsets.value.trim() });
   }
 
   function draw() {
@@ -290,7 +237,7 @@ export function mount(root, context) {
     });
     const said = texts.map((value) => {
       const text = h("dd", { hook: "text" });
-      parts.push({ at: (to) => setText(text, textAt(value, to) || '""') });
+      parts.push({ at: (to) => setText(text, textAt(value, to)) });
       return [h("dt", value.name), text];
     });
     const chips = h("div.row", { hook: "flags" });
@@ -318,43 +265,6 @@ export function mount(root, context) {
       own.length > 0 && h("section.column", h("h2", "Of the episode"), h("dl.pairs.small", own.map(([name, feature]) =>
         [h("dt", name), h("dd", featureText(feature, 8, context.dataset.labels?.[name]) || "no value")]))),
       shown.left_out > 0 && muted(`${count(shown.left_out, "more value")} not listed: see the record.`));
-    parts.push({ at: inWindow });
-    replace(key, [...cameras, ...numbers, ...texts, ...flags].map((value) => h("option", { value: value.name }, value.name)));
-  }
-
-  function inWindow(at) {
-    const state = context.state();
-    const value = shown.values.find((one) => one.name === state.key && one.role !== "other");
-    if (!state.offsets || !state.key) return replace(result, muted("Offsets relative to the cursor, such as -1, 0 or 0..16: the steps that a model reads."));
-    let rows;
-    try {
-      if (!value) throw new Error(`This episode has no key ${state.key}`);
-      rows = windowOf(offsetsOf(state.offsets), at, shown.steps);
-    } catch (error) {
-      return replace(result, sorry(error));
-    }
-    const padding = (row) => row.padded && h("span.chip.warning", { hook: "padding" }, "padding");
-    const head = (row) => [h("span.mono", signed(row.offset)), ` step ${number(row.step)} `, padding(row)];
-    const table = (cells) => replace(result, h("div.scroll-x", { tabindex: "0", role: "group", label: "Values of the window" }, h("table.data",
-      h("thead", h("tr", ["Offset", "Step", ...cells.names, ""].map((name) => h("th", { scope: "col" }, name)))),
-      h("tbody", rows.map((row) => h("tr", { class: row.padded ? "padded" : null },
-        h("td.mono", signed(row.offset)), h("td", number(row.step)), cells.of(row.step), h("td", padding(row))))))));
-    if (value.role === "picture") {
-      replace(result, h("ol.window-pictures", rows.map((row) => h("li", { class: row.padded ? "padded" : null },
-        picture(shown.id, value, row.step, { class: "large" }), h("div.small", head(row))))));
-    } else if (value.role === "numbers") {
-      const wanted = [shown, state.key, state.offsets];
-      const dims = Array.from({ length: Math.min(value.width, WIDEST) }, (_, d) => d);
-      numbersOf(value, stop.signal).then((all) => {
-        const now = context.state();
-        if (at !== step || [shown, now.key, now.offsets].some((part, i) => part !== wanted[i])) return;
-        table({
-          names: value.width > 1 ? [...dims, value.width > WIDEST && "…"].filter((name) => name !== false) : ["Value"],
-          of: (s) => [dims.map((d) => h("td.mono.number", float(all[s * value.width + d]))), value.width > WIDEST && h("td", `${number(value.width)} values`)],
-        });
-      }).catch((error) => aborted(error) || replace(result, sorry(error)));
-    } else table({ names: ["Value"], of: (s) => h("td", value.role === "flag" ? String(flagAt(value, s)) : textAt(value, s)) });
-    return null;
   }
 
   return {
@@ -379,17 +289,17 @@ export function mount(root, context) {
           strip?.end();
           strip = null;
           replace(title, `Episode ${state.id ?? "0"}`);
-          steps.hidden = form.hidden = true;
+          steps.hidden = true;
           replace(body);
           replace(rest);
           replace(where, h("span.error", { hook: "error" }, error.message), " ",
-            h("a", { href: href({ view: "record", step: null, key: null, offsets: null }) }, "Show the record"));
+            h("a", { href: href({ view: "record", step: null }) }, "Show the record"));
           return;
         }
         replace(title, `Episode ${number(shown.id)}`);
         replace(where, [shown.shard, `record ${number(shown.record)} in it`, size(shown.bytes), count(shown.steps, "step")].filter(Boolean).join(" · "));
-        toRecord.href = href({ view: "record", id: shown.id, step: null, key: null, offsets: null });
-        steps.hidden = form.hidden = !shown.steps;
+        toRecord.href = href({ view: "record", id: shown.id, step: null });
+        steps.hidden = !shown.steps;
         slider.max = Math.max(0, shown.steps - 1);
         if (shown.steps) build(signal);
         else {
@@ -399,8 +309,6 @@ export function mount(root, context) {
       }
       if (!shown.steps) return;
       step = Math.max(0, Math.min(shown.steps - 1, Math.floor(Number(state.step)) || 0));
-      if (state.key && [...key.options].some((option) => option.value === state.key)) key.value = state.key;
-      if (document.activeElement !== offsets) offsets.value = state.offsets ?? "";
       draw();
     },
     unmount() {

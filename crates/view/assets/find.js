@@ -80,7 +80,7 @@ function neighbour(list, id, by) {
   return to >= 0 && to < list.length ? list.at(to) : undefined;
 }
 
-/** The buttons and the function that turn the pages of a list of records. `changes` of the state come with each turn. */
+/** The buttons and the function that turn the pages of a list of records, and the place of the record in a search or a sample. `changes` of the state come with each turn. */
 export function pager(context, noun, changes) {
   const beside = (by) => neighbour(context.list, Number(context.state().id ?? 0), by);
   const turn = (by) => {
@@ -90,11 +90,16 @@ export function pager(context, noun, changes) {
   };
   const [previous, next] = [["Previous", -1, "k"], ["Next", 1, "j"]].map(([label, by, key]) =>
     button(label, () => turn(by), label.toLowerCase(), { title: `${label} ${noun} (${key})` }));
+  const nth = h("span.muted.number", { hook: "nth" });
   const update = () => {
     previous.disabled = beside(-1) === undefined;
     next.disabled = beside(1) === undefined && !context.list.more;
+    const { list } = context, { id, where, seed } = context.state();
+    const at = list.position(Number(id ?? 0));
+    const all = `${number(list.length)}${list.more ? " so far" : ""}`;
+    setText(nth, !(where || seed) || context.searchError() ? "" : list.at(at) === Number(id ?? 0) ? `${number(at + 1)} of ${all}` : `not one of the ${all}`);
   };
-  return { previous, next, turn, update };
+  return { previous, next, nth, turn, update };
 }
 
 /** The condition that a feature of `n` values has this value, or null if the grammar has none for it. */
@@ -181,8 +186,8 @@ export function findBar(context) {
       replace(error, `${found.error.message} `, corrected(where, found.error.message),
         found.error.status === 400 && button("How conditions are written", context.help, null, { class: "link" }));
       context.announce(found.error.message);
-      setText(hits, "");
-      setText(side, "");
+      for (const part of [hits, side]) setText(part, "");
+      replace(more, all); // There is no command for it.
       return;
     }
     replace(error);

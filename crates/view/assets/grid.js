@@ -49,8 +49,10 @@ function fill(item, record, look) {
     h("span.card-label", label || name),
     look.caption > 20 && h("span.card-name", label ? name : record.kind === "bytes" ? size(record.bytes) : ""),
     h("span.card-number", number(record.id)));
-  item.element.title = [`record ${number(record.id)}`, label, name, record.shard].filter(Boolean).join("\n");
-  item.element.ariaLabel = [label, name, `record ${number(record.id)}`].filter(Boolean).join(", ");
+  attrs(item.element, {
+    title: [`record ${number(record.id)}`, label, name, record.shard].filter(Boolean).join("\n"),
+    label: [label, name, `record ${number(record.id)}`].filter(Boolean).join(", "),
+  });
   const image = imageOf(record, roles);
   if (image?.url) {
     const picture = h("img", { alt: "", class: image.width <= 64 ? "tiny" : null, decoding: "async", draggable: "false", hook: "card-image" });

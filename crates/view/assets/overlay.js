@@ -1,7 +1,7 @@
 // Boxes, keypoints and masks over an image. Mistakes in their data are said in words, and the rest is drawn.
 
 import { bytesUrl } from "./api.js";
-import { h, iconButton, kindOf, number, replace, setText, valuesOf } from "./dom.js";
+import { h, iconButton, kindOf, number, replace, setText, valuesOf, visible } from "./dom.js";
 import { caption, imageOf } from "./roles.js";
 
 const MOST = 4096; // boxes drawn
@@ -136,7 +136,7 @@ export function draw(canvas, shapes, { hot = -1, masks = [], labels = true } = {
     if (!box.text || !labels || (labels === "small" && box.w * width < 24)) continue;
     pen.globalAlpha = hot >= 0 && box.i !== hot ? 0.45 : 1;
     const tall = labels === "small" ? 13 : 17;
-    const text = box.text.length > 40 ? box.text.slice(0, 39) + "…" : box.text;
+    const text = visible(box.text.length > 40 ? box.text.slice(0, 39) + "…" : box.text);
     const room = Math.min(pen.measureText(text).width + 8, width);
     // Above the box; inside where there is no place above.
     const x = Math.max(0, Math.min(box.x * width - 1, width - room));

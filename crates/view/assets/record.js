@@ -1,8 +1,8 @@
-// The page of one record: its image, its features as a tree, as text and as bytes.
+// The page of one record: its image, its features as a tree, and its first bytes.
 
 import { aborted, bytes, bytesUrl, get, text } from "./api.js";
 import {
-  aside, attrs, button, bytesText, count, examplesOf, float, h, hbox, iconButton, kindOf, muted, named, number, problem, replace, size, table,
+  aside, attrs, button, bytesText, count, examplesOf, float, h, hbox, iconButton, kindOf, muted, named, number, payloadText, problem, replace, size, table,
   timeOf, valuesOf,
 } from "./dom.js";
 import { condition, pager } from "./find.js";
@@ -11,8 +11,8 @@ import { imageOf } from "./roles.js";
 import { href } from "./state.js";
 
 const FIRST = 24; // values shown before "more"
-const HEX = 4096; // bytes of a page
-const TABS = { tree: "Features", text: "Text", hex: "Bytes" };
+const HEX = 4096; // bytes that are shown
+const TABS = { tree: "Features", hex: "Bytes" };
 
 export function mount(root, context) {
   root.classList.add("record-view");
@@ -24,7 +24,7 @@ export function mount(root, context) {
 
   const title = h("h1", { hook: "record" });
   const where = h("p.muted.small");
-  const { previous, next, turn, update: steps } = pager(context, "record", { step: null, value: null });
+  const { previous, next, nth, turn, update: steps } = pager(context, "record", { step: null, value: null });
   const json = async () => context.copy(await text(`/api/json/${record.id}`, { set: context.set }), "JSON");
   const boxes = button("Boxes", toggle, "toggle-boxes", { title: "Boxes (b)", "aria-pressed": "true", hidden: true });
   const values = h("div.row", { hidden: true });
@@ -33,7 +33,11 @@ export function mount(root, context) {
   const panel = h("div.panel.detail", { role: "tabpanel", tabindex: "-1", id: "detail" });
   const tabs = Object.entries(TABS).map(([name, label]) => h("button", {
     type: "button", role: "tab", id: `tab-${name}`, hook: `tab-${name}`, "aria-controls": "detail", class: "tab",
-    onclick: () => context.go({ tab: name === "tree" ? null : name }, { replace: true }),
+    onclick(event) {
+      context.go({ tab: name === "tree" ? null : name }, { replace: true });
+      // After a click with the mouse, arrow keys are those of the record. With the keyboard they stay in the tabs.
+      if (event.detail) panel.focus({ preventScroll: true });
+    },
   }, label));
   const strip = h("div", {
     role: "tablist", label: "Record as", class: "tabs",
@@ -51,7 +55,7 @@ export function mount(root, context) {
   const narrow = matchMedia("(max-width: 640px)");
   narrow.addEventListener("change", place);
   const body = h("div.page",
-    h("div.row.spread", hbox(previous, title, next),
+    h("div.row.spread", hbox(previous, title, next, nth),
       hbox(boxes, episode, button("Copy as JSON", () => json().catch(tell), "copy-json"),
         context.copyCommand(() => context.command("get", String(record.id))))),
     where, columns);
@@ -63,7 +67,7 @@ export function mount(root, context) {
     context.go({ boxes: context.state().boxes === "off" ? null : "off" }, { replace: true });
   }
 
-  // h and l: frames of a sequence, else values of the image's list.
+  // h and l: frames of a sequence, else values of the image's list. Returns whether there are some.
   function across(by) {
     const slider = root.querySelector('[data-test="slider"]');
     if (slider) {
@@ -73,6 +77,7 @@ export function mount(root, context) {
       const to = Math.max(0, Math.min(picture.count - 1, Number(context.state().value ?? 0) + by));
       context.go({ value: to || null }, { replace: true });
     }
+    return Boolean(slider) || picture?.count > 1;
   }
 
   function place() {
@@ -113,23 +118,18 @@ export function mount(root, context) {
       each.tabIndex = each.id === `tab-${name}` ? 0 : -1;
     }
     attrs(panel, { "aria-labelledby": `tab-${name}` });
-    if (name === "text") {
-      const found = await text(`/api/text/${record.id}`, { set: context.set }, { signal });
-      replace(panel, h("pre.code", { tabindex: "0", label: "Protobuf text" }, found || "(no bytes)"));
-    } else if (name === "hex") await hex(0, signal);
+    if (name === "hex") await hex(signal);
     else replace(panel, tree(record, context));
     place();
   }
 
-  async function hex(from, signal) {
-    const to = Math.min(record.bytes, from + HEX);
-    const found = record.bytes ? await bytes(record.id, undefined, from, to, { signal }) : new Uint8Array(0);
-    const page = (label, at) => button(label, () => hex(at, stop.signal).catch(tell), null, { disabled: at < 0 || at >= record.bytes || at === from });
+  async function hex(signal) {
+    const to = Math.min(record.bytes, HEX);
+    const found = to ? await bytes(record.id, to, signal) : new Uint8Array(0);
     replace(panel,
-      hbox(page("First", 0), page("Before", from - HEX), page("Next", from + HEX), page("Last", Math.max(0, Math.floor((record.bytes - 1) / HEX) * HEX)),
-        aside(`bytes ${number(from)} to ${number(to)} of ${number(record.bytes)}`),
+      hbox(aside(to < record.bytes ? `the first ${number(to)} of ${count(record.bytes, "byte")}` : count(record.bytes, "byte")),
         h("a.small", { href: bytesUrl(record.id), download: `record-${record.id}.bin` }, "Save all")),
-      h("pre.code.hex", { tabindex: "0", label: "Bytes of the record" }, dump(found, from)));
+      h("pre.code.hex", { tabindex: "0", label: "Bytes of the record" }, dump(found)));
   }
 
   return {
@@ -188,20 +188,21 @@ export function mount(root, context) {
       narrow.removeEventListener("change", place);
     },
     keys: {
-      j: () => turn(1), k: () => turn(-1), ArrowLeft: () => turn(-1), ArrowRight: () => turn(1), h: () => across(-1), l: () => across(1),
+      j: () => turn(1), k: () => turn(-1), ArrowLeft: () => across(-1) || turn(-1), ArrowRight: () => across(1) || turn(1),
+      h: () => across(-1), l: () => across(1),
       b: toggle, "+": () => picture?.enlarge(2), "-": () => picture?.enlarge(0.5),
     },
   };
 }
 
-function dump(found, from) {
+function dump(found) {
   const lines = [];
   for (let at = 0; at < found.length; at += 16) {
     const row = found.subarray(at, at + 16);
     const codes = Array.from(row, (b) => b.toString(16).padStart(2, "0"));
     const chars = Array.from(row, (b) => (b >= 32 && b < 127 ? String.fromCharCode(b) : "."));
     const half = (start) => codes.slice(start, start + 8).join(" ").padEnd(23);
-    lines.push([(from + at).toString(16).padStart(8, "0"), half(0), half(8), chars.join("")].join("  "));
+    lines.push([at.toString(16).padStart(8, "0"), half(0), half(8), chars.join("")].join("  "));
   }
   return lines.join("\n") || "(no bytes)";
 }
@@ -210,7 +211,7 @@ function tree(record, context) {
   if (record.error) return problem(record.error);
   if (record.kind === "bytes") {
     return h("div.tree", { hook: "record-tree" }, record.examples ? examples(record) : record.fields ? fieldsOf(record.fields)
-      : [h("p.muted", "The record is no Example, and no protobuf message."), h("p.value.mono", bytesText(record.payload ?? ""))]);
+      : [h("p.muted", "The record is no Example, and no protobuf message."), h("p.value.mono", payloadText(record))]);
   }
   const entries = Object.entries(record.features ?? {});
   const lists = Object.entries(record.lists ?? {});
@@ -222,7 +223,7 @@ function tree(record, context) {
   return h("div.tree", { hook: "record-tree" }, find,
     rows.length ? h("ul", { label: "Features" }, rows) : lists.length ? null : h("p.muted", "The record has no features."),
     lists.map(([name, list]) => listRow(record, name, list)),
-    record.left_out > 0 && muted(`${count(record.left_out, "more feature")} not listed: see Text.`));
+    record.left_out > 0 && muted(`${count(record.left_out, "more feature")} not listed: Copy as JSON has all.`));
 }
 
 // Examples with a context: features are columns, as those of a query are compared.
@@ -232,7 +233,7 @@ function examples(record) {
   return [context.map(({ features, place }) => Object.entries(features).map(([name, feature]) => featureRow(record, name, feature, {}, place))),
     table([count(record.total, "Example"), ...names], rows.map(({ features, place }, i) =>
       [number(i), ...names.map((name) => features[name] && valueList(record, name, features[name], { step: place }))])),
-    rows.length < record.total && muted(`${number(record.total - rows.length)} more: see Text.`)];
+    rows.length < record.total && muted(`${number(record.total - rows.length)} more: the bytes of the record have all.`)];
 }
 
 function head(name, ...facts) {
@@ -260,9 +261,8 @@ function valueList(record, name, feature, { step, names, list } = {}) {
     if (from >= all.length) all = [...all, ...valuesOf(await rest(record, name, { step, from: all.length }))];
     to = Math.min(to, all.length);
     const nodes = all.slice(from, to).map((value, i) => {
-      const text = kind === "bytes" ? bytesText(value) : named(value, kind === "int64" ? names : undefined);
+      const shown = kind === "bytes" ? bytesText(value) : named(value, kind === "int64" ? names : undefined);
       const time = timeOf(name, value);
-      const shown = text || '""';
       const where = step === undefined ? condition(name, kind, value, feature.n) : null;
       const to = where && href({ view: list, where, id: null, at: null, sel: null, seed: null, n: null, tab: null, value: null });
       const long = shown.length > 400;
@@ -314,5 +314,5 @@ function fieldsOf(fields, depth = 0) {
 function one(value) {
   if (value == null) return "";
   if (typeof value === "object") return "bytes" in value ? bytesText(value) : JSON.stringify(value);
-  return typeof value === "number" ? float(value) : String(value);
+  return typeof value === "number" ? float(value) : bytesText(String(value));
 }

@@ -3,7 +3,7 @@
 // The address keeps only the changed ones, as JSON.
 
 import { bytesUrl } from "./api.js";
-import { field, h, hbox, kindOf } from "./dom.js";
+import { bytesText, field, h, hbox, kindOf, setText } from "./dom.js";
 
 /** The roles in force: those of the data set, and over them those of the address. */
 export function rolesOf(dataset, state) {
@@ -47,7 +47,7 @@ export function caption(record, name, labels = undefined) {
   const value = feature?.bytes?.[0] ?? feature?.int64?.[0] ?? feature?.float?.[0];
   if (value === undefined) return "";
   if (typeof value === "object") return typeof value.text === "string" ? value.text : "";
-  return labels?.[name]?.[value] ?? String(value);
+  return labels?.[name]?.[value] ?? bytesText(String(value));
 }
 
 const isImage = (value) => typeof value === "object" && typeof value.type === "string" && value.type.startsWith("image/");
@@ -73,105 +73,96 @@ export function imageOf(record, roles, value = 0) {
   return null;
 }
 
-const SINGLE = {
-  image: "Encoded image", label: "Label", name: "Name", height: "Height", width: "Width", audio: "Audio", rate: "Sample rate", video: "Video",
-};
+const FIELDS = { image: "Encoded image", label: "Label", boxes: "Boxes", name: "Name" };
+const SIDES = ["ymin", "xmin", "ymax", "xmax"];
+const isObject = (value) => value !== null && typeof value === "object" && !Array.isArray(value);
+// Without the order of its members, and with null for what is not there.
+const plain = (value) => JSON.stringify(value, (_, v) => (isObject(v) ? Object.fromEntries(Object.entries(v).filter(([, x]) => x != null).sort()) : v));
+const none = (value) => value == null || (Array.isArray(value) && !value.length) || plain(value) === "{}";
 
-function select(label, names, value, { none = "none", numbers = false } = {}) {
-  if (numbers) {
-    const list = `list-${label.replaceAll(" ", "-")}`;
-    const input = h("input", { list, value: value ?? "", placeholder: "number or feature" });
-    return {
-      element: field(label, input, h("datalist", { id: list }, names.map((n) => h("option", { value: n })))),
-      value: () => (/^\d+$/.test(input.value) ? Number(input.value) : input.value || null),
-    };
-  }
-  const all = value && !names.includes(value) ? [value, ...names] : names;
-  const box = h("select", h("option", { value: "" }, none), all.map((name) => h("option", { value: name, selected: name === value }, name)));
-  return { element: field(label, box), value: () => box.value || null };
+// Boxes in four features, or in one whose values are a multiple of four.
+function boxesOf(features, text) {
+  const names = new Set(features.map((f) => f.name));
+  const four = [...names].filter((name) => name.endsWith(SIDES[0])).map((name) => name.slice(0, -4))
+    .filter((prefix) => SIDES.every((side) => names.has(prefix + side)))
+    .map((prefix) => [`${prefix}*`, { ...Object.fromEntries(SIDES.map((side) => [side, prefix + side])), text }]);
+  const one = features.filter(({ n }) => n > 0 && n % 4 === 0)
+    .flatMap(({ name }) => ["yxyx", "xyxy", "xywh"].map((order) => [`${name} as ${order}`, { feature: name, order, text }]));
+  return [...four, ...one];
 }
 
-function several(label, names, values) {
-  const boxes = names.map((name) => h("input", { type: "checkbox", value: name, checked: values.includes(name) }));
-  return {
-    element: h("fieldset.several", h("legend", label), boxes.map((box) => h("label.row", box, box.value))),
-    value: () => boxes.filter((box) => box.checked).map((box) => box.value),
-  };
+// What is wrong with a role that was typed, in words, or null. `names`: those of all features.
+function wrong(role, value, names) {
+  const name = (v) => (names.has(v) ? null : `${role}: expected the name of a feature, found ${JSON.stringify(v)}`);
+  const side = (v) => (v == null || (Number.isInteger(v) && v > 0) ? null : name(v));
+  const expected = (what) => `${role}: expected ${what}, found ${JSON.stringify(value)}`;
+  if (role === "mask" || role === "sequence") return Array.isArray(value) ? value.map(name).find(Boolean) : expected("a list of names of features");
+  if (role === "rate") return side(value);
+  if (!["pixels", "points", "arrays"].includes(role)) return name(value);
+  if (!isObject(value)) return expected("an object");
+  if (role === "points") return name(value.x) ?? name(value.y);
+  if (role === "pixels") return name(value.feature) ?? side(value.height) ?? side(value.width) ?? side(value.depth);
+  return Object.entries(value).map(([key, array]) => name(key)
+    ?? (Array.isArray(array?.shape) || names.has(array?.shape) ? null : `${role}: ${key} needs a shape, a list of numbers or the name of a feature`)).find(Boolean);
 }
 
 /** Opens the dialog that changes the roles. `context` as in app.js. */
 export function rolesDialog(context) {
   const { dataset } = context;
   const roles = context.roles();
-  const named = (kinds) => dataset.features.filter((f) => !f.list && kinds.includes(f.kind)).map((f) => f.name);
-  const lists = dataset.features.filter((f) => f.list).map((f) => f.name);
-  const bytes = named(["bytes"]);
-  const numbers = named(["int64", "float"]);
-  const any = [...bytes, ...numbers];
-  const kinds = { image: bytes, label: any, name: any, height: numbers, width: numbers, audio: any, rate: numbers, video: bytes };
+  const single = (kinds) => dataset.features.filter((f) => !f.list && kinds.includes(f.kind));
+  const values = single(["bytes", "int64", "float"]).map((f) => [f.name, f.name]);
+  const choices = {
+    image: single(["bytes"]).map((f) => [f.name, f.name]), label: values, name: values,
+    boxes: boxesOf(single(["int64", "float"]), roles.boxes?.text ?? null),
+  };
+  const fields = Object.entries(FIELDS).map(([role, label]) => {
+    const now = roles[role] ?? null;
+    const known = choices[role].some(([, value]) => plain(value) === plain(now));
+    const all = [["none", null], ...(now === null || known ? [] : [[typeof now === "string" ? now : JSON.stringify(now), now]]), ...choices[role]];
+    const box = h("select", all.map(([text, value], i) => h("option", { value: i, selected: plain(value) === plain(now) }, text)));
+    return { role, element: field(label, box), value: () => all[box.value][1] };
+  });
+  const others = Object.keys(dataset.roles).filter((role) => !Object.hasOwn(FIELDS, role));
+  const json = h("textarea", { rows: 6, class: "mono", spellcheck: "false", hook: "roles-json", "aria-describedby": "roles-error" });
+  json.value = JSON.stringify(Object.fromEntries(others.filter((role) => !none(roles[role])).map((role) => [role, roles[role]])), null, 1);
+  const error = h("p.error.small", { id: "roles-error", role: "alert", hook: "roles-error" });
 
-  const single = Object.fromEntries(Object.entries(SINGLE).map(([role, label]) =>
-    [role, select(label, kinds[role], roles[role], { numbers: role === "rate" })]));
-  const pixels = {
-    feature: select("Pixels", any, roles.pixels?.feature),
-    height: select("Pixel height", numbers, roles.pixels?.height, { numbers: true }),
-    width: select("Pixel width", numbers, roles.pixels?.width, { numbers: true }),
-    depth: select("Channels", numbers, roles.pixels?.depth, { numbers: true }),
-  };
-  const { boxes } = roles;
-  const form = h("select", { hook: "roles-boxes" }, [["", "none"], ["four", "four features"], ["one", "one feature of 4 n values"]].map(([value, text]) =>
-    h("option", { value, selected: value === (!boxes ? "" : boxes.feature ? "one" : "four") }, text)));
-  const four = Object.fromEntries(["ymin", "xmin", "ymax", "xmax"].map((side) => [side, select(side, numbers, boxes?.[side])]));
-  const one = {
-    feature: select("Values of boxes", numbers, boxes?.feature),
-    order: select("Order", ["yxyx", "xyxy", "xywh"], boxes?.order ?? "yxyx", { none: "choose" }),
-  };
-  const text = select("Classes of boxes", any, boxes?.text);
-  const points = { x: select("Keypoints x", numbers, roles.points?.x), y: select("Keypoints y", numbers, roles.points?.y) };
-  const mask = several("Masks", bytes, roles.mask ?? []);
-  const sequence = several("Sequence", lists, roles.sequence ?? []);
-  const parts = (group) => Object.values(group).map((part) => part.element);
-  const fourParts = h("div.fields", parts(four));
-  const oneParts = h("div.fields", parts(one));
-  const shape = () => {
-    fourParts.hidden = form.value !== "four";
-    oneParts.hidden = form.value !== "one";
-    text.element.hidden = form.value === "";
-  };
-  form.addEventListener("change", shape);
-  shape();
-  const values = (group) => Object.fromEntries(Object.entries(group).map(([key, part]) => [key, part.value()]));
-
-  function chosen() {
-    const found = values(single);
-    const px = values(pixels);
-    found.pixels = px.feature ? px : null;
-    const all = form.value === "one" ? values(one) : form.value === "four" ? values(four) : null;
-    found.boxes = all && Object.values(all).every(Boolean) ? { ...all, text: text.value() } : null;
-    const at = values(points);
-    found.points = at.x && at.y ? at : null;
-    found.mask = mask.value();
-    found.sequence = sequence.value();
-    const same = (a, b) => JSON.stringify(sorted(a)) === JSON.stringify(sorted(b));
-    const changed = Object.entries(found).filter(([role, value]) => !same(value, dataset.roles?.[role] ?? (Array.isArray(value) ? [] : null)));
-    return changed.length ? JSON.stringify(Object.fromEntries(changed)) : null;
+  // The other roles as they are typed. Throws an Error in words.
+  function typed() {
+    let found;
+    try {
+      found = JSON.parse(json.value.trim() || "{}");
+    } catch (e) {
+      throw new Error(`Expected JSON: ${e.message}`);
+    }
+    if (!isObject(found)) throw new Error(`Expected an object of roles, found ${json.value.trim()}`);
+    const names = new Set(dataset.features.map((f) => f.name));
+    for (const [role, value] of Object.entries(found)) {
+      if (!others.includes(role)) throw new Error(`Expected a role (${others.join(", ")}), found ${JSON.stringify(role)}`);
+      const problem = none(value) || plain(value) === plain(roles[role]) ? null : wrong(role, value, names);
+      if (problem) throw new Error(problem);
+    }
+    return Object.fromEntries(others.map((role) => [role, found[role] ?? (["mask", "sequence"].includes(role) ? [] : null)]));
   }
 
-  context.dialog("Roles of features", (event) => context.go({ roles: event.submitter?.value === "guess" ? null : chosen() }),
-    h("p.muted", "Guessed from 16 records. Changes are kept in the address of this page."),
-    h("div.fields", parts(single)),
-    h("h3", "Image as numbers or raw bytes"),
-    h("div.fields", parts(pixels)),
-    h("h3", "Boxes"),
-    h("div.fields", field("Boxes are in", form), text.element), fourParts, oneParts,
-    h("h3", "Keypoints and masks"),
-    h("div.fields", parts(points)),
-    bytes.length > 0 && mask.element,
-    lists.length > 0 && sequence.element,
-    hbox(h("button.primary", { value: "use" }, "Use these"), h("button", { value: "guess" }, "Back to the guess")));
-}
+  function submit(event) {
+    if (event.submitter?.value === "guess") return context.go({ roles: null });
+    try {
+      const chosen = { ...Object.fromEntries(fields.map(({ role, value }) => [role, value()])), ...typed() };
+      const changed = Object.entries(chosen).filter(([role, value]) => !(none(value) && none(dataset.roles[role])) && plain(value) !== plain(dataset.roles[role]));
+      return context.go({ roles: changed.length ? JSON.stringify(Object.fromEntries(changed)) : null });
+    } catch (e) {
+      event.preventDefault();
+      setText(error, e.message);
+      json.ariaInvalid = true;
+      return json.focus();
+    }
+  }
 
-function sorted(value) {
-  if (!value || typeof value !== "object" || Array.isArray(value)) return value ?? null;
-  return Object.fromEntries(Object.keys(value).sort().map((key) => [key, value[key] ?? null]));
+  context.dialog("Roles of features", submit,
+    h("p.muted", "Guessed from 16 records. Changes are kept in the address of this page."),
+    h("div.fields", fields.map(({ element }) => element)),
+    field("Other roles, as JSON", json), error,
+    hbox(h("button.primary", { value: "use" }, "Use these"), h("button", { value: "guess" }, "Back to the guess")));
 }

@@ -421,6 +421,7 @@ export function listView(context, { holder, blank, list, label, make, fill, fail
         selected = Math.floor(Number(state.sel ?? at)) || 0;
         wanted = list().more && at >= list().length && at > 0 ? { at, sel: selected } : null;
         shape(at);
+        if (selected < list().length) bar.reveal(Math.floor(selected / columns));
       }
       marked();
       return done;

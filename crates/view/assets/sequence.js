@@ -183,7 +183,7 @@ function frames(record, name, list) {
       image.hidden = i >= list.steps || list.first[i]?.n === 0;
       if (image.hidden) return "no image";
       image.src = bytesUrl(record.id, name, { step: i });
-      image.alt = `${name}, step ${i}`;
+      attrs(image, { alt: `${name}, step ${i}` });
       return "";
     },
   };

@@ -17,7 +17,6 @@ mod http;
 mod jobs;
 mod media;
 mod options;
-mod proto_text;
 mod report;
 mod roles;
 mod server;

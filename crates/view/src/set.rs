@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use tfseek::example::MessageKind;
 use tfseek::index::Index;
 use tfseek::stream::StreamOptions;
-use tfseek::{Compression, Dataset, Record, Result};
+use tfseek::{Dataset, Record, Result};
 use tfseek_tfds::FoundFeatures;
 use tfseek_tools::{Content, damage, guess_kind};
 
@@ -131,11 +131,6 @@ impl ViewSet {
     /// Returns the options of streams of the shards.
     pub(crate) fn streams(&self) -> StreamOptions {
         StreamOptions { store: self.dataset.store().cloned(), ..StreamOptions::default() }
-    }
-
-    /// Returns the compression of a shard by its first bytes. Unreadable ones count as plain.
-    pub(crate) fn compression(&self, path: &Path) -> Compression {
-        self.streams().open(path).map_or(Compression::None, |stream| stream.compression())
     }
 
     /// Returns the number of damaged ranges that are left out, and of the bytes in them.

@@ -1,10 +1,9 @@
-//! Records: cards, pages, text, and their byte strings and numbers.
+//! Records: cards, pages, and their byte strings and numbers.
 
 use super::refusal::{Outcome, Refusal, number, record_number};
 use super::sets::kind_name;
 use crate::http::{Request, Response};
 use crate::media::{OCTET_STREAM, decoded, is_one_array, payload_type};
-use crate::proto_text;
 use crate::set::{ViewSet, file_name};
 use crate::values::{RECORD, STEP_VALUES, SUMMARY, ValueLimits, ValueWriter, insert, object};
 use serde_json::{Value, json};
@@ -161,16 +160,6 @@ fn select(content: &mut Content<'_>, patterns: Option<&[&str]>) {
         }
         Content::Raw => {}
     }
-}
-
-/// Returns a record in protobuf's text format.
-pub(super) fn text(set: &ViewSet, i: u64) -> Outcome {
-    let text = set.with_content(i, |content, payload| match (content, fields::examples(payload)) {
-        (Content::Raw, Some(examples)) => proto_text::examples(&examples),
-        (Content::Raw, None) => proto_text::text(content, fields::decode(payload).as_deref()),
-        _ => proto_text::text(content, None),
-    })?;
-    Ok(Response::new(200, "text/plain; charset=utf-8", text))
 }
 
 /// Returns a record as `tfseek get -f json` prints it.

@@ -146,7 +146,6 @@ impl Api {
             ("record", Some(id)) => records::record(set, request, record_number(set, id)?),
             ("fed", Some(id)) => order::fed(set, self.fed.as_ref(), request, record_number(set, id)?),
             ("episode", Some(id)) => episode::episode(set, record_number(set, id)?),
-            ("text", Some(id)) => records::text(set, record_number(set, id)?),
             ("json", Some(id)) => records::json(set, record_number(set, id)?),
             ("bytes", Some(id)) => records::bytes(set, request, record_number(set, id)?),
             ("values", Some(id)) => records::values(set, request, record_number(set, id)?),

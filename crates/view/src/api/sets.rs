@@ -125,14 +125,6 @@ pub(super) fn shards(set: &ViewSet, request: &Request) -> Outcome {
             "damaged": damaged,
         }));
     }
-    if let (1..=64, Some(_)) = (list.len(), request.query("kinds")) {
-        // These read the files.
-        let shards = dataset.shards().enumerate().skip(from);
-        for ((s, shard), entry) in shards.zip(&mut list) {
-            entry["compression"] = set.compression(shard.path).name().into();
-            entry["kind"] = kind_name(set.kind_of(s)).into();
-        }
-    }
     Ok(Response::json(&json!({ "total": dataset.shards().len(), "shards": Value::from(list) })))
 }
 

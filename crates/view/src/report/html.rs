@@ -1,6 +1,7 @@
 //! HTML text. Everything that comes from records is escaped.
 
 use std::fmt::{self, Display, Write};
+use tfseek::error::printable;
 
 /// A page that is written from its start to its end.
 #[derive(Default)]
@@ -46,7 +47,8 @@ impl Html {
     }
 }
 
-/// A writer that escapes the characters that have a meaning in HTML, in text and in attributes.
+/// A writer that escapes the characters that have a meaning in HTML, in text and in attributes, and those that
+/// change the direction of the text after them.
 struct Escape<'a>(&'a mut String);
 
 impl Write for Escape<'_> {
@@ -58,7 +60,8 @@ impl Write for Escape<'_> {
                 '&' => self.0.push_str("&amp;"),
                 '"' => self.0.push_str("&quot;"),
                 '\'' => self.0.push_str("&#39;"),
-                c => self.0.push(c),
+                c if c.is_ascii() => self.0.push(c),
+                c => write!(self.0, "{}", printable(&*c.encode_utf8(&mut [0; 4])))?,
             }
         }
         Ok(())
@@ -72,7 +75,10 @@ mod tests {
     #[test]
     fn text_is_escaped_and_markup_is_not() {
         let mut html = Html::default();
-        html.element("td class=\"n\"", "<b a='1' b=\"2\">&");
-        assert_eq!(html.finish(), "<td class=\"n\">&lt;b a=&#39;1&#39; b=&quot;2&quot;&gt;&amp;</td>");
+        html.element("td class=\"n\"", "<b a='1' b=\"2\">&\u{202e}\n");
+        assert_eq!(
+            html.finish(),
+            "<td class=\"n\">&lt;b a=&#39;1&#39; b=&quot;2&quot;&gt;&amp;\\u{202e}\n</td>"
+        );
     }
 }

@@ -143,7 +143,7 @@ fn facts(page: &mut Html, content: &Content<'_>, payload: &[u8]) {
             more => page.element("div class=\"muted\"", format_args!("{} more", thousands(more as u64))),
         }
         if lines.is_empty() {
-            page.element("p", bytes(payload));
+            page.element("p", if payload.is_empty() { "no bytes".to_owned() } else { bytes(payload) });
         }
     });
 }
@@ -197,7 +197,7 @@ fn bytes(value: &[u8]) -> String {
         return format!("{name}, {width} x {height}, {}", sizes::text(image.len() as u64));
     }
     match fields::text(value) {
-        Some("") => "empty".to_owned(),
+        Some("") => "\"\"".to_owned(),
         Some(text) => {
             let start: String = text.chars().take(LONG).collect();
             let dots = if start.len() < text.len() { " .." } else { "" };

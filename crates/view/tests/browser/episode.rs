@@ -1,14 +1,8 @@
-//! The page of an episode: its films, curves, flags and texts under one cursor, and a window.
+//! The page of an episode: its films, curves, flags and texts under one cursor.
 
 use crate::data;
 use crate::shown::Shown;
-use serde_json::json;
 use std::path::Path;
-use tfseek::DatasetOptions;
-use tfseek::index::IndexOptions;
-use tfseek::policy::Damage;
-use tfseek_rlds::EpisodeOptions;
-use tfseek_tfds::{Episodes, Features, Offsets, WindowOptions};
 
 /// The step at the cursor, by the text beside the slider.
 const STEP: &str = "Number(t.text('place').match(/step (\\d+) of/)[1])";
@@ -145,6 +139,26 @@ fn episodes_are_reached_by_keys_and_links() {
 }
 
 #[test]
+fn arrows_are_those_of_the_view_after_a_click_on_its_link() {
+    let shown = Shown::new(data::episodes);
+    let Some(page) = shown.page_at("arrows", "view=grid") else { return };
+    page.wait("t.ids().length == 3", "the grid");
+    page.key("t");
+    page.wait("t.view() == 'table' && document.body.innerText.includes('is_last')", "the table");
+    page.click("view-episode");
+    page.wait("t.text('episode') == 'Episode 0'", "episode 0");
+    for _ in 0..31 {
+        page.key("ArrowRight");
+    }
+    page.wait(&format!("{STEP} == 31"), "31 steps");
+    page.key("j");
+    page.wait("t.text('episode') == 'Episode 1'", "the next episode");
+    page.key("Escape");
+    page.wait("t.view() == 'table' && t.card(1).ariaSelected == 'true'", "its row");
+    page.finish();
+}
+
+#[test]
 fn other_sets_have_no_episodes() {
     let shown = Shown::new(|folder| data::tfds(folder, 5));
     let Some(page) = shown.page_at("no-episodes", "view=record&id=1") else { return };
@@ -153,50 +167,6 @@ fn other_sets_have_no_episodes() {
     page.expect("status of 404");
     page.navigate(&shown.at("view=episode&id=1"));
     page.wait("t.text('error').includes('no episodes')", "words");
-    page.finish();
-}
-
-/// Windows of the page have the steps, the padding and the values of those of the library.
-#[test]
-fn a_window_is_that_of_the_library() {
-    let folder = tempfile::tempdir().unwrap();
-    let paths = data::episodes(folder.path());
-    let robot = episodes(folder.path(), &paths[0]);
-    let shown = Shown::of(paths);
-    let Some(page) = shown.page_at("window", "view=episode&id=0&step=38") else { return };
-    page.wait("t.one('window-key')", "the form");
-    page.eval("t.one('window-key').value = 'action'");
-    page.fill("window-offsets", "-1, 0, 1..=4, -50");
-    page.key("Enter");
-    page.wait("t.state('offsets') == '-1, 0, 1..=4, -50' && t.state('key') == 'action'", "the address");
-    for (anchor, key) in [(38, None), (0, Some("Home")), (39, Some("End"))] {
-        if let Some(key) = key {
-            page.eval("document.activeElement.blur()");
-            page.key(key);
-        }
-        let expected = window(&robot, anchor, &[-1, 0, 1, 2, 3, 4, -50]);
-        let found = "[...t.one('window').querySelectorAll('tbody tr')].map(r => [Number(r.cells[2].innerText), r.innerText.includes('padding')])";
-        page.wait(
-            &format!("{STEP} == {anchor} && JSON.stringify({found}) == '{}'", json!(expected)),
-            "the window of the library",
-        );
-    }
-    page.screenshot("window-values");
-    page.navigate(&shown.at("view=episode&id=0&step=38&key=observation/image&offsets=0..4"));
-    page.wait("t.one('window').querySelectorAll('img').length == 4", "four pictures");
-    page.wait("[...t.one('window').querySelectorAll('img')].every(t.painted)", "their pixels");
-    page.check("t.one('window').querySelectorAll('[data-test=padding]').length == 2", "two of padding");
-    page.check("[...t.one('window').querySelectorAll('img')].map(i => i.src.match(/value=(\\d+)/)[1]).join() == '38,39,39,39'", "their steps");
-    page.eval("t.one('window').scrollIntoView()");
-    page.screenshot("window-pictures");
-    for (offsets, words) in
-        [("1..1", "a range with an offset"), ("0..100", "at most 64"), ("x", "offsets such as")]
-    {
-        page.navigate(&shown.at(&format!("view=episode&id=0&key=action&offsets={offsets}")));
-        page.wait(&format!("t.text('window').includes('{words}')"), words);
-    }
-    page.navigate(&shown.at("view=episode&id=0&key=actoin&offsets=0"));
-    page.wait("t.text('window').includes('no key actoin')", "words about the key");
     page.finish();
 }
 
@@ -234,25 +204,4 @@ fn every_recorded_episode_is_shown() {
         }
         page.finish();
     }
-}
-
-fn episodes(folder: &Path, shard: &Path) -> Episodes {
-    let features = Features::parse(&std::fs::read(folder.join("features.json")).unwrap()).unwrap();
-    // Episode 1 lacks a reward, so the library leaves it out.
-    let index = IndexOptions::new().default_dirs(None, None).damage(Damage::Skip);
-    let dataset = DatasetOptions::new().index(index).open(shard).unwrap();
-    let options = EpisodeOptions { memory: true, ..EpisodeOptions::default() };
-    Episodes::new(&dataset, &features, None, &options).unwrap()
-}
-
-/// Returns the first dimension of the actions of a window of episode 0, and which are padding.
-fn window(robot: &Episodes, anchor: u64, offsets: &[i64]) -> Vec<(i64, bool)> {
-    let options = WindowOptions { anchors: Some(vec![(0, anchor..anchor + 1)]), ..WindowOptions::default() };
-    let windows = robot.windows([("action", Offsets::Many(offsets.to_vec()))], &options).unwrap();
-    let mut buf = Vec::new();
-    let record = windows.windows().dataset().read(0, &mut buf).unwrap();
-    let example = record.example();
-    let actions = example.float("action").unwrap();
-    let padded = example.int64("action_is_pad").unwrap();
-    actions.iter().step_by(7).map(|x| x as i64).zip(padded.iter().map(|flag| flag != 0)).collect()
 }

@@ -187,11 +187,11 @@ fn features_are_near_the_top_of_a_narrow_page() {
             page.wait("m.rect(document.querySelector('[data-feature]')).top < 296", "the small picture");
         }
         page.check("document.querySelector('main').scrollWidth <= innerWidth", "the width of the window");
-        page.click("tab-text");
-        page.wait("document.querySelector('pre.code')?.innerText.length > 20", "the text");
+        page.click("tab-hex");
+        page.wait("document.querySelector('pre.code')?.innerText.length > 20", "the bytes");
         page.check(
             "!t.one('stage') || m.rect(t.one('stage')).top >= m.rect(document.querySelector('pre.code')).bottom",
-            "the picture below the text",
+            "the picture below the bytes",
         );
         page.click("tab-tree");
         page.viewport(1280, 800);

@@ -4,7 +4,7 @@ use crate::data;
 use crate::shown::Shown;
 
 #[test]
-fn the_tree_the_text_and_the_copies_are_those_of_the_record() {
+fn the_tree_the_bytes_and_the_copies_are_those_of_the_record() {
     let shown = Shown::new(|folder| data::detection(folder, 60));
     let Some(page) = shown.page_at("record", "view=record&id=7") else { return };
     page.wait("t.record() == 7", "record 7");
@@ -21,13 +21,15 @@ fn the_tree_the_text_and_the_copies_are_those_of_the_record() {
     let command = page.copied(|| page.click("copy-command"));
     assert!(command.starts_with("tfseek get ") && command.contains(" 7"), "{command}");
 
-    page.click("tab-text");
-    page.wait("document.body.innerText.includes('image/class/label') && /int64_list|features \\{/.test(document.body.innerText)", "protobuf text");
+    // The first 4 KiB, and a link to all.
     page.click("tab-hex");
     page.wait("/00000000|0a [0-9a-f]{2}/i.test(document.body.innerText)", "bytes in hex");
+    page.check("document.querySelector('pre.hex').innerText.trim().split('\\n').length <= 256 && document.querySelector('#detail a[download]').href.endsWith('/api/bytes/7')", "one page of bytes");
     page.screenshot("hex");
     page.click("tab-tree");
     page.see("record-tree");
+    page.key("ArrowRight");
+    page.wait("t.record() == 8", "the next record after a click on a tab");
     page.navigate(&shown.at("view=record&id=119"));
     page.wait("t.record() == 119", "the last record");
     page.finish();
@@ -60,33 +62,13 @@ fn frames_lines_and_one_cursor_show_a_sequence() {
         &format!("(t.one('slider').matches('input') ? t.one('slider') : t.one('slider').querySelector('input')).value != '{before}'"),
         "the next frame after `l`",
     );
+    for tab in ["tab-hex", "tab-tree"] {
+        page.click(tab);
+        page.key("ArrowRight");
+    }
+    page.wait("t.input('slider').value == '3' && t.record() == 3", "two frames more by arrows");
     page.screenshot("sequence");
     page.all_manners("sequence");
-    page.finish();
-}
-
-#[test]
-fn sounds_have_a_player() {
-    let shown = Shown::new(data::audio);
-    let Some(page) = shown.page_at("audio", "view=record&id=1") else { return };
-    page.see("audio");
-    page.wait(
-        "t.sound() && t.sound().readyState >= 1 && Math.abs(t.sound().duration - 0.5) < 0.01",
-        "half a second of sound",
-    );
-    page.screenshot("audio");
-    page.finish();
-}
-
-#[test]
-fn samples_with_a_rate_have_a_player() {
-    let shown = Shown::new(|folder| vec![data::audio(folder).remove(1)]);
-    let Some(page) = shown.page_at("samples", "view=record&id=1") else { return };
-    page.see("audio");
-    page.wait(
-        "t.sound() && t.sound().readyState >= 1 && Math.abs(t.sound().duration - 0.5) < 0.01",
-        "half a second of sound",
-    );
     page.finish();
 }
 

@@ -2,8 +2,10 @@
 
 use crate::data::{self, HOSTILE};
 use crate::page::Page;
-use crate::shown::Shown;
+use crate::shown::{Shown, view_set};
 use crate::small::serve;
+use tfseek::ExampleBuilder;
+use tfseek_view::{ViewOptions, report};
 
 /// A condition: nothing of a record was run or became an element.
 const NOTHING_RAN: &str = "window.ran === undefined && ({}).value === undefined && !document.querySelector('main script, main [onerror], main [onload], main [onmouseover], [href^=\"javascript:\"], [src^=\"javascript:\"]')";
@@ -26,7 +28,7 @@ fn a_hostile_record_runs_nothing() {
             page.navigate(&shown.at(&format!("view=record&id={id}")));
             page.wait(&format!("t.record() == {id}"), "a record");
             page.check(NOTHING_RAN, "nothing to run in a record");
-            for tab in ["tab-text", "tab-hex", "tab-tree"] {
+            for tab in ["tab-hex", "tab-tree"] {
                 page.click(tab);
                 page.eval("new Promise(done => setTimeout(done, 50))");
                 page.check(NOTHING_RAN, "nothing to run in a tab");
@@ -82,7 +84,7 @@ fn without_the_token_the_page_asks_for_it() {
     page.wait("/token/i.test(document.body.innerText)", "words about the token");
     page.check("t.all('card').length == 0 && !document.body.innerText.includes('tfds-train')", "no data");
     page.all_manners("token");
-    let refused = page.eval("Promise.all(['dataset', 'records?from=0&n=1', 'record/0', 'bytes/0?feature=image', 'text/0', 'nothing'].map(p => fetch('/api/' + p).then(a => a.status)))");
+    let refused = page.eval("Promise.all(['dataset', 'records?from=0&n=1', 'record/0', 'bytes/0?feature=image', 'json/0', 'nothing'].map(p => fetch('/api/' + p).then(a => a.status)))");
     assert_eq!(refused, serde_json::json!([403, 403, 403, 403, 403, 403]));
     page.navigate(&shown.link);
     page.wait("t.ids().length > 8", "the grid with the link");
@@ -175,5 +177,28 @@ fn a_link_from_another_site_opens_the_page() {
     page.navigate(&other.replace("127.0.0.1", "localhost"));
     page.click_on("document.querySelector('a')", "the link");
     page.wait("window.t && t.record() == 7", "record 7");
+    page.finish();
+}
+
+/// Controls of the direction of text are escaped, in values and in names, and an empty string is seen.
+#[test]
+fn directions_and_empty_strings_are_shown() {
+    let text = "a\u{202e}gpj\u{2066}";
+    let record = ExampleBuilder::new().bytes(&format!("n{text}"), [text]).bytes("none", [""]);
+    let folder = tempfile::tempdir().unwrap();
+    let paths = data::several(folder.path(), vec![record.encode().unwrap(); 9]);
+    let shown = Shown::of(paths.clone());
+    let Some(page) = shown.page_at("directions", "view=grid") else { return };
+    let same = "!/[\\u202a-\\u202e\\u2066-\\u2069]/.test(document.body.innerText + [...document.querySelectorAll('*')].map(e => [e.title, e.ariaLabel, e.placeholder].join()).join())";
+    for view in ["grid", "table", "record&id=3", "data"] {
+        page.navigate(&shown.at(&format!("view={view}")));
+        let words = "document.querySelector('main').innerText";
+        page.wait(&format!("['a\\\\u{{202e}}gpj\\\\u{{2066}}', 'na\\\\u{{202e}}', '\"\"'].every(w => {words}.includes(w))"), view);
+        page.check(same, "no direction");
+        page.screenshot(&format!("directions-{view}"));
+    }
+    let (set, _) = view_set(paths);
+    let html = report(set, None, &ViewOptions::default(), &|_| Ok(())).unwrap();
+    assert!(html.contains("na\\u{202e}gpj") && html.contains("&quot;&quot;") && !html.contains('\u{202e}'));
     page.finish();
 }

@@ -42,11 +42,6 @@ fn examples_in_lists_have_their_features_by_name() {
     page.click("more");
     page.click("more");
     page.wait("document.querySelectorAll('main tbody tr')[1].innerText.includes('99')", "the last value");
-    page.click("tab-text");
-    page.wait(
-        "/examples \\{\\s+features \\{\\s+feature \\{\\s+key: \"relevance\"/.test(document.querySelector('pre').innerText) && /context \\{/.test(document.querySelector('pre').innerText)",
-        "the text with names",
-    );
     page.navigate(&shown.at("view=record&id=4"));
     page.wait("m.feature('query')", "the features");
     page.all_manners("queries");

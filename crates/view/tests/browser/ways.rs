@@ -2,11 +2,9 @@
 //! has ended.
 
 use crate::data;
-use crate::devtools::LIMIT;
 use crate::page::Page;
 use crate::shown::{Shown, WORDS, view_set};
 use std::thread;
-use std::time::{Duration, Instant};
 use tfseek::example::ExampleBuilder;
 use tfseek_view::{ViewOptions, Viewer};
 
@@ -26,7 +24,11 @@ fn a_value_leads_to_the_records_that_have_it() {
     page.key("j");
     page.wait("t.record() == 6", "the next match");
     page.key("j");
-    page.wait("t.record() == 10", "the match after it");
+    page.wait("t.record() == 10 && t.text('nth') == '3 of 30'", "the match after it");
+    page.key("Escape");
+    page.wait("t.ids()[0] == 2 && t.card(10).ariaSelected == 'true'", "its card among the matches");
+    page.navigate(&shown.at("view=record&id=7&where=image/class/label==1"));
+    page.wait("t.text('nth') == 'not one of the 30'", "words about another record");
     page.finish();
 }
 
@@ -42,13 +44,31 @@ fn other_roles_are_chosen_in_a_dialog_and_kept_in_the_address() {
     let choose = |label: &str, value: &str| {
         page.eval(&format!(
             "(() => {{ const field = [...document.querySelectorAll('dialog label')].find(l => l.textContent.startsWith('{label}')).querySelector('select'); \
-             field.value = '{value}'; field.dispatchEvent(new Event('change', {{bubbles: true}})); }})()"
+             field.value = [...field.options].find(o => o.text == '{value}').value; field.dispatchEvent(new Event('change', {{bubbles: true}})); }})()"
         ));
     };
     choose("Label", "image/filename");
     choose("Encoded image", "image/segmentation/class/encoded");
-    page.click_on("document.querySelector('dialog button.primary')", "the button of the dialog");
+    choose("Boxes", "none");
+    let use_them =
+        || page.click_on("document.querySelector('dialog button.primary')", "the button of the dialog");
+    for (typed, words) in [
+        ("{", "Expected JSON"),
+        ("[1]", "Expected an object of roles, found [1]"),
+        (r#"{"picture": "x"}"#, r#"found "picture""#),
+        (r#"{"mask": "x"}"#, "mask: expected a list of names of features, found"),
+        (r#"{"rate": "nothing"}"#, r#"rate: expected the name of a feature, found "nothing""#),
+    ] {
+        page.fill("roles-json", typed);
+        use_them();
+        page.wait(&format!("t.text('roles-error').includes({})", serde_json::json!(words)), words);
+    }
+    page.check("!t.state('roles')", "no roles yet");
+    page.screenshot("roles-error");
+    page.fill("roles-json", r#"{"rate": 8000, "mask": []}"#);
+    use_them();
     page.wait("t.state('roles')?.includes('image/filename')", "the roles in the address");
+    page.check("(({ rate, mask, boxes }) => rate === 8000 && mask.length === 0 && boxes === null)(JSON.parse(t.state('roles')))", "the other roles, and no boxes");
     page.wait(
         "t.card(0)?.querySelector('.card-label, [data-test=caption]').innerText.includes('photo 0.png')",
         "other captions",
@@ -85,6 +105,11 @@ fn a_training_step_shows_the_records_of_its_batch() {
     );
     page.back();
     page.wait(&format!("{cards} == '{first}'"), "step 0 after the way back");
+    page.click("card");
+    page.wait(&format!("t.record() == {}", first.split(',').next().unwrap()), "its first record");
+    page.key("j");
+    page.key("Escape");
+    page.wait(&format!("t.view() == 'step' && {cards} == '{first}'"), "the step after Escape");
     page.finish();
 }
 
@@ -144,10 +169,15 @@ fn the_token_can_be_typed_and_the_page_that_was_asked_for_opens() {
 
 #[test]
 fn sounds_are_played() {
+    let samples = Shown::new(|folder| vec![data::audio(folder).remove(1)]);
+    let half = "t.sound()?.readyState >= 1 && Math.abs(t.sound().duration - 0.5) < 0.01";
+    let Some(page) = samples.page_at("samples", "view=record&id=1") else { return };
+    page.wait(half, "half a second of samples with a rate");
+    page.finish();
     let shown = Shown::new(data::audio);
     let Some(page) = shown.page_at("played", "view=record&id=1") else { return };
-    page.see("audio");
-    page.wait("t.sound().readyState >= 1", "the sound");
+    page.wait(half, "half a second of sound");
+    page.screenshot("audio");
     page.check("t.sound().getBoundingClientRect().width >= 200", "a player of some width");
     page.eval("t.sound().currentTime = 0.3");
     page.wait("!t.sound().seeking && Math.abs(t.sound().currentTime - 0.3) < 0.05", "a place in the sound");
@@ -187,40 +217,6 @@ fn a_later_viewer_on_the_same_port_shows_its_own_images() {
         serving.join().unwrap();
     }
     page.unwrap().finish();
-}
-
-#[test]
-fn the_viewer_ends_with_its_last_tab() {
-    let folder = tempfile::tempdir().unwrap();
-    let (set, _) = view_set(data::many(folder.path(), 100));
-    let mut options = ViewOptions::default();
-    options.port = Some(0);
-    options.end_times = Some(ViewOptions::END_TIMES);
-    let viewer = Viewer::bind(vec![set], &options).unwrap();
-    let (link, handle) = (viewer.url(), viewer.handle());
-    let serving = thread::spawn(move || viewer.serve());
-    let Some(page) = Page::open("last") else { return handle.stop() };
-    page.before_documents(WORDS);
-    page.navigate(&link);
-    page.wait("t.ids().includes(0)", "record 0");
-    let other = page.beside("other");
-    other.navigate(link.split_once('?').unwrap().0);
-    other.wait("document.body.dataset.ready", "the other tab");
-    other.finish();
-    page.reload();
-    page.wait("t.ids().includes(0)", "record 0 again");
-    // Longer than a viewer without tabs lasts.
-    thread::sleep(Duration::from_secs(6));
-    assert!(!serving.is_finished());
-    page.finish();
-    let late = Instant::now() + LIMIT;
-    while !serving.is_finished() && Instant::now() < late {
-        thread::sleep(Duration::from_millis(50));
-    }
-    let ended = serving.is_finished();
-    handle.stop();
-    serving.join().unwrap();
-    assert!(ended, "the viewer continues without a tab");
 }
 
 /// The browser makes the video, so it has a decoder for it.
@@ -272,28 +268,44 @@ fn a_server_that_has_ended_is_an_error_in_words() {
 }
 
 #[test]
-fn the_table_leads_to_records_and_its_columns_are_kept() {
-    let shown = Shown::new(|folder| data::detection(folder, 60));
-    let Some(page) = shown.page_at("columns", "view=table&at=50") else { return };
-    page.wait("document.body.innerText.includes('photo 50.png')", "record 50");
-    page.click_on(
-        "[...document.querySelectorAll('[data-test=table] a')].find(a => a.textContent.trim() == '52')",
-        "record 52",
-    );
-    page.wait("t.record() == 52", "record 52");
-    page.back();
-    page.wait(
-        "t.view() == 'table' && document.body.innerText.includes('photo 50.png')",
-        "the table after the way back",
-    );
+fn escape_leads_back_to_the_place_in_the_list() {
+    let shown = Shown::new(|folder| data::many(folder, 10_000));
+    let Some(page) = shown.page_at("back", "view=table&at=5000") else { return };
+    page.wait("t.ids().includes(5003)", "record 5003");
+    page.click_on("t.card(5003).querySelector('a')", "record 5003");
+    for id in [5003, 5004] {
+        page.wait(&format!("t.record() == {id} && t.text('nth') == ''"), "a record of all");
+        page.key("j");
+    }
+    page.wait("t.record() == 5005", "record 5005");
+    page.key("Escape");
+    page.wait("t.ids()[0] == 5000 && t.card(5005).ariaSelected == 'true'", "the rows, and the record");
+    for _ in 0..60 {
+        page.key("j");
+    }
+    page.key("Enter");
+    page.wait("t.record() == 5065", "a record below");
+    page.key("Escape");
+    page.wait("t.card(5065)?.ariaSelected == 'true'", "its row");
+    // From an address without a place.
+    page.navigate("about:blank");
+    page.navigate(&shown.at("view=record&id=777"));
+    page.wait("t.record() == 777", "record 777");
+    page.key("Escape");
+    page.wait("t.card(777)?.ariaSelected == 'true'", "the list around it");
     page.finish();
 }
 
 #[test]
-fn statistics_of_matches_are_those_of_the_matches() {
-    let shown = Shown::new(|folder| data::detection(folder, 60));
-    let Some(page) = shown.page_at("matches", "view=data&where=image/class/label==1") else { return };
-    page.wait("/30 Examples/.test(document.querySelector('main').innerText)", "statistics of 30 records");
-    page.check("!/salmon roll/.test(t.text('stats'))", "no value of another class");
+fn a_condition_that_cannot_be_is_no_command() {
+    let shown = Shown::new(|folder| data::many(folder, 20));
+    let Some(page) = shown.page_at("no-command", "view=table&where=label==3") else { return };
+    page.wait("/^2 matches/.test(t.text('hits')) && t.one('copy-command')", "a command");
+    for view in ["table", "data"] {
+        page.expect("status of 400");
+        page.navigate(&shown.at(&format!("view={view}&where=label == ")));
+        let words = if view == "table" { "t.one('where-error')" } else { "t.one('error')" };
+        page.wait(&format!("t.view() == '{view}' && {words} && !t.one('copy-command')"), "no command");
+    }
     page.finish();
 }

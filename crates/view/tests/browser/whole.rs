@@ -58,16 +58,6 @@ fn a_bar_is_a_filter() {
 }
 
 #[test]
-fn damage_is_on_a_map() {
-    let shown = Shown::new(data::damaged);
-    let Some(page) = shown.page_at("damage", "view=data") else { return };
-    page.see("damage");
-    page.wait("/damaged\\.tfrecord/.test(t.text('damage'))", "the damaged shard");
-    page.screenshot("damage");
-    page.finish();
-}
-
-#[test]
 fn two_sets_are_compared() {
     let shown = Shown::against(|folder| data::detection(folder, 60), |folder| data::detection(folder, 40));
     let Some(page) = shown.page_at("compare", "view=compare") else { return };
@@ -84,15 +74,5 @@ fn two_sets_are_compared() {
     page.all_manners("compare");
     page.navigate(&shown.at("view=grid&set=1&at=70"));
     page.wait("t.ids().includes(70) && !t.ids().includes(80)", "records of the second set");
-    page.finish();
-}
-
-#[test]
-fn a_step_of_an_epoch_shows_its_records() {
-    let shown = Shown::new(|folder| data::detection(folder, 60));
-    let Some(page) = shown.page_at("step", "view=step") else { return };
-    page.wait("t.view() == 'step'", "the form");
-    page.screenshot("step");
-    page.all_manners("step");
     page.finish();
 }
