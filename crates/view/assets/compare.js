@@ -11,8 +11,24 @@ const FORMULA = [
   "Drift is the Jensen-Shannon distance √((KL(P|M) + KL(Q|M)) / 2) with M = (P + Q) / 2, in bits: 0 is equal, 1 has nothing in common.",
   "Both sides are counted by the same values, or in the same parts of equal shares.",
   "The mark is chance: two draws of one distribution, with as many records, stay below it in 19 of 20 cases.",
-  "Features are ordered by what is above it.",
+  "Features are ordered by what is above it, after those that one set lacks or has otherwise.",
 ].join(" ");
+const kindsOf = (feature) => ["int64", "float", "bytes"].filter((kind) => feature[kind]).join(" and ") || "no kind";
+const inSides = (x, y) => `${x} in the first set, ${y} in the second`;
+
+// What two features differ in besides their values, in words. `shares`: the parts of the records that have them.
+function differences(a, b, shares) {
+  if (!a || !b) return [`not in the ${a ? "second" : "first"} set`];
+  const found = [];
+  const values = ({ min, max }) => (min === max ? count(min, "value") : `${number(min)} to ${number(max)} values`);
+  const unit = a.steps === undefined ? "a record" : "a step";
+  const [x, y] = [a.lengths, b.lengths];
+  if (!a.present !== !b.present) found.push(`no values in the ${a.present ? "second" : "first"} set`);
+  else if (kindsOf(a) !== kindsOf(b)) found.push(inSides(kindsOf(a), kindsOf(b)));
+  else if (x && y && (x.min === x.max || y.min === y.max) && values(x) !== values(y)) found.push(inSides(`${values(x)} ${unit}`, `${values(y)} ${unit}`));
+  if (shares.includes(1) && shares[0] !== shares[1] && a.present && b.present) found.push(`in ${percent(shares[0], 1)} of the records of the first set, ${percent(shares[1], 1)} of the second`);
+  return found;
+}
 const LISTED = 100; // pairs of equal records
 const SAMPLES = 3; // records of each side
 const SIDES = ["first", "second"];
@@ -36,12 +52,11 @@ export function mount(root, context) {
   const heads = SIDES.map((side) => h("div", { class: `panel side ${side}` }));
   const samples = SIDES.map((side) => h("ul.batch", { hook: `samples-${side}` }));
   const notes = vbox();
-  const only = vbox();
   const rows = h("div.features");
   const pages = h("div.row");
   const common = vbox();
   replace(root, h("div.page.data-view.compare", h("h1", "Compare"), notes, h("div.sides", heads),
-    section("Features, most different first", "stats", only, pages, rows,
+    section("Features, most different first", "stats", pages, rows,
       muted("Bars are the first set, the line is the second; heights are shares of the values of a set. ", FORMULA)),
     section("Records in both", "common", common)));
 
@@ -121,27 +136,24 @@ export function mount(root, context) {
     }
     if (!stats[0] || !stats[1]) return;
     const tables = stats.map((s) => new Map(featuresOf(s)));
-    replace(only, [0, 1].map((set) => {
-      const missing = [...tables[set].keys()].filter((key) => !tables[1 - set].has(key));
-      if (!missing.length) return null;
-      const more = missing.length > 50 ? ` and ${number(missing.length - 50)} more` : "";
-      return h("p.note.warning", { hook: "only" }, `Only in ${names[set]}: ${missing.slice(0, 50).join(", ")}${more}.`);
-    }));
-    const pairs = [...tables[0]].filter(([key]) => tables[1].has(key)).map(([key, a]) => {
-      const b = tables[1].get(key);
+    const keys = new Set(tables.flatMap((table) => [...table.keys()]));
+    const pairs = [...keys].map((key) => {
+      const [a, b] = tables.map((table) => table.get(key));
+      const present = [a, b].map((f, set) => (f?.present ?? 0) / Math.max(1, stats[set].records));
+      const words = differences(a, b, present);
       const both = drift.get(key);
-      const present = [a, b].map((f, set) => f.present / Math.max(1, stats[set].records));
-      // Different kinds first, then drift.
-      return { key, a, b, both, present, rank: a.kind !== b.kind ? Infinity : both?.rank ?? 0 };
+      // What one set lacks comes first, what it has otherwise next, and then drift.
+      return { key, a, b, both, present, words, rank: !a || !b ? Infinity : words.length ? Number.MAX_VALUE : both?.rank ?? 0 };
     }).sort((x, y) => y.rank - x.rank || (x.key < y.key ? -1 : 1));
     const [shown, turns] = paged(pairs);
-    replace(pages, h("span.muted", count(pairs.length, "feature"), " in both"), turns);
+    replace(pages, h("span.muted", `${count(pairs.length, "feature")}, ${number(pairs.filter(({ a, b }) => a && b).length)} in both`), turns);
     replace(rows, shown.map(row));
     seen();
   }
 
-  function row({ key, a, b, both, present }) {
-    const sides = [a[a.kind], b[b.kind]];
+  function row({ key, a, b, both, present, words }) {
+    const one = a ?? b;
+    const sides = [a, b].map((f) => f?.[f.kind]);
     const columns = [
       ["in", (_, set) => percent(present[set], 1)],
       ["mean", (s) => brief(s?.mean)],
@@ -153,9 +165,8 @@ export function mount(root, context) {
       ["distinct", (s) => (s ? distinctText(s.distinct) : "")],
     ].map(([name, f]) => [name, ...sides.map(f)]).filter(([, x, y]) => x || y);
     return h("article.feature", { label: key },
-      h("div.who", h("h3", a.name), h("span.chip", a.kind ?? "no kind"),
-        a.kind !== b.kind && h("p.warning.small", `${b.kind ?? "no kind"} in the second set`),
-        both && gauge(both)),
+      h("div.who", h("h3", one.name), h("span.chip", kindsOf(one)),
+        words.map((text) => h("p.warning.small", { hook: "differs" }, text)), both && gauge(both)),
       h("div.values",
         h("div", both ? overlay(key, both.bars.map((bar) => ({ ...bar, label: labelOf(bar) })), names, ends(both))
           : muted("no values of one kind in both sets")),

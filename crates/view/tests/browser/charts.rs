@@ -3,6 +3,8 @@
 use crate::data;
 use crate::page::Page;
 use crate::shown::Shown;
+use std::path::Path;
+use tfseek::ExampleBuilder;
 
 /// Returns a script's chart of a feature, and waits for it.
 fn chart(page: &Page, feature: &str) -> String {
@@ -144,16 +146,61 @@ fn compared_sets_keep_their_colours_and_noise_does_not_win() {
     page.finish();
 }
 
-/// The page and the terminal write numbers alike.
+#[test]
+fn what_one_set_lacks_or_has_otherwise_comes_first_in_words() {
+    let record = |i: i64, second: bool| {
+        let record =
+            ExampleBuilder::new().int64("same", [i % 4]).float("wide", vec![0.5; 4 << u32::from(second)]);
+        let record = if i % 2 == 0 && second { record } else { record.int64("half", [1]) };
+        let record = record.int64("empty", (0..i64::from(!second)).collect::<Vec<_>>());
+        let one = |name| ExampleBuilder::int64(record, name, [i]);
+        let record = if second { one("new").float("kind", [1.0]) } else { one("gone").int64("kind", [1]) };
+        record.encode().unwrap()
+    };
+    let set = |second| move |folder: &Path| data::several(folder, (0..40).map(|i| record(i, second)));
+    let shown = Shown::against(set(false), set(true));
+    let Some(page) = shown.page_at("compare-words", "view=compare") else { return };
+    let expected = [
+        "gone: not in the second set",
+        "new: not in the first set",
+        "empty: no values in the second set",
+        "half: in 100 % of the records of the first set, 50.0 % of the second",
+        "kind: int64 in the first set, float in the second",
+        "wide: 4 values a record in the first set, 8 values a record in the second",
+        "same: ",
+    ];
+    let found = "[...document.querySelectorAll('.feature')].map(f => `${f.querySelector('h3').innerText}: ${f.querySelector('[data-test=differs]')?.innerText ?? ''}`)";
+    page.wait(&format!("{found}.join() == '{}'", expected.join(",")), "what differs in words");
+    let last = "t.all('drift').length == 3 && /0.000, within chance/.test(t.all('drift')[2].innerText)";
+    page.wait(last, "drift where there are values");
+    page.screenshot("compare-words");
+    page.click_on("t.one('samples-second').querySelector('a')", "a record of the second set");
+    page.wait("t.record() == 0 && t.state('set') == '1'", "the record");
+    page.key("Escape");
+    page.wait("t.view() == 'compare' && !t.state('set')", "the comparison after Escape");
+    page.all_manners("compare-words");
+    page.finish();
+}
+
+/// The page, the report and the terminal write numbers, shares and sizes alike.
 #[test]
 fn numbers_have_one_form() {
     let shown = Shown::new(|folder| data::many(folder, 20));
     let Some(page) = shown.page_at("numbers", "view=data") else { return };
     for x in
-        [0.0, 1.0, 999.0, 1e6, 1234.56, 13.591, 0.12344, 1e-5, 4.4291e-4, 2.5e20, -1_234_567.8, 178_687.25]
+        [0.0, 1.0, 999.0, 1e6, 1234.56, 13.591, 2.0625, 1e-5, 4.4291e-4, 2.5e20, -1_234_567.8, 178_687.25]
     {
         let script = format!("import('/histogram.js').then(m => m.brief({x:e}))");
         assert_eq!(page.text(&script), tfseek_tools::brief(x), "{x}");
     }
+    // 167 of 2,000 are 8.35 %: a half, and 8.3499999999999996 as a float.
+    let parts: Vec<f64> = (0..=2000).map(f64::from).collect();
+    let script = "import('/histogram.js').then(m => Array.from({ length: 2001 }, (_, n) => m.percent(n, 2000)).join())";
+    let shares: Vec<_> = parts.iter().map(|n| tfseek_tools::percent(*n, 2000.0)).collect();
+    assert_eq!(page.text(script), shares.join(","));
+    assert_eq!(shares[167], "8.4 %");
+    let sizes = [0, 7, 999, 1000, 1125, 1500, 9_950, 99_949, 123_456, 999_500, 1 << 40, 3 << 61];
+    let script = format!("import('/dom.js').then(m => {sizes:?}.map(m.size).join())");
+    assert_eq!(page.text(&script), sizes.map(tfseek_tools::sizes::text).join(","));
     page.finish();
 }

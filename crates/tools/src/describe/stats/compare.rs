@@ -44,7 +44,7 @@ struct Compared<'s> {
 }
 
 impl Statistics {
-    /// Compares the features that both sets have, with one kind and values: `{"features":[..]}`, those that
+    /// Compares the features that both sets have with one kind, and with values on both sides: `{"features":[..]}`, those that
     /// differ most first. Integers beyond 2^53 are texts.
     ///
     /// `distance` is the Jensen-Shannon distance of the values, and `chance` the one that two draws of the
@@ -60,8 +60,9 @@ impl Statistics {
                 let names = self.names(name).filter(|_| !is_list);
                 if let Some(two) = others.get(name)
                     && let Some(compared) = feature(one, two, names)
+                    && let Some(divergence) = divergence(&compared.parts)
                 {
-                    let distance = divergence(&compared.parts).unwrap_or(0.0).sqrt();
+                    let distance = divergence.sqrt();
                     let filled = compared.parts.iter().filter(|(n, m)| n + m > 0.0).count();
                     let [n, m] = [one, two].map(independent);
                     let chance = of_chance(filled, n, m).sqrt();
@@ -368,7 +369,11 @@ mod tests {
         }
         let names = |n| stats(n, |i| ExampleBuilder::new().bytes("file", [format!("photo {i}.png")]));
         assert_eq!(of(&compared(&names(60), &names(80)), "file")["by"], "length");
-        let nothing = stats(3, |_| ExampleBuilder::new().bytes("x", ["a"]));
+        let nothing = stats(3, |_| ExampleBuilder::new().bytes("x", ["a"]).float("y", []));
         assert_eq!(compared(&small, &nothing), Vec::<Value>::new());
+        assert_eq!(
+            compared(&nothing, &stats(3, |_| ExampleBuilder::new().float("y", [1.0]))),
+            Vec::<Value>::new()
+        );
     }
 }
