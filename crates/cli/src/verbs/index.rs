@@ -235,7 +235,7 @@ fn indexes(
         }
         None => index::build_beside(paths, options).map(|each| (None, each)),
     };
-    progress::end(&bar, done.is_ok());
+    progress::end(bar, done.is_ok());
     let (pack, shards) = done.map_err(|e| elsewhere(e.into(), paths, args))?;
     let mut built = BuiltIndexes {
         pack,
@@ -460,7 +460,7 @@ fn dali(
             Err(failure) => console.report_and_continue(Err(elsewhere(failure, paths, args))),
         },
     );
-    progress::end(&bar, done.is_ok());
+    progress::end(bar, done.is_ok());
     done?;
     if !args.json {
         for target in &written {
