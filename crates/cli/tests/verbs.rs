@@ -321,7 +321,7 @@ fn progress_is_printed_on_request() {
     let ran = dir.run(&["verify", "--progress", "a.tfrecord"]);
     // However many lines are left out, the last one says that all is done.
     let is_whole = |err: &str| {
-        let (done, all) = err.lines().filter(|line| line.contains('█')).last()?.split_once('/')?;
+        let (done, all) = err.lines().rfind(|line| line.contains('█'))?.split_once('/')?;
         Some(all.starts_with(done.rsplit('█').next()?.trim()))
     };
     assert_eq!(is_whole(&ran.err), Some(true), "{}", ran.err);
