@@ -369,7 +369,7 @@ mod tests {
         }
         let names = |n| stats(n, |i| ExampleBuilder::new().bytes("file", [format!("photo {i}.png")]));
         assert_eq!(of(&compared(&names(60), &names(80)), "file")["by"], "length");
-        let nothing = stats(3, |_| ExampleBuilder::new().bytes("x", ["a"]).float("y", []));
+        let nothing = stats(3, |_| ExampleBuilder::new().bytes("x", ["a"]).float("y", [0.0; 0]));
         assert_eq!(compared(&small, &nothing), Vec::<Value>::new());
         assert_eq!(
             compared(&nothing, &stats(3, |_| ExampleBuilder::new().float("y", [1.0]))),
