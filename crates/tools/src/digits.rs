@@ -1,9 +1,10 @@
 //! Numbers as text.
 
-/// Returns a number with commas between groups of three digits.
-pub fn thousands(n: u64) -> String {
-    let digits = n.to_string();
-    let mut text = String::new();
+/// Returns an integer with commas between groups of three digits.
+pub fn thousands(n: impl Into<i128>) -> String {
+    let n = n.into();
+    let digits = n.unsigned_abs().to_string();
+    let mut text = if n < 0 { "-".to_owned() } else { String::new() };
     for (k, digit) in digits.chars().enumerate() {
         if k > 0 && (digits.len() - k).is_multiple_of(3) {
             text.push(',');
@@ -11,11 +12,6 @@ pub fn thousands(n: u64) -> String {
         text.push(digit);
     }
     text
-}
-
-/// Returns an integer with commas between groups of three digits.
-pub fn signed(n: i64) -> String {
-    format!("{}{}", if n < 0 { "-" } else { "" }, thousands(n.unsigned_abs()))
 }
 
 /// Returns a number as a person would write it: integers whole, others with four digits or more.
@@ -32,7 +28,7 @@ pub fn brief(value: f64) -> String {
         return value.to_string();
     }
     if value.fract() == 0.0 && size < 1e15 {
-        return signed(value as i64);
+        return thousands(value as i64);
     }
     match size {
         _ if !(1e-3..1e15).contains(&size) => {
@@ -40,11 +36,11 @@ pub fn brief(value: f64) -> String {
             let (digits, power) = text.split_once('e').unwrap_or((&text, "0"));
             format!("{}e{power}", digits.trim_end_matches('0').trim_end_matches('.'))
         }
-        _ if size >= 1e6 => signed(value.round() as i64),
+        _ if size >= 1e6 => thousands(value.round() as i64),
         _ if size >= 1e3 => {
             let text = rounded(6).to_string();
             let (whole, part) = text.split_once('.').unwrap_or((&text, ""));
-            let whole = signed(whole.parse().unwrap_or(0));
+            let whole = thousands(whole.parse::<i64>().unwrap_or(0));
             if part.is_empty() { whole } else { format!("{whole}.{part}") }
         }
         _ => rounded(4).to_string(),
@@ -98,6 +94,6 @@ mod tests {
         assert_eq!(texts, expected);
         assert_eq!([f64::NAN, f64::NEG_INFINITY, 999.96, -0.25].map(brief), ["NaN", "-inf", "1000", "-0.25"]);
         assert_eq!([0, 999, 1000, 1_234_567].map(thousands), ["0", "999", "1,000", "1,234,567"]);
-        assert_eq!([i64::MIN, -1].map(signed), ["-9,223,372,036,854,775,808", "-1"]);
+        assert_eq!([i64::MIN, -1].map(thousands), ["-9,223,372,036,854,775,808", "-1"]);
     }
 }

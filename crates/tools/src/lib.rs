@@ -66,7 +66,7 @@ mod work;
 mod write;
 
 pub use describe::{grep, stats, tfx, validate};
-pub use digits::{brief, percent, signed, thousands};
+pub use digits::{brief, percent, thousands};
 pub use error::{
     FetchReason, OptionsReason, OutputConflict, PathReason, SavedReason, SplitReason, TextPosition,
     ToolsError,

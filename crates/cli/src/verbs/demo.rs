@@ -118,7 +118,7 @@ fn show_index(paths: &[PathBuf], pattern: &impl Display, console: &mut Console) 
     let opened = index::build_beside(paths, &IndexOptions::new())?;
     let opened = opened.into_iter().collect::<tfseek::Result<index::Indexes>>()?;
     let took = duration(start.elapsed());
-    let records = thousands(opened.indexes.iter().map(index::Index::len).sum());
+    let records = thousands(opened.indexes.iter().map(index::Index::len).sum::<u64>());
     let files = opened.indexes.iter().filter_map(|i| std::fs::metadata(i.file()?).ok());
     let size = console.size(files.map(|file| file.len()).sum());
     title(console, format_args!("$ tfseek index '{pattern}'"))?;

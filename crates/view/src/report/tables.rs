@@ -3,7 +3,7 @@
 use super::html::Html;
 use serde_json::Value;
 use tfseek_tools::stats::Statistics;
-use tfseek_tools::{brief, percent, signed, sizes, thousands};
+use tfseek_tools::{brief, percent, sizes, thousands};
 
 /// Number of frequent values of a feature.
 const TOP: usize = 6;
@@ -287,7 +287,7 @@ fn text(value: &Value) -> String {
 /// Returns a number in the form of the page.
 fn number(value: &Value) -> String {
     match (value.as_i64(), value.as_f64()) {
-        (Some(whole), _) => signed(whole),
+        (Some(whole), _) => thousands(whole),
         (None, Some(float)) => brief(float),
         _ => String::new(),
     }

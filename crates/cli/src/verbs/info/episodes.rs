@@ -199,7 +199,7 @@ impl StepFeature {
         }
         all.sort_unstable();
         let episodes = count(all.len() as u64, "episode");
-        let steps = thousands(all.iter().sum());
+        let steps = thousands(all.iter().sum::<u64>());
         match range_of(&all) {
             Some([shortest, median, longest]) => {
                 let [shortest, median, longest] = [shortest, median, longest].map(thousands);

@@ -12,7 +12,7 @@ use super::numbers::{FloatStats, IntStats};
 use super::report::{KINDS, name_of};
 use super::sizes::SizeCounters;
 use super::statistics::Statistics;
-use crate::digits::{brief, percent, signed, thousands};
+use crate::digits::{brief, percent, thousands};
 use crate::forms::fields::ValueType;
 use std::fmt::Write;
 
@@ -271,7 +271,7 @@ fn number_values<T: NumberAxis>(
 /// Returns a median of integers. The middle of a counter has a fraction.
 fn int_median(value: IntQuantile) -> String {
     match value {
-        IntQuantile::Value(value) => signed(value),
+        IntQuantile::Value(value) => thousands(value),
         IntQuantile::Middle(value) => brief(value),
     }
 }
@@ -280,7 +280,7 @@ fn int_values(ints: &IntStats) -> String {
     let Some((low, high)) = ints.all_bounds() else { return String::new() };
     let cells = ints.cells();
     let median = histogram::int_quantile(&cells, (low, high), 0.5).map_or_else(String::new, int_median);
-    number_values([signed(low), median, signed(high)], &cells, (low, high), &ints.all_moments())
+    number_values([thousands(low), median, thousands(high)], &cells, (low, high), &ints.all_moments())
 }
 
 /// Returns the most frequent values with their names.
