@@ -226,7 +226,6 @@ def test_labels(tmp_path: pathlib.Path) -> None:
     encoded = [tfseek.Example(row) for row in rows]
     for vocabulary in (words, file, str(file)):
         label = tfseek.Label(vocabulary, unknown=-1)
-        assert label == tfseek.Label(words, -1)
         assert tfseek.parse_example(encoded[1:3], {"x": label})["x"].tolist() == [2, -1]
         several = tfseek.parse_example(encoded, {"x": tfseek.RaggedFeature(label)})["x"]
         assert several.to_list() == [[1, 3], [2], [-1], []] and several.values.dtype == np.int64

@@ -197,7 +197,8 @@ impl Page {
                  const seen = window.way.has(e); window.way.add(e); return seen ? 'again' : 'on'; })()",
             );
             if step == "end" {
-                return assert!(self.number("window.way.size") > 5.0);
+                let way = self.number("window.way.size");
+                return assert!(way > 5.0, "{}: the focus is lost after {way}", self.text("location.hash"));
             }
             if step == "again" {
                 let element = self.text("document.activeElement.outerHTML.slice(0, 120)");
