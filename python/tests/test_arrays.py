@@ -239,9 +239,9 @@ def test_labels(tmp_path: pathlib.Path) -> None:
             tfseek.Schema({"x": tfseek.Label(bad)})
     for unknown in (True, -1.0, "x"):
         with pytest.raises(tfseek.SpecError, match="unknown: expected an integer"):
-            tfseek.Label(words, unknown)  # type: ignore[arg-type]
+            tfseek.Label(words, unknown)
     with pytest.raises(tfseek.SpecError, match="fixed_length: expected True or False, found 4"):
-        tfseek.Schema({"x": tfseek.Raw("<i2", [4], fixed_length=4)})  # type: ignore[arg-type]
+        tfseek.Schema({"x": tfseek.Raw("<i2", [4], fixed_length=4)})
     code = tfseek.Schema(sequence_features={"x": tfseek.Label(words)}).to_tensorflow()
     assert "'x': tf.io.FixedLenSequenceFeature([], tf.string, allow_missing=True)," in code
     with pytest.raises(tfseek.SpecError, match="expected no other argument"):

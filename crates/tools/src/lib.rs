@@ -24,7 +24,7 @@
 //! * [`Inference`] infers a schema from records. The module [`schema_code`] writes a schema as Python code for
 //!   TensorFlow.
 //! * The module [`stats`] computes statistics of records and features. [`ReportValue`] is a value of theirs.
-//! * [`thousands`], [`signed`] and [`brief`] write numbers as text, the module [`words`] names and numbers of
+//! * [`thousands`], [`percent`] and [`brief`] write numbers as text, the module [`words`] names and numbers of
 //!   things in messages.
 //! * The module [`hints`] has the hints after the messages of errors, [`warnings`] the fields of warnings.
 //! * [`decodable`] finds the records of a dataset that decode and meet a condition.
