@@ -42,7 +42,7 @@ def scalars(event: bytes, plugins: dict[str, bytes]) -> Iterator[tuple[float, in
                 # A picture, a histogram, sound or a tensor, of which the last one counts.
                 found = data if number == 8 and plugin == b"scalars" else None
         if found is not None:
-            yield wall_time, step, tag, found if isinstance(found, float) else _number(tag, found)
+            yield wall_time, step, tag, _number(tag, found) if isinstance(found, bytes) else found
 
 
 def _number(tag: str, tensor: bytes) -> float:

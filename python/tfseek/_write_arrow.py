@@ -169,7 +169,8 @@ def _fields(name: str, values: Any) -> Iterator[tuple[str, Any]]:
         return
     parts = values.flatten()
     if not pa.types.is_struct(values.type):
-        ends = np.cumsum(pc.fill_null(pc.list_value_length(values), 0), dtype=np.int64)
+        lengths = pc.list_value_length(values)  # pyright: ignore[reportAttributeAccessIssue]
+        ends = np.cumsum(pc.fill_null(lengths, 0), dtype=np.int64)
         # A list without an offset is null.
         offsets = pa.array(np.append(0, ends), mask=np.append(values.is_null(), False))
         parts = [pa.LargeListArray.from_arrays(offsets, part) for part in parts.flatten()]
