@@ -234,7 +234,7 @@ def test_labels(tmp_path: pathlib.Path) -> None:
     with pytest.raises(tfseek.DataError, match="expected string, found no such feature"):
         tfseek.parse_example(encoded[3:], {"x": tfseek.Label(words, unknown=0)})
     for bad, reason in ((["a", "a"], '"a" as 0 and as 1'), ([], "at least one"), (7, "a list of strings or a path, found int"),
-                        ({"a"}, "found set"), (iter("a"), "found str_iterator"), (["a", 7], "expected strings, found 7")):
+                        ({"a"}, "found set"), (iter("a"), "found str_.*iterator"), (["a", 7], "expected strings, found 7")):
         with pytest.raises(tfseek.SpecError, match=reason):
             tfseek.Schema({"x": tfseek.Label(bad)})
     for unknown in (True, -1.0, "x"):
